@@ -1,0 +1,39 @@
+# Everything from outside, in one place. System packages come from apt (tools/setup.sh lists them),
+# torch and nanobind from the Python environment that runs the build.
+find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+# nanobind looks for `Python`, not `Python3`.
+set(Python_EXECUTABLE ${Python3_EXECUTABLE})
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(nlohmann_json 3.10 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+if(HEARTH_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+execute_process(COMMAND ${Python3_EXECUTABLE} -m nanobind --cmake_dir
+                OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
+find_package(nanobind CONFIG REQUIRED)
+
+# The wheel's own CMake config insists on a CUDA toolkit, so the two libraries are named by hand.
+execute_process(
+  COMMAND ${Python3_EXECUTABLE} -c
+          "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+  OUTPUT_VARIABLE HEARTH_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(HEARTH_TORCH_DIR)
+  set(HEARTH_TORCH ON)
+  add_library(hearth_torch INTERFACE)
+  target_include_directories(hearth_torch SYSTEM INTERFACE
+    ${HEARTH_TORCH_DIR}/include ${HEARTH_TORCH_DIR}/include/torch/csrc/api/include)
+  target_link_libraries(hearth_torch INTERFACE
+    ${HEARTH_TORCH_DIR}/lib/libtorch_cpu.so ${HEARTH_TORCH_DIR}/lib/libc10.so)
+  target_compile_options(hearth_torch INTERFACE -fopenmp)
+  target_link_options(hearth_torch INTERFACE -fopenmp -Wl,--allow-shlib-undefined)
+else()
+  message(STATUS "torch is not installed: the caffe and trainer rooms are left out")
+endif()

@@ -1,0 +1,26 @@
+# hearth_room(NAME SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
+# One static library per room, named hearth_NAME, and one test program per room, hearth_NAME_test,
+# built from the *_test.cc files that stand beside their sources.
+set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
+
+function(hearth_room name)
+  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  add_library(hearth_${name} STATIC ${ROOM_SOURCES})
+  target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
+  if(ROOM_TORCH)
+    target_precompile_headers(hearth_${name} PRIVATE <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
+  endif()
+  if(HEARTH_TESTS AND ROOM_TESTS)
+    add_executable(hearth_${name}_test ${ROOM_TESTS})
+    target_link_libraries(hearth_${name}_test PRIVATE hearth_${name} ${ROOM_TEST_DEPS}
+                          GTest::gmock GTest::gtest_main)
+    target_compile_definitions(hearth_${name}_test PRIVATE
+                               HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+    if(ROOM_TORCH)
+      target_precompile_headers(hearth_${name}_test PRIVATE <ATen/ATen.h> <gmock/gmock.h> <gtest/gtest.h>)
+    endif()
+    add_test(NAME ${name} COMMAND hearth_${name}_test)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

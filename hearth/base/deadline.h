@@ -1,0 +1,40 @@
+// A point in time that a wait must not pass. Copyable, safe to share between threads.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace hearth {
+
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Deadline After(double seconds) {
+    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                       std::chrono::duration<double>(seconds)));
+  }
+  static Deadline Never() { return Deadline(Clock::time_point::max()); }
+
+  bool expired() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
+  Clock::time_point at() const { return at_; }
+
+  // Seconds left, never negative; infinity for Never().
+  double remaining() const {
+    if (at_ == Clock::time_point::max()) return std::numeric_limits<double>::infinity();
+    return std::max(0.0, std::chrono::duration<double>(at_ - Clock::now()).count());
+  }
+
+  // The timeout argument of poll(2): rounded up, -1 for Never().
+  int poll_timeout_ms() const {
+    if (at_ == Clock::time_point::max()) return -1;
+    return static_cast<int>(std::min(remaining() * 1000.0 + 0.999, 1e9));
+  }
+
+ private:
+  explicit Deadline(Clock::time_point at) : at_(at) {}
+  Clock::time_point at_;
+};
+
+}  // namespace hearth

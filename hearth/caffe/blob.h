@@ -1,0 +1,62 @@
+// The unit of data between layers: a float32 array and, for training, its gradient.
+// Not thread-safe: a blob belongs to one net, and a net to one thread.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hearth::caffe {
+
+using Shape = std::vector<int64_t>;
+
+class Blob {
+ public:
+  Blob() = default;
+  explicit Blob(Shape shape) { Reshape(std::move(shape)); }
+
+  // Gives the blob a new shape. Storage is kept while it is large enough, so that a smaller last
+  // minibatch allocates nothing.
+  void Reshape(Shape shape);
+  void ReshapeLike(const Blob& other) { Reshape(other.shape()); }
+
+  const Shape& shape() const { return shape_; }
+  int64_t num_axes() const { return static_cast<int64_t>(shape_.size()); }
+  int64_t count() const { return count_; }
+  // Product of the dimensions [start, end); `end` of -1 means all that follow.
+  int64_t count(int64_t start, int64_t end = -1) const;
+  // One dimension; negative axes count from the end. Throws kInvalidArgument when out of range.
+  int64_t shape(int64_t axis) const { return shape_[CanonicalAxis(axis)]; }
+  int64_t CanonicalAxis(int64_t axis) const;
+  // "2 3 4 5 (120)", as Caffe prints it.
+  std::string ShapeString() const;
+
+  // Contiguous tensors of exactly shape(), allocated (zeroed) on first use.
+  at::Tensor& data();
+  at::Tensor& diff();
+  // The same memory as a plain array of count() floats, row-major.
+  float* data_ptr() { return data().data_ptr<float>(); }
+  float* diff_ptr() { return diff().data_ptr<float>(); }
+  bool has_diff() const { return diff_.defined(); }
+
+  // Makes this blob use `other`'s memory (same count). Used by Split, Reshape, Flatten, sharing.
+  void ShareData(Blob& other);
+  void ShareDiff(Blob& other);
+  // Places the memory in `flat` (float32, at least count() elements): parameters live in one
+  // arena so that their gradients can be reduced across ranks without a copy.
+  void BindData(at::Tensor flat);
+  void BindDiff(at::Tensor flat);
+
+ private:
+  at::Tensor View(at::Tensor& storage);
+
+  Shape shape_;
+  int64_t count_ = 0;
+  at::Tensor data_storage_, diff_storage_;  // flat, capacity >= count_
+  at::Tensor data_, diff_;                  // views of shape_
+};
+
+}  // namespace hearth::caffe

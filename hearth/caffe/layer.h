@@ -1,0 +1,85 @@
+// One layer of a net. The life of a layer, as in Caffe:
+//   1. construction from its LayerParameter;
+//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
+//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
+//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter diffs.
+// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/blob.h"
+#include "hearth/caffe/net_context.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+using Blobs = std::vector<Blob*>;
+
+class Layer {
+ public:
+  Layer(const LayerParameter& param, const NetContext& context)
+      : param_(param), context_(context) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  // How many bottoms and tops the layer takes; checked by the net before SetUp.
+  // Exact counts unless `max` is larger; kNoLimit for any number.
+  static constexpr int kNoLimit = 1 << 20;
+  struct Arity {
+    int min_bottoms = 1, max_bottoms = 1;
+    int min_tops = 1, max_tops = 1;
+    bool equal_bottoms_and_tops = false;
+  };
+  virtual Arity arity() const { return {}; }
+
+  virtual void SetUp(const Blobs& bottom, const Blobs& top) {}
+  virtual void Reshape(const Blobs& bottom, const Blobs& top) = 0;
+  virtual void Forward(const Blobs& bottom, const Blobs& top) = 0;
+  // `propagate_down[i]`: whether bottom i's diff is wanted. Layers that cannot produce one that is
+  // wanted throw kInvalidArgument.
+  virtual void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                        const Blobs& bottom) = 0;
+
+  // --- what the net asks of a layer ---
+  virtual bool IsLoss() const { return false; }             // its first top has loss_weight 1
+  virtual bool AllowsInPlace() const { return false; }      // top may be its bottom
+  virtual bool AllowsForceBackward(int bottom) const { return !IsLoss() || bottom != 1; }
+  virtual bool AutoTopBlobs() const { return false; }       // missing tops get "(automatic)" ones
+
+  // Layers that are fed (MemoryData, CoSData): takes the next minibatch and returns its rows, which
+  // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
+  // nullopt: the layer is not fed.
+  virtual std::optional<int64_t> Fetch() { return std::nullopt; }
+  virtual void NextEpoch() {}
+
+  const LayerParameter& param() const { return param_; }
+  const std::string& name() const { return param_.name(); }
+  const std::string& type() const { return param_.type(); }
+  // Learnable parameters, in the order of the .caffemodel.
+  std::vector<std::shared_ptr<Blob>>& blobs() { return blobs_; }
+  // False where a parameter's diff is not needed (lr_mult 0); Backward may skip it.
+  bool param_propagate_down(size_t i) const {
+    return i >= param_propagate_down_.size() || param_propagate_down_[i];
+  }
+  void set_param_propagate_down(size_t i, bool value) {
+    if (param_propagate_down_.size() <= i) param_propagate_down_.resize(i + 1, true);
+    param_propagate_down_[i] = value;
+  }
+
+ protected:
+  const NetContext& context() const { return context_; }
+
+  LayerParameter param_;
+  std::vector<std::shared_ptr<Blob>> blobs_;
+
+ private:
+  NetContext context_;
+  std::vector<bool> param_propagate_down_;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,27 @@
+// What a net is given by whoever runs it, beside its prototxt.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/random.h"
+#include "hearth/feed/minibatch.h"
+
+namespace hearth::caffe {
+
+struct NetContext {
+  Phase phase = TRAIN;
+  // Opens the row source of a fed data layer; empty where the net is not fed by rows.
+  std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
+  // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
+  std::shared_ptr<Random> random;
+  bool resize_images = false;     // CaffeOnSpark's -resize
+  int transform_threads = 1;      // threads that decode and transform images
+  // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).
+  std::function<void(const std::string&, const std::string&)> on_bad_row;
+};
+
+}  // namespace hearth::caffe
