@@ -1,0 +1,41 @@
+# The two commands of a newcomer are `make demo` and `make test`; both set everything up themselves.
+PYTHON := .venv/bin/python
+JOBS ?= $(shell nproc)
+BUILD ?= build
+
+.PHONY: demo test build setup lint format bench wheel soak clean
+
+setup:
+	@tools/setup.sh
+
+$(BUILD)/build.ninja: | setup
+	@$(PYTHON) -m cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/$(PYTHON) \
+	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/.venv/bin/ninja >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
+	@mv $(BUILD).log $(BUILD)/configure.log
+
+build: setup $(BUILD)/build.ninja
+	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
+
+demo: build
+	@$(PYTHON) examples/digits/run.py
+
+test: build
+	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure
+	@$(PYTHON) -m pytest tests
+
+lint: build
+	@$(PYTHON) tools/lint.py
+
+format: setup
+	@$(PYTHON) tools/lint.py --fix
+
+bench: build
+	@mkdir -p bench/results
+	@for name in collective feed spark_overhead; do \
+	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
+
+wheel: setup
+	@$(PYTHON) -m pip wheel . --no-deps --no-build-isolation -w dist
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,35 @@
+"""The compiled parts: the modules `_core` and `_caffe`, the program `hearth`, the C libraries.
+
+A wheel carries them in this folder. In a checkout they lie in `build/native`; the environment
+variable HEARTH_NATIVE_DIR names another folder.
+"""
+
+import os
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+
+
+def _find() -> Path:
+    chosen = os.environ.get("HEARTH_NATIVE_DIR")
+    if chosen:
+        return Path(chosen)
+    if any(_HERE.glob("_core*.so")):
+        return _HERE
+    return _HERE.parents[2] / "build" / "native"
+
+
+DIRECTORY = _find()
+if DIRECTORY != _HERE:
+    __path__.append(str(DIRECTORY))
+
+
+def program() -> Path:
+    """The path of the `hearth` program. Raises FileNotFoundError when it was not built."""
+    path = DIRECTORY / "hearth"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
+            "or run `make build` in the checkout"
+        )
+    return path

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes a checkout ready to build: system packages, then the virtual environment .venv.
+# Does nothing (in well under a second) when both are there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+          libgmock-dev libssl-dev libjpeg-dev libpng-dev python3-dev python3-venv
+          openjdk-17-jre-headless clang-format clang-tidy)
+
+missing=()
+for package in "${packages[@]}"; do
+  # Java may come from elsewhere, and so may Python.
+  case $package in
+    openjdk-*) command -v java >/dev/null && continue ;;
+    python3-*) python3 -c 'import ensurepip, sysconfig, os; assert os.path.exists(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null && continue ;;
+  esac
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" = 0 ]; then sudo=(); elif sudo -n true 2>/dev/null; then sudo=(sudo -n); else
+    echo "setup: as root, run: apt-get install -y ${missing[*]}" >&2
+    exit 1
+  fi
+  echo "setup: installing ${missing[*]}"
+  log=$(mktemp)
+  if ! { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+         apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    echo "setup: apt-get could not install: ${missing[*]} (whole log: $log)" >&2
+    exit 1
+  fi
+  rm -f "$log"
+fi
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+  echo "setup: Python 3.10 or newer is needed, $(python3 --version) was found" >&2
+  exit 1
+}
+stamp=.venv/requirements.sha256
+want=$(sha256sum <tools/requirements.txt)
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
+  echo "setup: making .venv (torch is about 2.5 GB; minutes, once)"
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip install --disable-pip-version-check -r tools/requirements.txt |
+    grep -vE '^(Requirement already|Looking in)' || true
+  .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
+  # The checkout's Python package, importable from this environment as it stands.
+  .venv/bin/python -c 'import site, pathlib, sys; pathlib.Path(site.getsitepackages()[0], "hearth-checkout.pth").write_text(sys.argv[1] + "\n")' "$PWD/python"
+  printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m hearth.cli "$@"\n' "$PWD" >.venv/bin/hearth
+  chmod +x .venv/bin/hearth
+  echo "$want" >"$stamp"
+fi
