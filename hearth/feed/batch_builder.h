@@ -1,0 +1,51 @@
+// Makes batches in memory, column by column: results on their way back, and tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/feed/arrow_c_abi.h"
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::feed {
+
+// Columns must have equal lengths when Build() or Export() is called, else kInvalidArgument.
+// `nulls`: empty, or one flag per row, true where the row's value is null. Not thread-safe.
+class BatchBuilder {
+ public:
+  using Nulls = std::vector<bool>;
+
+  BatchBuilder();
+  ~BatchBuilder();
+
+  BatchBuilder& AddInt32(std::string name, const std::vector<int32_t>& values, Nulls nulls = {});
+  BatchBuilder& AddInt64(std::string name, const std::vector<int64_t>& values, Nulls nulls = {});
+  BatchBuilder& AddFloat(std::string name, const std::vector<float>& values, Nulls nulls = {});
+  BatchBuilder& AddDouble(std::string name, const std::vector<double>& values, Nulls nulls = {});
+  BatchBuilder& AddString(std::string name, const std::vector<std::string>& v, Nulls nulls = {});
+  BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v, Nulls nulls = {});
+  BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
+                             Nulls nulls = {});
+  BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
+                             Nulls nulls = {});
+
+  // A batch that owns its image; the builder may be used again afterwards.
+  std::shared_ptr<const BatchView> Build();
+
+  // The same rows by Arrow's C data interface. Valid while the builder lives and is not changed;
+  // release does nothing.
+  void Export(ArrowSchema* schema, ArrowArray* array);
+
+ private:
+  struct Column;
+  BatchBuilder& Add(std::unique_ptr<Column> column, const Nulls& nulls);
+
+  std::vector<std::unique_ptr<Column>> columns_;
+  std::vector<ArrowSchema*> schema_pointers_;
+  std::vector<ArrowArray*> array_pointers_;
+};
+
+}  // namespace hearth::feed
