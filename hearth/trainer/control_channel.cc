@@ -1,0 +1,104 @@
+#include "hearth/trainer/control_channel.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "hearth/base/error.h"
+
+namespace hearth::trainer {
+namespace {
+
+constexpr double kSendTimeoutSeconds = 60;
+
+// False when the deadline passed first.
+bool WaitFor(int fd, short events, Deadline deadline) {
+  pollfd entry{fd, events, 0};
+  for (;;) {
+    const int ready = poll(&entry, 1, deadline.poll_timeout_ms());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.expired()) return false;
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for the control channel");
+  }
+}
+
+}  // namespace
+
+ControlChannel::ControlChannel(int fd) : fd_(fd) {}
+
+ControlChannel::~ControlChannel() {
+  closing_ = true;
+  if (watcher_.joinable()) {
+    shutdown(fd_, SHUT_RD);  // wakes the watcher
+    watcher_.join();
+  }
+  close(fd_);
+}
+
+std::string ControlChannel::ReadLine(Deadline deadline) {
+  std::string line;
+  char buffer[64 << 10];
+  for (;;) {
+    Require(WaitFor(fd_, POLLIN, deadline), ErrorCode::kDeadlineExceeded,
+            "no job arrived on the control channel in time ({} bytes of its line did)", line.size());
+    // Peeking keeps whatever follows the newline for the watcher.
+    const ssize_t seen = recv(fd_, buffer, sizeof buffer, MSG_PEEK);
+    if (seen < 0 && errno == EINTR) continue;
+    if (seen < 0) ThrowErrno(errno, "cannot read the job from the control channel");
+    Require(seen > 0, ErrorCode::kUnavailable,
+            "the control channel ended after {} bytes, before the job's line was complete",
+            line.size());
+    const std::string_view part(buffer, static_cast<size_t>(seen));
+    const size_t newline = part.find('\n');
+    const size_t take = newline == part.npos ? part.size() : newline + 1;
+    if (recv(fd_, buffer, take, 0) < 0) ThrowErrno(errno, "cannot read the control channel");
+    line.append(part.substr(0, newline == part.npos ? take : newline));
+    Require(line.size() <= kMaxLineBytes, ErrorCode::kInvalidArgument,
+            "the job's line is longer than {} bytes", kMaxLineBytes);
+    if (newline != part.npos) return line;
+  }
+}
+
+void ControlChannel::Watch(std::function<void()> on_lost) {
+  on_lost_ = std::move(on_lost);
+  watcher_ = std::thread([this] { WatchUntilLost(); });
+}
+
+void ControlChannel::WatchUntilLost() {
+  char ignored[4096];
+  for (;;) {
+    const ssize_t count = recv(fd_, ignored, sizeof ignored, 0);
+    if (count > 0 || (count < 0 && errno == EINTR)) continue;
+    if (!closing_) on_lost_();
+    return;
+  }
+}
+
+void ControlChannel::Send(const nlohmann::json& event) {
+  // Texts come from layers and peers: a byte that is not UTF-8 must not cost the event.
+  std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  line += '\n';
+  std::lock_guard lock(send_mutex_);
+  if (!broken_) broken_ = !WriteAll(line);
+}
+
+bool ControlChannel::WriteAll(const std::string& line) {
+  const Deadline deadline = Deadline::After(kSendTimeoutSeconds);
+  size_t sent = 0;
+  while (sent < line.size()) {
+    const ssize_t count =
+        send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent += static_cast<size_t>(count);
+    } else if (errno == EAGAIN) {
+      if (!WaitFor(fd_, POLLOUT, deadline)) return false;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace hearth::trainer

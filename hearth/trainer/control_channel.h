@@ -1,0 +1,49 @@
+// The trainer's side of the stream socket to the process that started it: one JSON object per line.
+// First the job comes in, then events go out. End of stream means that the starter is gone.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "hearth/base/deadline.h"
+
+namespace hearth::trainer {
+
+class ControlChannel {
+ public:
+  static constexpr size_t kMaxLineBytes = 16 << 20;
+
+  // Owns `fd`, a connected stream socket.
+  explicit ControlChannel(int fd);
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  // The first line, without its newline. Throws kUnavailable at end of stream, kDeadlineExceeded,
+  // or kInvalidArgument for a line that is too long. Call before Watch.
+  std::string ReadLine(Deadline deadline);
+
+  // Starts a thread that calls `on_lost` once, when the other side closes or dies.
+  void Watch(std::function<void()> on_lost);
+
+  // Writes one event; any thread. Events are lost once the other side is gone or has not read for
+  // a minute: a trainer must not fail because nobody listens, Watch decides that.
+  void Send(const nlohmann::json& event);
+
+ private:
+  void WatchUntilLost();
+  bool WriteAll(const std::string& line);
+
+  const int fd_;
+  std::atomic<bool> closing_{false};
+  std::mutex send_mutex_;
+  bool broken_ = false;  // guarded by send_mutex_
+  std::function<void()> on_lost_;
+  std::thread watcher_;
+};
+
+}  // namespace hearth::trainer

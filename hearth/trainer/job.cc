@@ -1,0 +1,131 @@
+#include "hearth/trainer/job.h"
+
+#include <nlohmann/json.hpp>
+
+#include "hearth/base/error.h"
+#include "hearth/trainer/job_fields.h"
+
+namespace hearth::trainer {
+namespace {
+
+constexpr int64_t kMaxInt = INT32_MAX;
+
+Mode ParseMode(const JobFields& fields) {
+  const std::string mode = fields.RequiredString("mode");
+  if (mode == "train") return Mode::kTrain;
+  if (mode == "features") return Mode::kFeatures;
+  if (mode == "test") return Mode::kTest;
+  fields.Refuse("mode", "\"train\", \"features\" or \"test\"");
+}
+
+std::optional<StreamFds> ParseStream(const JobFields& parent, const char* name) {
+  auto fields = parent.Object(name);
+  if (!fields) return std::nullopt;
+  fields->AllowOnly({"ring_fd", "signal_fd"});
+  StreamFds fds{static_cast<int>(fields->Integer("ring_fd", -1, 0, kMaxInt)),
+                static_cast<int>(fields->Integer("signal_fd", -1, 0, kMaxInt))};
+  if (fds.ring_fd < 0) fields->Refuse("ring_fd", "a file descriptor");
+  if (fds.signal_fd < 0) fields->Refuse("signal_fd", "a file descriptor");
+  return fds;
+}
+
+PrototxtFile ParsePrototxt(const JobFields& parent, const char* name) {
+  auto fields = parent.Object(name);
+  if (!fields) return {};
+  fields->AllowOnly({"path", "text"});
+  return {fields->String("path", name), fields->String("text", "")};
+}
+
+void ParseCluster(const JobFields& fields, Job* job) {
+  job->token = fields.String("token", "");
+  if (auto coordinator = fields.Object("coordinator")) {
+    coordinator->AllowOnly({"host", "port"});
+    job->coordinator = Endpoint{coordinator->RequiredString("host"),
+                                static_cast<int>(coordinator->Integer("port", 0, 1, 65535))};
+    if (job->coordinator->port == 0) coordinator->Refuse("port", "a port");
+    if (job->token.empty()) fields.Refuse("token", "the cluster's token");
+  }
+  if (auto own = fields.Object("host_coordinator")) {
+    own->AllowOnly({"port"});
+    job->host_coordinator_port = static_cast<int>(own->Integer("port", 0, 0, 65535));
+  }
+  job->generation = fields.Unsigned("generation", 0);
+  job->world = static_cast<int>(fields.Integer("world", 1, 1, 1 << 16));
+  job->rank = static_cast<int>(fields.Integer("rank", 0, 0, job->world - 1));
+  job->host = fields.String("host", job->host);
+  job->listen_host = fields.String("listen_host", job->listen_host);
+  job->devices = static_cast<int>(fields.Integer("devices", 1, 1, 1024));
+  job->threads = static_cast<int>(fields.Integer("threads", 1, 1, 4096));
+  if (job->rank > 0 && !job->coordinator) fields.Refuse("coordinator", "rank 0's address");
+}
+
+void ParseModel(const JobFields& fields, Job* job) {
+  job->solver = ParsePrototxt(fields, "solver");
+  job->net = ParsePrototxt(fields, "net");
+  job->weights = fields.Strings("weights");
+  job->snapshot = fields.String("snapshot", "");
+  job->model = fields.String("model", "");
+  job->features = fields.Strings("features");
+  job->validate = fields.Bool("validate", false);
+  if (job->net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
+}
+
+void ParseRows(const JobFields& fields, Job* job) {
+  if (auto streams = fields.Object("streams")) {
+    streams->AllowOnly({"train", "test"});
+    job->train = ParseStream(*streams, "train");
+    job->test = ParseStream(*streams, "test");
+  }
+  job->results = ParseStream(fields, "results");
+  job->resize = fields.Bool("resize", false);
+  job->max_bad_records = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
+  job->transform_threads = static_cast<int>(fields.Integer("transform_threads", 1, 1, 1024));
+  job->spill_dir = fields.String("spill_dir", job->spill_dir);
+  job->seed = fields.Unsigned("seed", 0);
+}
+
+// What each mode cannot do without.
+void CheckMode(const JobFields& fields, const Job& job) {
+  if (job.mode == Mode::kTrain) {
+    if (job.solver.text.empty()) fields.Refuse("solver", "an object with the solver's \"text\"");
+    if (!job.train) fields.Refuse("streams", "an object with the \"train\" stream to train on");
+    if (job.validate && !job.test) {
+      fields.Refuse("streams", "an object with the \"test\" stream, because \"validate\" is true");
+    }
+    return;
+  }
+  if (!job.test) fields.Refuse("streams", "an object with the \"test\" stream");
+  if (!job.results) fields.Refuse("results", "an object with the results' ring");
+  if (job.mode == Mode::kFeatures && job.features.empty()) {
+    fields.Refuse("features", "a list of blob names");
+  }
+}
+
+}  // namespace
+
+Job ParseJob(std::string_view json_text) {
+  const auto json = nlohmann::json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  // The text itself may hold the token, so it is not quoted.
+  Require(json.is_object(), ErrorCode::kInvalidArgument,
+          "the first line of the control channel ({} bytes) must be the job as one JSON object",
+          json_text.size());
+  const JobFields fields(json, "");
+  fields.AllowOnly({"mode", "token", "coordinator", "host_coordinator", "generation", "rank",
+                    "world", "host", "listen_host", "devices", "threads", "solver", "net",
+                    "weights", "snapshot", "model", "resume", "features", "resize", "validate",
+                    "max_bad_records", "spill_dir", "seed", "streams", "results",
+                    "transform_threads", "connection"});
+  Job job;
+  job.mode = ParseMode(fields);
+  ParseCluster(fields, &job);
+  ParseModel(fields, &job);
+  ParseRows(fields, &job);
+  CheckMode(fields, job);
+  const std::string connection = fields.String("connection", "ethernet");
+  if (connection != "ethernet" && connection != "infiniband") {
+    fields.Refuse("connection", "\"ethernet\" or \"infiniband\"");
+  }
+  return job;
+}
+
+}  // namespace hearth::trainer

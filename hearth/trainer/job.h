@@ -1,0 +1,69 @@
+// What a trainer process is told to do: the first line of its control channel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hearth::trainer {
+
+enum class Mode { kTrain, kFeatures, kTest };
+
+// The inherited descriptors of one shared-memory ring.
+struct StreamFds {
+  int ring_fd = -1;
+  int signal_fd = -1;
+};
+
+struct Endpoint {
+  std::string host;
+  int port = 0;
+};
+
+// A prototxt as the driver read it; `path` is for error messages and snapshot names.
+struct PrototxtFile {
+  std::string path;
+  std::string text;
+};
+
+struct Job {
+  Mode mode = Mode::kTrain;
+
+  // The cluster. Without a coordinator the process hosts one itself, on `host_coordinator_port`.
+  std::string token;
+  std::optional<Endpoint> coordinator;
+  int host_coordinator_port = 0;
+  uint64_t generation = 0;
+  int rank = 0;   // of this process
+  int world = 1;  // processes
+  std::string host = "localhost";
+  std::string listen_host = "127.0.0.1";
+  int devices = 1;  // solver threads of this process
+  int threads = 1;  // compute threads of this process, shared by its devices
+
+  // The model.
+  PrototxtFile solver;
+  PrototxtFile net;
+  std::vector<std::string> weights;
+  std::string snapshot;  // .solverstate to resume from, or empty
+  std::string model;     // where rank 0 writes the final model, or empty
+  std::vector<std::string> features;
+  bool validate = false;
+
+  // The rows.
+  std::optional<StreamFds> train, test, results;
+  bool resize = false;
+  int64_t max_bad_records = -1;  // -1: no limit
+  int transform_threads = 1;
+  std::string spill_dir = "/tmp";
+  uint64_t seed = 0;
+
+  int collective_world() const { return world * devices; }
+};
+
+// Parses and checks one job. Throws kInvalidArgument naming the field, its value and what is allowed.
+Job ParseJob(std::string_view json_text);
+
+}  // namespace hearth::trainer

@@ -1,0 +1,40 @@
+// Typed reading of one JSON object whose errors name the field by its full path.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hearth::trainer {
+
+// Absent and null fields give the fallback; wrong types and unknown names throw kInvalidArgument.
+// Refers to `object`, which must outlive it.
+class JobFields {
+ public:
+  // `path` is the prefix for messages: empty for the job itself, "solver." for its solver.
+  JobFields(const nlohmann::json& object, std::string path);
+
+  void AllowOnly(std::initializer_list<std::string_view> names) const;
+
+  std::string String(const char* name, const std::string& fallback) const;
+  std::string RequiredString(const char* name) const;
+  int64_t Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const;
+  uint64_t Unsigned(const char* name, uint64_t fallback) const;
+  bool Bool(const char* name, bool fallback) const;
+  std::vector<std::string> Strings(const char* name) const;
+  std::optional<JobFields> Object(const char* name) const;
+
+  [[noreturn]] void Refuse(const char* name, std::string_view allowed) const;
+
+ private:
+  const nlohmann::json* Find(const char* name) const;
+
+  const nlohmann::json& object_;
+  std::string path_;
+};
+
+}  // namespace hearth::trainer
