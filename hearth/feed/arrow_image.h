@@ -1,0 +1,61 @@
+// Copies rows of an Arrow batch into batch images, the only place that writes images.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/feed/arrow_c_abi.h"
+#include "hearth/feed/batch_image.h"
+#include "hearth/feed/column_type.h"
+
+namespace hearth::feed {
+
+// Borrows the two structs, which must outlive it. Slices (offset != 0) are written from their first
+// row on, so that an image knows no offsets. Const calls are thread-safe.
+class ArrowImage {
+ public:
+  // Throws kInvalidArgument, naming column and type, where a batch cannot have that type.
+  ArrowImage(const ArrowSchema& schema, const ArrowArray& array);
+
+  int64_t rows() const { return array_.length; }
+
+  // Bytes of the image of rows [begin, begin + count).
+  size_t ImageBytes(int64_t begin, int64_t count) const;
+  // How many rows from `begin` on fit into `max_bytes`; at least one.
+  int64_t RowsWithin(int64_t begin, size_t max_bytes) const;
+  // Writes exactly image.size() == ImageBytes(begin, count) bytes.
+  void Write(int64_t begin, int64_t count, std::span<std::byte> image) const;
+
+ private:
+  struct Node {
+    std::string name;
+    ArrowType type;
+    const ArrowArray* array;
+    uint32_t children;
+  };
+  // A node's slice in one image: physical values [begin, begin + entry.length).
+  struct Piece {
+    const Node* node;
+    int64_t begin;
+    ImageNode entry;
+  };
+  struct Plan {
+    std::vector<Piece> pieces;
+    uint64_t bytes;
+  };
+
+  void AddNode(const ArrowSchema& schema, const ArrowArray& array, int depth);
+  Plan MakePlan(int64_t begin, int64_t count) const;
+  size_t Place(size_t node, int64_t begin, int64_t count, Plan* plan) const;
+  static void WritePiece(const Piece& piece, std::byte* image);
+
+  const ArrowArray& array_;
+  uint32_t columns_ = 0;
+  uint64_t name_bytes_ = 0;
+  std::vector<Node> nodes_;  // pre-order
+};
+
+}  // namespace hearth::feed
