@@ -1,0 +1,103 @@
+"""Rows that every bench prints and saves: ours beside a peer, both measured in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The command line that all benches share: ``--json FILE``, ``--rounds N``, ``--only TEXT``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", type=Path, help="where to write the rows")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds per row (default: 5)")
+    parser.add_argument("--only", default="", help="run only rows whose name contains this text")
+    return parser
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Wall-clock seconds that one call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def alternate(
+    rounds: int, ours: Callable[[], float], peer: Callable[[], float]
+) -> tuple[list[float], list[float]]:
+    """Runs both in turn, so that both see the same machine; returns what they returned.
+
+    One unmeasured call of each comes first.
+    """
+    ours(), peer()
+    pairs = [(ours(), peer()) for _ in range(rounds)]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+class Report:
+    """Collects rows, prints each as it comes, and saves them as a JSON list.
+
+    A row has name, ours and peer (best value of the rounds), ours_median and peer_median,
+    peer_name, unit, rounds, and ratio: how many times better ours is by the best values.
+    """
+
+    def __init__(self, only: str = "") -> None:
+        self._only = only
+        self.rows: list[dict[str, object]] = []
+
+    def wants(self, name: str) -> bool:
+        """Whether the row was asked for (``--only``)."""
+        return self._only in name
+
+    def add(
+        self,
+        name: str,
+        *,
+        ours: Sequence[float],
+        peer: Sequence[float],
+        peer_name: str,
+        unit: str,
+        higher_is_better: bool = True,
+    ) -> float:
+        """Adds a row from the values of all rounds and returns its ratio (> 1: ours is better).
+
+        ``peer`` may hold one value for all rounds, such as a limit that ours must keep.
+        """
+        best = max if higher_is_better else min
+        a, b = best(ours), best(peer)
+        ratio = a / b if higher_is_better else b / a
+        self.rows.append(
+            {
+                "name": name,
+                "ours": a,
+                "peer": b,
+                "peer_name": peer_name,
+                "unit": unit,
+                "ratio": ratio,
+                "ours_median": statistics.median(ours),
+                "peer_median": statistics.median(peer),
+                "rounds": len(ours),
+            }
+        )
+        self._print_last()
+        return ratio
+
+    def save(self, path: Path | str | None) -> None:
+        """Writes the rows as a JSON list; does nothing where no path was given."""
+        if path is not None:
+            Path(path).write_text(json.dumps(self.rows, indent=1) + "\n")
+
+    def _print_last(self) -> None:
+        if len(self.rows) == 1:
+            print(f"{'name':<36} {'ours':>12} {'peer':>12}  {'unit':<10} {'ratio':>7}  medians, peer")
+        row = self.rows[-1]
+        print(
+            f"{row['name']:<36} {row['ours']:>12.5g} {row['peer']:>12.5g}  {row['unit']:<10} "
+            f"{row['ratio']:>7.2f}  {row['ours_median']:.5g} / {row['peer_median']:.5g}, "
+            f"{row['peer_name']}",
+            flush=True,
+        )
