@@ -1,0 +1,23 @@
+// How a row is named in results and in messages about it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::trainer {
+
+// The row's `id` or `SampleID` column; where there is none or it is null, its running number with
+// eight digits.
+inline std::string RowId(const feed::BatchView& batch, int64_t row, int64_t running_number) {
+  for (const char* name : {"id", "SampleID"}) {
+    const feed::ColumnView* column = batch.FindColumn(name);
+    if (column && !column->IsNull(row)) return column->AsText(row);
+  }
+  return fmt::format("{:08d}", running_number);
+}
+
+}  // namespace hearth::trainer
