@@ -1,0 +1,28 @@
+// What authentication needs from libcrypto: HMAC-SHA256, random bytes, tokens as hex text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hearth {
+
+inline constexpr size_t kDigestBytes = 32;
+
+// 32 raw bytes.
+std::string HmacSha256(std::string_view key, std::string_view message);
+
+// From the system's cryptographic source.
+std::string RandomBytes(size_t count);
+
+std::string HexEncode(std::string_view bytes);
+// Throws kInvalidArgument without repeating the text: it may be a secret.
+std::string HexDecode(std::string_view text);
+
+// A fresh 256-bit secret as 64 hex digits. Never log it.
+std::string NewToken();
+
+// Time depends on the lengths only.
+bool ConstantTimeEqual(std::string_view a, std::string_view b);
+
+}  // namespace hearth

@@ -1,0 +1,89 @@
+#include "hearth/base/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace hearth::log {
+namespace {
+
+constexpr const char* kPattern = "%L%m%d %H:%M:%S.%f %t %s:%#] %v";
+
+spdlog::level::level_enum SpdlogLevel(Level level) {
+  switch (level) {
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarning:
+      return spdlog::level::warn;
+    case Level::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+Level LevelOf(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return Level::kError;
+  return level == spdlog::level::warn ? Level::kWarning : Level::kInfo;
+}
+
+// Hands records to the function that SetSink() was given; base_sink's mutex orders the calls.
+class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void Set(Sink sink) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    sink_ = std::move(sink);
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!sink_) return;
+    spdlog::memory_buf_t buffer;
+    formatter_->format(message, buffer);
+    const std::string_view line(buffer.data(), buffer.size());
+    sink_({LevelOf(message.level), {message.payload.data(), message.payload.size()}, line});
+  }
+  void flush_() override {}
+
+ private:
+  Sink sink_;
+};
+
+struct Destinations {
+  std::shared_ptr<FunctionSink> function = std::make_shared<FunctionSink>();
+  std::shared_ptr<spdlog::logger> logger;
+
+  Destinations() {
+    auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    terminal->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
+    function->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+        kPattern, spdlog::pattern_time_type::local, ""));
+    logger =
+        std::make_shared<spdlog::logger>("hearth", spdlog::sinks_init_list{terminal, function});
+    logger->flush_on(spdlog::level::info);
+    logger->set_error_handler([](const std::string&) {});
+  }
+};
+
+// Never destroyed: threads may log while the process ends.
+Destinations& TheDestinations() {
+  static auto* destinations = new Destinations;
+  return *destinations;
+}
+
+}  // namespace
+
+void SetSink(Sink sink) { TheDestinations().function->Set(std::move(sink)); }
+
+void Write(Level level, const std::source_location& where, std::string_view text) noexcept {
+  const spdlog::source_loc place(where.file_name(), static_cast<int>(where.line()),
+                                 where.function_name());
+  TheDestinations().logger->log(place, SpdlogLevel(level),
+                                spdlog::string_view_t(text.data(), text.size()));
+}
+
+}  // namespace hearth::log

@@ -1,0 +1,21 @@
+#include "hearth/base/parent_death.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "hearth/base/error.h"
+
+namespace hearth {
+
+void DieWithParent(pid_t parent) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ThrowErrno(errno, "asking to die with the parent");
+  // A parent that died before prctl() sends no signal any more.
+  const pid_t now = ::getppid();
+  Require(now == parent, ErrorCode::kUnavailable,
+          "process {} that started this one is gone (the parent is now {})", parent, now);
+}
+
+}  // namespace hearth

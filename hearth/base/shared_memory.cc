@@ -1,0 +1,94 @@
+#include "hearth/base/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth {
+namespace {
+
+int Protection(Mapping::Access access) {
+  return access == Mapping::Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+void CheckRange(int fd, size_t offset, size_t bytes) {
+  struct stat status = {};
+  if (::fstat(fd, &status) != 0) ThrowErrno(errno, fmt::format("asking for the size of fd {}", fd));
+  const auto length = static_cast<size_t>(status.st_size);
+  Require(bytes > 0 && offset <= length && bytes <= length - offset, ErrorCode::kInvalidArgument,
+          "fd {} has {} bytes, too few to map {} bytes at offset {}", fd, length, bytes, offset);
+}
+
+}  // namespace
+
+size_t RoundUpToPages(size_t bytes) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+Fd CreateSharedMemory(const std::string& name, size_t bytes) {
+  Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) ThrowErrno(errno, fmt::format("creating shared memory '{}'", name));
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    ThrowErrno(errno, fmt::format("sizing shared memory '{}' to {} bytes", name, bytes));
+  }
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    ThrowErrno(errno, fmt::format("sealing the size of shared memory '{}'", name));
+  }
+  return fd;
+}
+
+Mapping::Mapping(int fd, size_t offset, size_t bytes, Access access) {
+  CheckRange(fd, offset, bytes);
+  void* address =
+      ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (address == MAP_FAILED) ThrowErrno(errno, fmt::format("mapping {} bytes of fd {}", bytes, fd));
+  data_ = static_cast<std::byte*>(address);
+  size_ = mapped_ = bytes;
+}
+
+Mapping Mapping::Mirrored(int fd, size_t offset, size_t bytes, Access access) {
+  CheckRange(fd, offset, bytes);
+  Require(bytes == RoundUpToPages(bytes), ErrorCode::kInvalidArgument,
+          "a mirrored mapping needs whole pages, not {} bytes", bytes);
+  // Reserve both halves first: nothing else can be mapped between them.
+  void* reserved = ::mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (reserved == MAP_FAILED) {
+    ThrowErrno(errno, fmt::format("reserving {} bytes of address space", 2 * bytes));
+  }
+  Mapping mapping;
+  mapping.data_ = static_cast<std::byte*>(reserved);
+  mapping.size_ = bytes;
+  mapping.mapped_ = 2 * bytes;
+  for (std::byte* half : {mapping.data_, mapping.data_ + bytes}) {
+    if (::mmap(half, bytes, Protection(access), MAP_SHARED | MAP_FIXED, fd,
+               static_cast<off_t>(offset)) == MAP_FAILED) {
+      ThrowErrno(errno, fmt::format("mapping {} bytes of fd {} twice", bytes, fd));
+    }
+  }
+  return mapping;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, mapped_);
+}
+
+}  // namespace hearth

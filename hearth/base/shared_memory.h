@@ -1,0 +1,47 @@
+// Memory that several processes map: an anonymous memfd, passed on by inheritance or SCM_RIGHTS.
+// Its size is sealed, so that no peer can shrink it under a mapping (which would raise SIGBUS).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "hearth/base/fd.h"
+
+namespace hearth {
+
+// Rounded up to whole pages.
+size_t RoundUpToPages(size_t bytes);
+
+// `name` is only for /proc. The memory is zero and uses nothing until it is touched. Close-on-exec
+// is set: clear it for a child that shall inherit the descriptor.
+Fd CreateSharedMemory(const std::string& name, size_t bytes);
+
+// Owns a range of address space that maps a file or a memfd; unmaps it. The descriptor may be
+// closed afterwards. Data races over the bytes are the users' affair.
+class Mapping {
+ public:
+  enum class Access { kRead, kReadWrite };
+
+  Mapping() = default;
+  // Throws kInvalidArgument when the file is shorter than offset + bytes. `offset` is page aligned.
+  Mapping(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
+  // The same range mapped twice in a row: data()[i] and data()[bytes + i] are one byte, so any part
+  // of a ring of `bytes` is contiguous. `bytes` must be whole pages.
+  static Mapping Mirrored(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
+
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const { return data_; }
+  // Of the range in the file; a mirrored mapping is readable for twice as many bytes.
+  size_t size() const { return size_; }
+  bool valid() const { return data_ != nullptr; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t mapped_ = 0;
+};
+
+}  // namespace hearth

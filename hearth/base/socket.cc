@@ -1,0 +1,189 @@
+#include "hearth/base/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "hearth/base/error.h"
+
+namespace hearth {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses Resolve(const std::string& host, int port, int flags) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int rc = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  Require(rc == 0, ErrorCode::kUnavailable,
+          "the host name '{}' cannot be resolved ({}); check the name or give an address", host,
+          ::gai_strerror(rc));
+  return {found, &::freeaddrinfo};
+}
+
+// The result of one non-blocking connect: 0 or an errno.
+int TryConnect(const Fd& fd, const addrinfo& address, Deadline deadline) {
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EINTR) return errno;
+  if (PollOne(fd.get(), POLLOUT, deadline) == 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  return error;
+}
+
+int BoundPort(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    ThrowErrno(errno, "asking for the port of a listening socket");
+  }
+  if (address.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+// "address:port" of a peer, for messages.
+std::string NameOf(const sockaddr* address, socklen_t size) {
+  char host[NI_MAXHOST] = "";
+  char port[NI_MAXSERV] = "";
+  if (::getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return fmt::format("{}:{}", host, port);
+}
+
+[[noreturn]] void ThrowClosed(const std::string& peer, size_t done, size_t size) {
+  Throw(ErrorCode::kUnavailable, "{} closed the connection after {} of {} bytes", peer, done, size);
+}
+
+}  // namespace
+
+short PollOne(int fd, short events, Deadline deadline) {
+  pollfd entry = {fd, events, 0};
+  while (true) {
+    const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+    if (ready > 0) return entry.revents;
+    if (ready == 0 && deadline.expired()) return 0;
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a socket");
+  }
+}
+
+Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {
+  // Frames are written whole, so waiting to merge them only adds delay. Not TCP: no matter.
+  const int one = 1;
+  ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+Connection Connection::Connect(const std::string& host, int port, Deadline deadline) {
+  const Addresses addresses = Resolve(host, port, 0);
+  const std::string peer = fmt::format("{}:{}", host, port);
+  int error = EHOSTUNREACH;
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    Fd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) {
+      error = errno;
+      continue;
+    }
+    error = TryConnect(fd, *address, deadline);
+    if (error == 0) return {std::move(fd), peer};
+  }
+  ThrowErrno(error, fmt::format("connecting to {}", peer));
+}
+
+std::pair<Connection, Connection> Connection::Pair() {
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+    ThrowErrno(errno, "creating a socket pair");
+  }
+  return {Connection(Fd(fds[0]), "socket pair"), Connection(Fd(fds[1]), "socket pair")};
+}
+
+void Connection::Write(const void* data, size_t size, Deadline deadline) {
+  const char* bytes = static_cast<const char*>(data);
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t sent = ::send(fd(), bytes + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      done += static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      Require(PollOne(fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
+              "{} took only {} of {} bytes in time", peer_, done, size);
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      ThrowClosed(peer_, done, size);
+    } else if (errno != EINTR) {
+      ThrowErrno(errno, fmt::format("writing to {}", peer_));
+    }
+  }
+}
+
+size_t Connection::ReadSome(void* data, size_t size, Deadline deadline) {
+  while (true) {
+    const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno == ECONNRESET) return 0;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      Require(PollOne(fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
+              "nothing came from {} in time", peer_);
+    } else if (errno != EINTR) {
+      ThrowErrno(errno, fmt::format("reading from {}", peer_));
+    }
+  }
+}
+
+void Connection::Read(void* data, size_t size, Deadline deadline) {
+  char* bytes = static_cast<char*>(data);
+  for (size_t done = 0; done < size;) {
+    const size_t got = ReadSome(bytes + done, size - done, deadline);
+    if (got == 0) ThrowClosed(peer_, done, size);
+    done += got;
+  }
+}
+
+bool Connection::WaitReadable(Deadline deadline) const {
+  return PollOne(fd(), POLLIN, deadline) != 0;
+}
+
+void Connection::Shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
+
+TcpListener::TcpListener(const std::string& host, int port) {
+  const Addresses addresses = Resolve(host, port, AI_PASSIVE);
+  const addrinfo& address = *addresses;
+  fd_.Reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd_.valid()) ThrowErrno(errno, "creating a listening socket");
+  const int one = 1;
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (::bind(fd_.get(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(fd_.get(), SOMAXCONN) != 0) {
+    ThrowErrno(errno, fmt::format("listening on {}:{}", host, port));
+  }
+  port_ = BoundPort(fd_.get());
+}
+
+Connection TcpListener::Accept(Deadline deadline) {
+  while (true) {
+    sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    Fd fd(::accept4(fd_.get(), generic, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) return {std::move(fd), NameOf(generic, size)};
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
+              "nobody connected to port {} in time", port_);
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      ThrowErrno(errno, fmt::format("accepting on port {}", port_));
+    }
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,70 @@
+// Stream sockets whose every wait has a deadline. Failures are hearth::Error: kUnavailable when the
+// peer closed or reset, kDeadlineExceeded, or what errno says; messages name the peer. No SIGPIPE.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hearth/base/deadline.h"
+#include "hearth/base/fd.h"
+
+namespace hearth {
+
+// Owns one connected socket. One thread may read while another writes; Shutdown() may come from any
+// thread and ends both.
+class Connection {
+ public:
+  // Takes over a connected stream socket; `peer` is what error messages call the other side.
+  Connection(Fd fd, std::string peer);
+
+  // Connects over TCP; `host` is a name or an address.
+  static Connection Connect(const std::string& host, int port, Deadline deadline);
+  // Two unix sockets connected to each other.
+  static std::pair<Connection, Connection> Pair();
+
+  // Writes or reads exactly `size` bytes.
+  void Write(const void* data, size_t size, Deadline deadline);
+  void Write(std::string_view bytes, Deadline deadline) {
+    Write(bytes.data(), bytes.size(), deadline);
+  }
+  void Read(void* data, size_t size, Deadline deadline);
+  // Waits for at least one byte and reads up to `size`; 0 is end of file.
+  size_t ReadSome(void* data, size_t size, Deadline deadline);
+
+  // False when the deadline came first. End of file counts as readable.
+  bool WaitReadable(Deadline deadline) const;
+
+  // Both directions end: waits of this side and of the peer return at once. The descriptor stays
+  // open until destruction, so a concurrent call cannot touch a reused number.
+  void Shutdown() noexcept;
+
+  int fd() const { return fd_.get(); }
+  const std::string& peer() const { return peer_; }
+
+ private:
+  Fd fd_;
+  std::string peer_;
+};
+
+class TcpListener {
+ public:
+  // Binds to the one interface that `host` names; port 0 lets the system choose.
+  explicit TcpListener(const std::string& host, int port = 0);
+
+  // Throws kDeadlineExceeded when nobody came.
+  Connection Accept(Deadline deadline);
+
+  int port() const { return port_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Fd fd_;
+  int port_ = 0;
+};
+
+// poll(2) on one descriptor that continues after signals; returns revents, 0 at the deadline.
+short PollOne(int fd, short events, Deadline deadline);
+
+}  // namespace hearth
