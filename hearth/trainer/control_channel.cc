@@ -2,49 +2,37 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "hearth/base/error.h"
+#include "hearth/base/socket.h"
 
 namespace hearth::trainer {
 namespace {
 
 constexpr double kSendTimeoutSeconds = 60;
 
-// False when the deadline passed first.
-bool WaitFor(int fd, short events, Deadline deadline) {
-  pollfd entry{fd, events, 0};
-  for (;;) {
-    const int ready = poll(&entry, 1, deadline.poll_timeout_ms());
-    if (ready > 0) return true;
-    if (ready == 0 && deadline.expired()) return false;
-    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for the control channel");
-  }
-}
-
 }  // namespace
 
-ControlChannel::ControlChannel(int fd) : fd_(fd) {}
+ControlChannel::ControlChannel(Fd fd) : fd_(std::move(fd)) {}
 
 ControlChannel::~ControlChannel() {
   closing_ = true;
-  if (watcher_.joinable()) {
-    shutdown(fd_, SHUT_RD);  // wakes the watcher
-    watcher_.join();
+  if (watcher_) {
+    shutdown(fd_.get(), SHUT_RD);  // wakes the watcher
+    watcher_->Join();
   }
-  close(fd_);
 }
 
 std::string ControlChannel::ReadLine(Deadline deadline) {
   std::string line;
   char buffer[64 << 10];
   for (;;) {
-    Require(WaitFor(fd_, POLLIN, deadline), ErrorCode::kDeadlineExceeded,
+    Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
             "no job arrived on the control channel in time ({} bytes of its line did)", line.size());
     // Peeking keeps whatever follows the newline for the watcher.
-    const ssize_t seen = recv(fd_, buffer, sizeof buffer, MSG_PEEK);
+    const ssize_t seen = recv(fd_.get(), buffer, sizeof buffer, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;
     if (seen < 0) ThrowErrno(errno, "cannot read the job from the control channel");
     Require(seen > 0, ErrorCode::kUnavailable,
@@ -53,7 +41,7 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
     const std::string_view part(buffer, static_cast<size_t>(seen));
     const size_t newline = part.find('\n');
     const size_t take = newline == part.npos ? part.size() : newline + 1;
-    if (recv(fd_, buffer, take, 0) < 0) ThrowErrno(errno, "cannot read the control channel");
+    if (recv(fd_.get(), buffer, take, 0) < 0) ThrowErrno(errno, "cannot read the control channel");
     line.append(part.substr(0, newline == part.npos ? take : newline));
     Require(line.size() <= kMaxLineBytes, ErrorCode::kInvalidArgument,
             "the job's line is longer than {} bytes", kMaxLineBytes);
@@ -63,13 +51,13 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
 
 void ControlChannel::Watch(std::function<void()> on_lost) {
   on_lost_ = std::move(on_lost);
-  watcher_ = std::thread([this] { WatchUntilLost(); });
+  watcher_.emplace("control", [this] { WatchUntilLost(); });
 }
 
 void ControlChannel::WatchUntilLost() {
   char ignored[4096];
   for (;;) {
-    const ssize_t count = recv(fd_, ignored, sizeof ignored, 0);
+    const ssize_t count = recv(fd_.get(), ignored, sizeof ignored, 0);
     if (count > 0 || (count < 0 && errno == EINTR)) continue;
     if (!closing_) on_lost_();
     return;
@@ -89,11 +77,11 @@ bool ControlChannel::WriteAll(const std::string& line) {
   size_t sent = 0;
   while (sent < line.size()) {
     const ssize_t count =
-        send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(fd_.get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
       sent += static_cast<size_t>(count);
     } else if (errno == EAGAIN) {
-      if (!WaitFor(fd_, POLLOUT, deadline)) return false;
+      if (PollOne(fd_.get(), POLLOUT, deadline) == 0) return false;
     } else if (errno != EINTR) {
       return false;
     }

@@ -6,10 +6,12 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "hearth/base/deadline.h"
+#include "hearth/base/fd.h"
+#include "hearth/base/thread.h"
 
 namespace hearth::trainer {
 
@@ -17,8 +19,8 @@ class ControlChannel {
  public:
   static constexpr size_t kMaxLineBytes = 16 << 20;
 
-  // Owns `fd`, a connected stream socket.
-  explicit ControlChannel(int fd);
+  // `fd`: a connected stream socket.
+  explicit ControlChannel(Fd fd);
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -38,12 +40,12 @@ class ControlChannel {
   void WatchUntilLost();
   bool WriteAll(const std::string& line);
 
-  const int fd_;
+  const Fd fd_;
   std::atomic<bool> closing_{false};
   std::mutex send_mutex_;
   bool broken_ = false;  // guarded by send_mutex_
   std::function<void()> on_lost_;
-  std::thread watcher_;
+  std::optional<Thread> watcher_;
 };
 
 }  // namespace hearth::trainer

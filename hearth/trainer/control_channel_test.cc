@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <thread>
 
 #include "hearth/base/error.h"
 
@@ -17,7 +18,7 @@ class ControlChannelTest : public ::testing::Test {
   void SetUp() override {
     int fds[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    channel_ = std::make_unique<ControlChannel>(fds[0]);
+    channel_ = std::make_unique<ControlChannel>(Fd(fds[0]));
     worker_ = fds[1];
   }
   void TearDown() override { CloseWorker(); }

@@ -1,0 +1,73 @@
+#include "hearth/trainer/reader_process.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "hearth/base/error.h"
+
+namespace hearth::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A wheel puts the program at ENV/lib/pythonX.Y/site-packages/hearth/native/hearth; its
+// environment's interpreter is ENV/bin/python3.
+std::string InterpreterBeside(fs::path program) {
+  for (fs::path folder = program.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    const fs::path python = folder / "bin" / "python3";
+    if (access(python.c_str(), X_OK) == 0 && fs::exists(folder / "pyvenv.cfg")) return python;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string PythonInterpreter() {
+  if (const char* chosen = std::getenv("HEARTH_PYTHON")) return chosen;
+  std::error_code error;
+  const std::string beside = InterpreterBeside(fs::read_symlink("/proc/self/exe", error));
+  return beside.empty() ? "python3" : beside;
+}
+
+ReaderProcess::ReaderProcess(const Options& options) {
+  const std::string python = PythonInterpreter();
+  std::vector<std::string> words{python, "-m", "hearth.reader",
+                                 "--source", options.source,
+                                 "--format", options.format,
+                                 "--columns", fmt::format("{}", fmt::join(options.columns, ",")),
+                                 "--rank", "0", "--world", "1",
+                                 "--ring-fd", std::to_string(options.ring_fd),
+                                 "--signal-fd", std::to_string(options.signal_fd)};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  // Every other descriptor is close-on-exec, so the ring's are the only ones to let through; a
+  // dup2 onto itself clears the flag in the child alone.
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, options.ring_fd, options.ring_fd);
+  posix_spawn_file_actions_adddup2(&actions, options.signal_fd, options.signal_fd);
+  const int result = posix_spawnp(&pid_, python.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (result != 0) {
+    pid_ = -1;
+    ThrowErrno(result, fmt::format("cannot start {} to read {} (HEARTH_PYTHON chooses another "
+                                   "interpreter)", python, options.source));
+  }
+}
+
+ReaderProcess::~ReaderProcess() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+}
+
+}  // namespace hearth::trainer

@@ -1,0 +1,36 @@
+// A Python process that reads rows for a training without Spark and feeds them into a ring.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace hearth::trainer {
+
+// Owns the child: the destructor ends it. Its failures arrive through the ring.
+class ReaderProcess {
+ public:
+  struct Options {
+    std::string source;                // path or URI
+    std::string format = "parquet";
+    std::vector<std::string> columns;  // empty: all
+    int ring_fd = -1;                  // the writer's ends; the caller closes its own copies
+    int signal_fd = -1;
+  };
+
+  // Starts `python3 -m hearth.reader`. Throws kNotFound when there is no interpreter.
+  explicit ReaderProcess(const Options& options);
+  ~ReaderProcess();
+  ReaderProcess(const ReaderProcess&) = delete;
+  ReaderProcess& operator=(const ReaderProcess&) = delete;
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// The interpreter: $HEARTH_PYTHON, else the python3 of the environment that the running program was
+// installed into, else the first python3 on the PATH.
+std::string PythonInterpreter();
+
+}  // namespace hearth::trainer

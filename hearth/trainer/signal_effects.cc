@@ -1,0 +1,52 @@
+#include "hearth/trainer/signal_effects.h"
+
+#include <atomic>
+
+#include "hearth/base/error.h"
+
+namespace hearth::trainer {
+namespace {
+
+std::atomic<bool> got_sigint{false}, got_sighup{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void Note(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
+
+void Install(int signal, SignalEffect effect, struct sigaction* old) {
+  sigaction(signal, nullptr, old);
+  if (effect == SignalEffect::kNone) return;
+  struct sigaction action {};
+  action.sa_handler = Note;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text) {
+  if (text == "stop") return SignalEffect::kStop;
+  if (text == "snapshot") return SignalEffect::kSnapshot;
+  if (text == "none") return SignalEffect::kNone;
+  Throw(ErrorCode::kInvalidArgument, "-{} must be stop, snapshot or none, got \"{}\"", flag, text);
+}
+
+SignalEffects::SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup)
+    : on_sigint_(on_sigint), on_sighup_(on_sighup) {
+  got_sigint = got_sighup = false;
+  Install(SIGINT, on_sigint_, &old_sigint_);
+  Install(SIGHUP, on_sighup_, &old_sighup_);
+}
+
+SignalEffects::~SignalEffects() {
+  sigaction(SIGINT, &old_sigint_, nullptr);
+  sigaction(SIGHUP, &old_sighup_, nullptr);
+}
+
+SignalEffect SignalEffects::Take() {
+  const SignalEffect first = got_sigint.exchange(false) ? on_sigint_ : SignalEffect::kNone;
+  const SignalEffect second = got_sighup.exchange(false) ? on_sighup_ : SignalEffect::kNone;
+  if (first == SignalEffect::kStop || second == SignalEffect::kStop) return SignalEffect::kStop;
+  return first != SignalEffect::kNone ? first : second;
+}
+
+}  // namespace hearth::trainer

@@ -1,0 +1,30 @@
+// What SIGINT and SIGHUP do to a training in the foreground, as the caffe program has it.
+#pragma once
+
+#include <csignal>
+#include <string>
+
+namespace hearth::trainer {
+
+enum class SignalEffect { kNone, kStop, kSnapshot };
+
+// "stop", "snapshot" or "none"; anything else throws kInvalidArgument naming `flag`.
+SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text);
+
+// Installs the handlers while it lives and puts the old ones back. One at a time per process.
+class SignalEffects {
+ public:
+  SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup);
+  ~SignalEffects();
+  SignalEffects(const SignalEffects&) = delete;
+  SignalEffects& operator=(const SignalEffects&) = delete;
+
+  // The effect of the signals since the last call; stop wins over snapshot.
+  SignalEffect Take();
+
+ private:
+  SignalEffect on_sigint_, on_sighup_;
+  struct sigaction old_sigint_{}, old_sighup_{};
+};
+
+}  // namespace hearth::trainer

@@ -1,0 +1,35 @@
+#include "hearth/trainer/signal_effects.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::trainer {
+namespace {
+
+TEST(SignalEffectsTest, EachSignalHasTheEffectItWasGiven) {
+  SignalEffects effects(SignalEffect::kStop, SignalEffect::kSnapshot);
+  EXPECT_EQ(effects.Take(), SignalEffect::kNone);
+  raise(SIGHUP);
+  EXPECT_EQ(effects.Take(), SignalEffect::kSnapshot);
+  EXPECT_EQ(effects.Take(), SignalEffect::kNone);
+  raise(SIGHUP);
+  raise(SIGINT);
+  EXPECT_EQ(effects.Take(), SignalEffect::kStop);
+}
+
+TEST(SignalEffectsTest, PutsTheOldHandlersBack) {
+  struct sigaction before {}, after {};
+  sigaction(SIGINT, nullptr, &before);
+  { SignalEffects effects(SignalEffect::kStop, SignalEffect::kNone); }
+  sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(SignalEffectsTest, UnknownEffectsAreRefusedByTheFlagsName) {
+  EXPECT_EQ(ParseSignalEffect("sigint_effect", "none"), SignalEffect::kNone);
+  EXPECT_THROW(ParseSignalEffect("sigint_effect", "halt"), Error);
+}
+
+}  // namespace
+}  // namespace hearth::trainer
