@@ -1,0 +1,78 @@
+// The ranks of one training run and what they do together. Every rank calls the same operations
+// with the same arguments in the same order; results are bit-identical on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/collective/data_type.h"
+
+namespace hearth::rendezvous {
+class Member;
+}
+
+namespace hearth::collective {
+
+struct GroupOptions {
+  std::string listen_host = "127.0.0.1";  // the interface whose address the peers connect to
+  double timeout_s = 30;                  // for connecting, and for Allocate
+  int local_ranks = 1;                    // ranks in this process, one per device thread
+  bool shared_memory = true;              // false: tcp also within a host
+  // Ranks with different ids never share memory. Tests stand for several hosts with it.
+  std::string host_id;
+};
+
+// One rank. One thread at a time may use it, except that Abort may come from any thread. After an
+// operation threw, all later ones throw the same error: the ranks are no longer in step.
+class Group {
+ public:
+  // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
+  // prove to see the same memory share it; others talk over authenticated tcp. A failure that
+  // `member` hears of aborts the groups; `member` must live until Connect returns.
+  static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
+                                                     const GroupOptions& options);
+  // All ranks are threads of this process; no rendezvous is needed.
+  static std::vector<std::unique_ptr<Group>> ConnectThreads(int ranks);
+
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  // Peers that still wait for this rank learn that it left.
+  ~Group();
+
+  int rank() const;
+  int world() const;
+
+  // Zeroed, page-aligned memory that operations work on in place, owned by the group. All ranks
+  // call it together with the same size. Any other memory works too, but costs copies.
+  void* Allocate(size_t bytes);
+
+  // Each operation is in place on `count` elements at `buffer`; a count of 0 is allowed. Either all
+  // ranks pass the same place of the same allocation or none passes allocated memory.
+  // Failures: kUnavailable (a peer left), kDeadlineExceeded, both naming rank and host; kAborted
+  // with the reason; kInvalidArgument when ranks that share memory disagree about the operation.
+  void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
+  // Afterwards Part(count, world(), rank()) is reduced; the rest of the buffer is unspecified.
+  void ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
+  // Each rank's Part(count, world(), rank()) reaches all ranks.
+  void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
+  void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);
+  void Barrier(Deadline deadline);
+
+  // Ends the operation that runs, and all later ones, with kAborted and `reason`. The first reason
+  // stays.
+  void Abort(const std::string& reason);
+
+  // How the ranks talk: "shared memory", "tcp" or "shared memory within 2 hosts, tcp between them".
+  const std::string& description() const;
+
+  class Impl;
+  explicit Group(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hearth::collective
