@@ -1,0 +1,16 @@
+// Suggestions for misspelt names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hearth::caffe {
+
+// Up to three of `known`, nearest first, that are a few letters away from `name`.
+std::vector<std::string> NearestNames(std::string_view name, const std::vector<std::string>& known);
+
+// "; did you mean a or b?", or nothing when no name is near.
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace hearth::caffe

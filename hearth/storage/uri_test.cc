@@ -1,0 +1,36 @@
+#include "hearth/storage/uri.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::storage {
+namespace {
+
+TEST(LocalPath, TakesPlainPathsAndFileUris) {
+  EXPECT_EQ(LocalPath("models/a.caffemodel"), "models/a.caffemodel");
+  EXPECT_EQ(LocalPath("file:/tmp/a"), "/tmp/a");
+  EXPECT_EQ(LocalPath("file:///tmp/a"), "/tmp/a");
+  EXPECT_EQ(LocalPath("file://localhost/tmp/a"), "/tmp/a");
+  EXPECT_EQ(LocalPath("file:a/b"), "a/b");
+  EXPECT_EQ(LocalPath("./odd:name"), "./odd:name");
+}
+
+TEST(LocalPath, NamesASchemeThatItCannotOpen) {
+  try {
+    LocalPath("hdfs://namenode/a");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+    EXPECT_NE(error.message().find("hdfs:"), std::string::npos) << error.message();
+  }
+}
+
+TEST(LocalPath, RefusesEmptyNamesAndForeignHosts) {
+  EXPECT_THROW(LocalPath(""), Error);
+  EXPECT_THROW(LocalPath("file:"), Error);
+  EXPECT_THROW(LocalPath("file://host/a"), Error);
+}
+
+}  // namespace
+}  // namespace hearth::storage
