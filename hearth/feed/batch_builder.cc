@@ -126,6 +126,15 @@ BatchBuilder& BatchBuilder::AddFloatList(std::string name,
   return Add(std::move(column), nulls);
 }
 
+BatchBuilder& BatchBuilder::AddFloatList(std::string name, std::vector<float> values,
+                                         std::vector<int32_t> offsets) {
+  auto column = std::make_unique<Column>(std::move(name), "+l", offsets.size() - 1);
+  column->child = std::make_unique<Column>("item", "f", values.size());
+  column->child->Append(values.data(), values.size() * sizeof(float));
+  column->offsets = std::move(offsets);
+  return Add(std::move(column), {});
+}
+
 BatchBuilder& BatchBuilder::AddInt32List(std::string name,
                                          const std::vector<std::vector<int32_t>>& lists,
                                          Nulls nulls) {

@@ -29,6 +29,9 @@ class BatchBuilder {
   BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v, Nulls nulls = {});
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
                              Nulls nulls = {});
+  // The same from flat values: row i has values [offsets[i], offsets[i + 1]).
+  BatchBuilder& AddFloatList(std::string name, std::vector<float> values,
+                             std::vector<int32_t> offsets);
   BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
                              Nulls nulls = {});
 

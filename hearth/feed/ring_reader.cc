@@ -1,0 +1,78 @@
+#include "hearth/feed/ring_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/batch_image.h"
+
+namespace hearth::feed {
+
+RingReader::RingReader(RingEnd end)
+    : memory_(end.memory),
+      signal_(std::move(end.signal)),
+      position_(memory_.control().released.load()) {}
+
+RingEntry RingReader::Next(Deadline deadline) {
+  Release();
+  if (ended_) return {EntryKind::kEnd, {}};
+  RingControl& control = memory_.control();
+  const auto ready = [&] {
+    return control.failed.load() != 0 || control.written.load() != position_;
+  };
+  const RingSignal::Outcome outcome = signal_.WaitUntil(control.reader_waits, deadline, ready);
+  ThrowWriterFailure();
+  if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
+    return EntryAt(control.written.load() - position_);
+  }
+  Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while rows were awaited");
+  Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
+          "the process that feeds the ring went away before the end of its rows");
+  Throw(ErrorCode::kDeadlineExceeded,
+        "no rows came into the ring before the deadline; see whether the feeding process is stuck, "
+        "or allow more time");
+}
+
+// The other side may be broken: nothing it wrote is used before it is checked.
+RingEntry RingReader::EntryAt(uint64_t available) {
+  EntryHeader header;
+  std::memcpy(&header, memory_.At(position_), sizeof(header));
+  const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
+                     header.kind <= static_cast<uint32_t>(EntryKind::kEnd);
+  const bool sound = available <= memory_.capacity() && available >= sizeof(header) &&
+                     header.bytes <= available - sizeof(header) &&
+                     AlignImage(header.bytes) <= available - sizeof(header);
+  Require(known && sound, ErrorCode::kDataLoss,
+          "a ring is damaged: an entry of kind {} and {} bytes where {} are there", header.kind,
+          header.bytes, available);
+  const std::byte* image = memory_.At(position_) + sizeof(header);
+  position_ += sizeof(header) + AlignImage(header.bytes);
+  const auto kind = static_cast<EntryKind>(header.kind);
+  ended_ = kind == EntryKind::kEnd;
+  return {kind, {image, header.bytes}};
+}
+
+void RingReader::ThrowWriterFailure() const {
+  const RingControl& control = memory_.control();
+  if (control.failed.load() == 0) return;
+  const size_t bytes = std::min<size_t>(control.failure_bytes, sizeof(control.failure_text));
+  const auto code = std::min(control.failure_code, static_cast<uint32_t>(ErrorCode::kInternal));
+  throw Error(static_cast<ErrorCode>(code), std::string(control.failure_text, bytes));
+}
+
+void RingReader::Release() {
+  RingControl& control = memory_.control();
+  if (control.released.load() == position_) return;
+  control.released.store(position_);
+  signal_.Notify(control.writer_waits);
+}
+
+void RingReader::Close() {
+  closed_.store(true);
+  memory_.control().reader_done.store(1);
+  signal_.Shutdown();
+}
+
+}  // namespace hearth::feed

@@ -1,0 +1,49 @@
+// The side of a ring that batches come out of.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "hearth/base/deadline.h"
+#include "hearth/feed/ring.h"
+#include "hearth/feed/ring_memory.h"
+#include "hearth/feed/ring_signal.h"
+
+namespace hearth::feed {
+
+struct RingEntry {
+  EntryKind kind;
+  std::span<const std::byte> image;  // of a batch, inside the ring; not yet checked
+};
+
+// One thread reads; Close() may come from any.
+class RingReader {
+ public:
+  explicit RingReader(RingEnd end);
+
+  // The next entry, in order, without a copy: it stays in the ring, and keeps its room there, until
+  // the next call or Release(). After the end it is kEnd again and again. Throws the writer's own
+  // error where that failed, kUnavailable when it died before the end, kDeadlineExceeded,
+  // kDataLoss for a damaged ring, kAborted after Close().
+  RingEntry Next(Deadline deadline);
+
+  // Gives the last entry's room back before the next call.
+  void Release();
+
+  // Tells the writer that no more rows are wanted, and wakes this side's own wait.
+  void Close();
+
+ private:
+  void ThrowWriterFailure() const;
+  RingEntry EntryAt(uint64_t available);
+
+  RingMemory memory_;
+  RingSignal signal_;
+  uint64_t position_;      // of the next entry
+  bool ended_ = false;
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace hearth::feed

@@ -1,0 +1,252 @@
+#include "hearth/feed/ring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/batch_builder.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/feed/ring_writer.h"
+
+namespace hearth::feed {
+namespace {
+
+using ::testing::HasSubstr;
+
+Deadline Soon() { return Deadline::After(10); }
+
+// Both sides in one process, each of which can be closed as a dying process closes it.
+class RingTest : public ::testing::Test {
+ protected:
+  void Open(size_t capacity, size_t block = size_t{4} << 20) {
+    RingEnds ends = CreateRing(capacity);
+    memory_ = ends.writer.Duplicate().memory;
+    writer_ = std::make_unique<RingWriter>(std::move(ends.writer), block);
+    reader_ = std::make_unique<RingReader>(std::move(ends.reader));
+  }
+
+  bool Write(BatchBuilder& rows, Deadline deadline = Soon()) {
+    ArrowSchema schema;
+    ArrowArray array;
+    rows.Export(&schema, &array);
+    return writer_->WriteArrow(schema, array, deadline);
+  }
+
+  bool WriteNumbers(int32_t first, int32_t count, Deadline deadline = Soon()) {
+    std::vector<int32_t> values(count);
+    for (int32_t i = 0; i < count; ++i) values[i] = first + i;
+    BatchBuilder rows;
+    rows.AddInt32("n", values);
+    return Write(rows, deadline);
+  }
+
+  ErrorCode CodeOf(const std::function<void()>& call, std::string* message = nullptr) {
+    try {
+      call();
+    } catch (const Error& error) {
+      if (message != nullptr) *message = error.message();
+      return error.code();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return ErrorCode::kInternal;
+  }
+
+  Fd memory_;
+  std::unique_ptr<RingWriter> writer_;
+  std::unique_ptr<RingReader> reader_;
+};
+
+TEST_F(RingTest, DeliversBatchesMarksAndEndInOrder) {
+  Open(1 << 20);
+  EXPECT_TRUE(WriteNumbers(0, 3));
+  EXPECT_TRUE(writer_->WriteFlush(Soon()));
+  EXPECT_TRUE(WriteNumbers(3, 1));
+  EXPECT_TRUE(writer_->WriteEnd(Soon()));
+  const RingEntry entry = reader_->Next(Soon());
+  ASSERT_EQ(entry.kind, EntryKind::kBatch);
+  EXPECT_EQ(BatchView(entry.image).column("n").AsInt64(2), 2);
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kFlush);
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 3);
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd) << "the end must stay the end";
+}
+
+TEST_F(RingTest, EmptyBatchWritesNothing) {
+  Open(1 << 20);
+  EXPECT_TRUE(WriteNumbers(0, 0));
+  EXPECT_TRUE(writer_->WriteEnd(Soon()));
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
+}
+
+TEST_F(RingTest, ManyTimesItsCapacityPassesThroughWhileBothSidesWait) {
+  Open(64 << 10, 8 << 10);
+  constexpr int32_t kRows = 3'000'000;  // 12 MB through 64 KiB
+  std::thread feeder([&] {
+    for (int32_t first = 0; first < kRows; first += 100'000) WriteNumbers(first, 100'000);
+    writer_->WriteEnd(Soon());
+  });
+  int64_t next = 0;
+  bool in_order = true;
+  for (;;) {
+    const RingEntry entry = reader_->Next(Soon());
+    if (entry.kind == EntryKind::kEnd) break;
+    EXPECT_LE(entry.image.size(), size_t{8} << 10);
+    const BatchView batch(entry.image);
+    for (int64_t row = 0; row < batch.rows(); ++row) {
+      in_order &= batch.columns()[0].AsInt64(row) == next++;
+    }
+  }
+  feeder.join();
+  EXPECT_EQ(next, kRows);
+  EXPECT_TRUE(in_order);
+}
+
+TEST_F(RingTest, RowLargerThanABlockIsOneEntry) {
+  Open(1 << 20, 4 << 10);
+  const std::string big(500'000, 'x');
+  BatchBuilder rows;
+  rows.AddBinary("image", {"a", big, "b"});
+  EXPECT_TRUE(Write(rows));
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), "a");
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), big);
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), "b");
+}
+
+TEST_F(RingTest, EntryAsLargeAsTheRingFits) {
+  Open(64 << 10);
+  // Header of the entry, image table of one node and its name, offsets.
+  const std::string exact((64 << 10) - 64 - 128 - 64, 'x');
+  BatchBuilder rows;
+  rows.AddBinary("image", {exact});
+  EXPECT_TRUE(WriteNumbers(0, 1)) << "so that the entry wraps around";
+  reader_->Next(Soon());
+  reader_->Release();
+  EXPECT_TRUE(Write(rows));
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), exact);
+}
+
+TEST_F(RingTest, RowLargerThanTheRingNamesItsBytesAndTheOption) {
+  Open(64 << 10);
+  BatchBuilder rows;
+  rows.AddBinary("image", {"small", std::string(100'000, 'x')});
+  std::string message;
+  EXPECT_EQ(CodeOf([&] { Write(rows); }, &message), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(message, HasSubstr("row 1"));
+  EXPECT_THAT(message, HasSubstr("100224 bytes"));
+  EXPECT_THAT(message, HasSubstr("capacity_bytes"));
+}
+
+TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
+  Open(64 << 10, 16 << 10);
+  std::string message;
+  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); }, &message),
+            ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(message, HasSubstr("reader took too few rows"));
+  while (BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0) < 8'000) {
+  }
+  reader_->Release();
+  EXPECT_TRUE(WriteNumbers(7, 1));
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 7);
+}
+
+TEST_F(RingTest, ReaderBesideSilentWriterStopsAtItsDeadline) {
+  Open(1 << 20);
+  EXPECT_EQ(CodeOf([&] { reader_->Next(Deadline::After(0.05)); }), ErrorCode::kDeadlineExceeded);
+}
+
+TEST_F(RingTest, DeathOfTheWriterIsSeenAfterTheRowsItLeft) {
+  Open(1 << 20);
+  WriteNumbers(5, 1);
+  writer_.reset();
+  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 5);
+  std::string message;
+  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }, &message), ErrorCode::kUnavailable);
+  EXPECT_THAT(message, HasSubstr("before the end of its rows"));
+}
+
+TEST_F(RingTest, DeathOfTheReaderWakesAWaitingWriter) {
+  Open(64 << 10, 16 << 10);
+  std::thread death([&] {
+    reader_->Next(Soon());
+    reader_.reset();
+  });
+  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 10'000'000); }), ErrorCode::kUnavailable);
+  death.join();
+  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kUnavailable)
+      << "also where there is room";
+}
+
+TEST_F(RingTest, ReaderThatWantsNoMoreEndsTheWriterWithoutAnError) {
+  Open(64 << 10, 16 << 10);
+  std::thread enough([&] {
+    reader_->Next(Soon());
+    reader_->Close();
+  });
+  EXPECT_FALSE(WriteNumbers(0, 10'000'000));
+  enough.join();
+  EXPECT_FALSE(writer_->WriteEnd(Soon()));
+}
+
+TEST_F(RingTest, CloseWakesItsOwnWaitingSide) {
+  Open(64 << 10, 16 << 10);
+  std::thread closer([&] { reader_->Close(); });
+  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }), ErrorCode::kAborted);
+  closer.join();
+
+  Open(64 << 10, 16 << 10);
+  std::thread other([&] { writer_->Close(); });
+  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 10'000'000); }), ErrorCode::kAborted);
+  other.join();
+}
+
+TEST_F(RingTest, FailureOfTheFeederReachesTheReaderBeforeTheRowsThatWait) {
+  Open(1 << 20);
+  WriteNumbers(0, 1);
+  writer_->Fail(Error(ErrorCode::kNotFound, "there is no column 'label'"));
+  writer_->Fail(Error(ErrorCode::kInternal, "a later failure"));
+  std::string message;
+  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }, &message), ErrorCode::kNotFound);
+  EXPECT_EQ(message, "there is no column 'label'");
+}
+
+TEST_F(RingTest, FailureWakesAWaitingReader) {
+  Open(1 << 20);
+  std::thread feeder([&] { writer_->Fail(Error(ErrorCode::kInternal, "x")); });
+  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }), ErrorCode::kInternal);
+  feeder.join();
+}
+
+TEST_F(RingTest, DamagedControlWordsAndEntriesAreRefused) {
+  const auto damaged = [&](const std::function<void(const RingMemory&)>& damage) {
+    Open(64 << 10);
+    WriteNumbers(0, 10);
+    damage(RingMemory(memory_));
+    return CodeOf([&] { reader_->Next(Soon()); });
+  };
+  const auto header = [](const RingMemory& ring) {
+    return reinterpret_cast<EntryHeader*>(ring.At(0));
+  };
+  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->kind = 77; }), ErrorCode::kDataLoss);
+  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = 1 << 20; }), ErrorCode::kDataLoss);
+  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = ~0ull; }), ErrorCode::kDataLoss);
+  EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 1ull << 40; }),
+            ErrorCode::kDataLoss);
+  EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 8; }), ErrorCode::kDataLoss);
+
+  Open(64 << 10);
+  RingMemory(memory_).control().released = 1ull << 40;
+  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kDataLoss);
+}
+
+TEST_F(RingTest, OtherMemoryIsNotTakenForARing) {
+  Fd memory = CreateSharedMemory("other", 1 << 20);
+  EXPECT_EQ(CodeOf([&] { RingMemory ring(memory); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf([] { CreateRing(1000); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::feed

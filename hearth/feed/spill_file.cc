@@ -1,0 +1,68 @@
+#include "hearth/feed/spill_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/batch_image.h"
+
+namespace hearth::feed {
+namespace {
+
+Fd OpenUnnamed(const std::string& directory) {
+  Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  // Some file systems (overlay, NFS) know no O_TMPFILE and answer with one of these.
+  if (!file.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
+    std::string path = directory + "/hearth-spill-XXXXXX";
+    file = Fd(::mkostemp(path.data(), O_CLOEXEC));
+    if (file.valid()) ::unlink(path.c_str());
+  }
+  if (!file.valid()) ThrowErrno(errno, fmt::format("cannot create a spill file in '{}'", directory));
+  return file;
+}
+
+}  // namespace
+
+SpillFile::SpillFile(std::string directory, size_t segment_bytes)
+    : directory_(std::move(directory)),
+      file_(OpenUnnamed(directory_)),
+      segment_bytes_(RoundUpToPages(segment_bytes)) {}
+
+void SpillFile::ThrowFull(int error_number) const {
+  ThrowErrno(error_number,
+             fmt::format("cannot write rows to the spill file in '{}', which has {} bytes; free "
+                         "disk space or name another directory (spill_dir)",
+                         directory_, end_));
+}
+
+void SpillFile::AddSegment(size_t least_bytes) {
+  const size_t bytes = std::max(segment_bytes_, RoundUpToPages(least_bytes));
+  const uint64_t begin = segment_end_;
+  // Only the size changes here; room on the disk is taken, or found missing, by each write.
+  if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) ThrowFull(errno);
+  segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
+  segment_begin_ = end_ = begin;
+  segment_end_ = begin + bytes;
+}
+
+std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
+  if (image.size() > segment_end_ - end_) AddSegment(image.size());
+  // By write and not through the mapping, where a full disk would be a SIGBUS.
+  for (size_t done = 0; done < image.size();) {
+    const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
+                                   static_cast<off_t>(end_ + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) ThrowFull(wrote < 0 ? errno : ENOSPC);
+    done += static_cast<size_t>(wrote);
+  }
+  const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
+  end_ = std::min(segment_end_, end_ + AlignImage(image.size()));
+  return {mapped, image.size()};
+}
+
+}  // namespace hearth::feed

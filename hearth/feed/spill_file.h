@@ -1,0 +1,40 @@
+// A file without a name that takes batch images one after the other and keeps them mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/base/fd.h"
+#include "hearth/base/shared_memory.h"
+
+namespace hearth::feed {
+
+// Used by one thread; what Append returned may be read by any while the file lives. The file is
+// private to its user (0600), has no name from the start, and is gone with the process.
+class SpillFile {
+ public:
+  explicit SpillFile(std::string directory, size_t segment_bytes = size_t{64} << 20);
+
+  // Returns where the image is mapped, read-only. Throws kResourceExhausted when the disk is full.
+  std::span<const std::byte> Append(std::span<const std::byte> image);
+
+  uint64_t bytes() const { return end_; }
+
+ private:
+  void AddSegment(size_t least_bytes);
+  [[noreturn]] void ThrowFull(int error_number) const;
+
+  std::string directory_;
+  Fd file_;
+  size_t segment_bytes_;
+  // Images never cross a segment, so each needs one mapping that stays where it is.
+  std::vector<Mapping> segments_;
+  uint64_t segment_begin_ = 0;
+  uint64_t segment_end_ = 0;
+  uint64_t end_ = 0;
+};
+
+}  // namespace hearth::feed
