@@ -126,8 +126,8 @@ BatchBuilder& BatchBuilder::AddFloatList(std::string name,
   return Add(std::move(column), nulls);
 }
 
-BatchBuilder& BatchBuilder::AddFloatList(std::string name, std::vector<float> values,
-                                         std::vector<int32_t> offsets) {
+BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<float> values,
+                                              std::vector<int32_t> offsets) {
   auto column = std::make_unique<Column>(std::move(name), "+l", offsets.size() - 1);
   column->child = std::make_unique<Column>("item", "f", values.size());
   column->child->Append(values.data(), values.size() * sizeof(float));

@@ -30,8 +30,8 @@ class BatchBuilder {
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
                              Nulls nulls = {});
   // The same from flat values: row i has values [offsets[i], offsets[i + 1]).
-  BatchBuilder& AddFloatList(std::string name, std::vector<float> values,
-                             std::vector<int32_t> offsets);
+  BatchBuilder& AddFlatFloatLists(std::string name, std::vector<float> values,
+                                  std::vector<int32_t> offsets);
   BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
                              Nulls nulls = {});
 

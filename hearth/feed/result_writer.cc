@@ -38,7 +38,7 @@ bool ResultWriter::WriteRows(Deadline deadline) {
   BatchBuilder rows;
   rows.AddString(id_column_, ids_);
   for (Output& output : outputs_) {
-    rows.AddFloatList(output.name, std::move(output.values), std::move(output.offsets));
+    rows.AddFlatFloatLists(output.name, std::move(output.values), std::move(output.offsets));
     output.values = {};
     output.offsets = {0};
   }

@@ -19,7 +19,7 @@ uint64_t Mix(uint64_t value) {
 ShuffledOrder::ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch)
     : rows_(static_cast<uint64_t>(rows)),
       // Two equal halves; at least 6 bits each, because a narrower network mixes few rows badly.
-      half_bits_(std::max(6, (std::bit_width(rows_) + 1) / 2)),
+      half_bits_(std::max(6, (static_cast<int>(std::bit_width(rows_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
   uint64_t state = Mix(seed) ^ Mix(~epoch);
   for (uint64_t& key : keys_) key = state = Mix(state);
