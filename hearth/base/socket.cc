@@ -63,10 +63,6 @@ std::string NameOf(const sockaddr* address, socklen_t size) {
   return fmt::format("{}:{}", host, port);
 }
 
-[[noreturn]] void ThrowClosed(const std::string& peer, size_t done, size_t size) {
-  Throw(ErrorCode::kUnavailable, "{} closed the connection after {} of {} bytes", peer, done, size);
-}
-
 }  // namespace
 
 short PollOne(int fd, short events, Deadline deadline) {
@@ -109,35 +105,46 @@ std::pair<Connection, Connection> Connection::Pair() {
   return {Connection(Fd(fds[0]), "socket pair"), Connection(Fd(fds[1]), "socket pair")};
 }
 
+std::optional<size_t> Connection::TryRead(void* data, size_t size) {
+  while (true) {
+    const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+    // A reset is an end as well: what came before it has been read already.
+    if (errno == ECONNRESET) return 0;
+    if (errno != EINTR) ThrowErrno(errno, fmt::format("reading from {}", peer_));
+  }
+}
+
+size_t Connection::TryWrite(const void* data, size_t size) {
+  while (true) {
+    const ssize_t sent = ::send(fd(), data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<size_t>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno == EPIPE || errno == ECONNRESET) {
+      Throw(ErrorCode::kUnavailable, "{} closed the connection", peer_);
+    }
+    if (errno != EINTR) ThrowErrno(errno, fmt::format("writing to {}", peer_));
+  }
+}
+
 void Connection::Write(const void* data, size_t size, Deadline deadline) {
   const char* bytes = static_cast<const char*>(data);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t sent = ::send(fd(), bytes + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) {
-      done += static_cast<size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+  for (size_t done = 0; done < size;) {
+    const size_t sent = TryWrite(bytes + done, size - done);
+    done += sent;
+    if (sent == 0) {
       Require(PollOne(fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "{} took only {} of {} bytes in time", peer_, done, size);
-    } else if (errno == EPIPE || errno == ECONNRESET) {
-      ThrowClosed(peer_, done, size);
-    } else if (errno != EINTR) {
-      ThrowErrno(errno, fmt::format("writing to {}", peer_));
     }
   }
 }
 
 size_t Connection::ReadSome(void* data, size_t size, Deadline deadline) {
   while (true) {
-    const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
-    if (got >= 0) return static_cast<size_t>(got);
-    if (errno == ECONNRESET) return 0;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      Require(PollOne(fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "nothing came from {} in time", peer_);
-    } else if (errno != EINTR) {
-      ThrowErrno(errno, fmt::format("reading from {}", peer_));
-    }
+    if (const auto got = TryRead(data, size)) return *got;
+    Require(PollOne(fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
+            "nothing came from {} in time", peer_);
   }
 }
 
@@ -145,7 +152,8 @@ void Connection::Read(void* data, size_t size, Deadline deadline) {
   char* bytes = static_cast<char*>(data);
   for (size_t done = 0; done < size;) {
     const size_t got = ReadSome(bytes + done, size - done, deadline);
-    if (got == 0) ThrowClosed(peer_, done, size);
+    Require(got > 0, ErrorCode::kUnavailable, "{} closed the connection after {} of {} bytes",
+            peer_, done, size);
     done += got;
   }
 }

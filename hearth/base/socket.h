@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,11 @@ class Connection {
   void Read(void* data, size_t size, Deadline deadline);
   // Waits for at least one byte and reads up to `size`; 0 is end of file.
   size_t ReadSome(void* data, size_t size, Deadline deadline);
+
+  // What can be done without waiting: nothing when there is nothing to read, 0 at end of file; the
+  // number of bytes that the socket took, which may be 0.
+  std::optional<size_t> TryRead(void* data, size_t size);
+  size_t TryWrite(const void* data, size_t size);
 
   // False when the deadline came first. End of file counts as readable.
   bool WaitReadable(Deadline deadline) const;

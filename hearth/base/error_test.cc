@@ -1,0 +1,57 @@
+#include "hearth/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace hearth {
+namespace {
+
+ErrorCode CodeThrownFor(int error_number) {
+  try {
+    ThrowErrno(error_number, "opening /a/b");
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+
+TEST(Error, EveryCodeHasANameThatLeadsBackToIt) {
+  for (int i = 0; i <= static_cast<int>(ErrorCode::kInternal); ++i) {
+    const auto code = static_cast<ErrorCode>(i);
+    EXPECT_EQ(ErrorCodeFromName(ErrorCodeName(code)), code);
+  }
+}
+
+TEST(Error, UnknownNameIsInternal) {
+  EXPECT_EQ(ErrorCodeFromName("no such code"), ErrorCode::kInternal);
+}
+
+TEST(Error, ErrnoChoosesTheCode) {
+  EXPECT_EQ(CodeThrownFor(ENOENT), ErrorCode::kNotFound);
+  EXPECT_EQ(CodeThrownFor(EACCES), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(CodeThrownFor(ENOSPC), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(CodeThrownFor(ECONNREFUSED), ErrorCode::kUnavailable);
+  EXPECT_EQ(CodeThrownFor(ETIMEDOUT), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(CodeThrownFor(EINVAL), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeThrownFor(EIO), ErrorCode::kInternal);
+}
+
+TEST(Error, MessageHoldsTheValuesAndTheCause) {
+  const Error cause(ErrorCode::kUnavailable, "peer 10.0.0.2:80 closed");
+  const Error outer(ErrorCode::kAborted, "step 7 failed", cause);
+  EXPECT_STREQ(outer.what(), "step 7 failed: peer 10.0.0.2:80 closed");
+}
+
+TEST(Error, RequireThrowsOnlyWhenTheConditionFails) {
+  EXPECT_NO_THROW(Require(true, ErrorCode::kInternal, "{}", 1));
+  try {
+    Require(false, ErrorCode::kInvalidArgument, "batch_size is {}", -1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "batch_size is -1");
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,39 @@
+#include "hearth/base/fd.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+bool IsOpen(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+TEST(Fd, ClosesItsDescriptorOnce) {
+  const int number = ::dup(0);
+  { const Fd fd(number); }
+  EXPECT_FALSE(IsOpen(number));
+}
+
+TEST(Fd, MoveHandsTheDescriptorOver) {
+  Fd a(::dup(0));
+  const int number = a.get();
+  Fd b(::dup(0));
+  const int replaced = b.get();
+  b = std::move(a);
+  EXPECT_FALSE(a.valid());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(b.get(), number);
+  EXPECT_FALSE(IsOpen(replaced));
+}
+
+TEST(Fd, ReleasedDescriptorStaysOpen) {
+  int number = -1;
+  {
+    Fd fd(::dup(0));
+    number = fd.Release();
+  }
+  EXPECT_TRUE(IsOpen(number));
+  ::close(number);
+}
+
+}  // namespace
+}  // namespace hearth

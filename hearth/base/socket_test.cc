@@ -1,0 +1,137 @@
+#include "hearth/base/socket.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hearth/base/error.h"
+#include "hearth/base/thread.h"
+
+namespace hearth {
+namespace {
+
+template <typename Function>
+Error ErrorOf(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+TEST(Connection, LargeMessageArrivesWholeThroughSmallBuffers) {
+  TcpListener listener("127.0.0.1");
+  const std::string sent(8 << 20, 'x');
+  Thread client("client", [&] {
+    Connection::Connect("127.0.0.1", listener.port(), Deadline::After(5))
+        .Write(sent, Deadline::After(5));
+  });
+  Connection server = listener.Accept(Deadline::After(5));
+  std::string got(sent.size(), '\0');
+  server.Read(got.data(), got.size(), Deadline::After(5));
+  EXPECT_EQ(got, sent);
+  client.Join();
+}
+
+TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
+  auto [a, b] = Connection::Pair();
+  char byte;
+  const Error error = ErrorOf([&] { a.Read(&byte, 1, Deadline::After(0.02)); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(error.message(), testing::HasSubstr("socket pair"));
+}
+
+TEST(Connection, PeerThatDoesNotReadIsADeadlineNotAHang) {
+  auto [a, b] = Connection::Pair();
+  const std::string much(16 << 20, 'x');
+  const Error error = ErrorOf([&] { a.Write(much, Deadline::After(0.05)); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+}
+
+TEST(Connection, ClosedPeerIsUnavailableAndRaisesNoSignal) {
+  auto [a, b] = Connection::Pair();
+  b.Write("ab", Deadline::After(1));
+  { const Connection gone = std::move(b); }
+  char bytes[4];
+  const Error error = ErrorOf([&] { a.Read(bytes, 4, Deadline::After(1)); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), testing::HasSubstr("after 2 of 4 bytes"));
+  EXPECT_EQ(ErrorOf([&] { a.Write("x", Deadline::After(1)); }).code(), ErrorCode::kUnavailable);
+}
+
+TEST(Connection, ReadSomeGivesZeroAtTheEnd) {
+  auto [a, b] = Connection::Pair();
+  b.Write("xyz", Deadline::After(1));
+  b.Shutdown();
+  char bytes[8];
+  EXPECT_EQ(a.ReadSome(bytes, sizeof(bytes), Deadline::After(1)), 3u);
+  EXPECT_EQ(a.ReadSome(bytes, sizeof(bytes), Deadline::After(1)), 0u);
+}
+
+TEST(Connection, TryReadAndTryWriteNeverWait) {
+  auto [a, b] = Connection::Pair();
+  const std::string much(16 << 20, 'x');
+  std::string got(much.size(), '\0');
+  EXPECT_FALSE(a.TryRead(got.data(), got.size()));
+  const size_t taken = b.TryWrite(much.data(), much.size());
+  EXPECT_GT(taken, 0u);
+  EXPECT_LT(taken, much.size());
+  EXPECT_EQ(b.TryWrite(much.data(), much.size()), 0u);
+  EXPECT_GT(a.TryRead(got.data(), got.size()).value_or(0), 0u);
+}
+
+TEST(Connection, ShutdownFromAnotherThreadEndsAWait) {
+  auto [a, b] = Connection::Pair();
+  Thread waiter("waiter", [&a = a] {
+    char byte;
+    a.Read(&byte, 1, Deadline::After(30));
+  });
+  a.Shutdown();
+  EXPECT_EQ(ErrorOf([&] { waiter.Join(); }).code(), ErrorCode::kUnavailable);
+}
+
+TEST(Connection, WaitReadableTellsDataFromTheDeadline) {
+  auto [a, b] = Connection::Pair();
+  EXPECT_FALSE(a.WaitReadable(Deadline::After(0.01)));
+  b.Write("x", Deadline::After(1));
+  EXPECT_TRUE(a.WaitReadable(Deadline::After(1)));
+}
+
+TEST(Connection, RefusedConnectionNamesHostAndPort) {
+  int port = 0;
+  {
+    const TcpListener closed("127.0.0.1");
+    port = closed.port();
+  }
+  const Error error = ErrorOf([&] { Connection::Connect("127.0.0.1", port, Deadline::After(2)); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), testing::HasSubstr("127.0.0.1:" + std::to_string(port)));
+}
+
+TEST(Connection, UnknownHostNameIsSaid) {
+  const Error error =
+      ErrorOf([] { Connection::Connect("no-such-host.invalid", 1, Deadline::After(2)); });
+  EXPECT_THAT(error.message(), testing::HasSubstr("no-such-host.invalid"));
+}
+
+TEST(TcpListener, NobodyComingIsADeadline) {
+  TcpListener listener("127.0.0.1");
+  EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(0.02)); }).code(),
+            ErrorCode::kDeadlineExceeded);
+}
+
+TEST(TcpListener, AcceptedConnectionIsNamedByItsAddress) {
+  TcpListener listener("127.0.0.1");
+  const Connection client = Connection::Connect("127.0.0.1", listener.port(), Deadline::After(2));
+  EXPECT_THAT(listener.Accept(Deadline::After(2)).peer(), testing::StartsWith("127.0.0.1:"));
+}
+
+TEST(TcpListener, TakenPortIsAnError) {
+  const TcpListener first("127.0.0.1");
+  EXPECT_THROW(TcpListener("127.0.0.1", first.port()), Error);
+}
+
+}  // namespace
+}  // namespace hearth
