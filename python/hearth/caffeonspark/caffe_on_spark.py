@@ -1,0 +1,117 @@
+"""CaffeOnSpark: train, test and extract features on the executors of a Spark session."""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth import launch
+from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.data_source import Source
+from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.jobs import predict_job, train_job
+from hearth.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
+from hearth.progress import Progress
+from hearth.rank_task import FileRows
+from hearth.spark_session import as_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class CaffeOnSpark:
+    """Runs Caffe nets in Spark. Each call is complete in itself: nothing is left running."""
+
+    def __init__(self, sc: Any = None):
+        """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one."""
+        self._spark = as_session(sc)
+
+    def train(self, train_source: Source) -> None:
+        """Trains on `clusterSize` executors and writes the model to `modelPath`.
+
+        Raises:
+            FlagError: the configuration is wrong.
+            HearthError: a rank failed; the message names it and says why.
+        """
+        self._launch(train_source.conf, {"train": train_source}, validate=False)
+
+    def trainWithValidation(self, train_source: Source, validation_source: Source) -> DataFrame:
+        """Trains, and validates every `test_interval` iterations.
+
+        Returns:
+            One row per validation and one column (array<float>) per output blob of the TEST net.
+        """
+        conf = train_source.conf
+        if not conf.interleaves_validation:
+            raise FlagError(f"{conf.proto_file}: validation needs test_interval and test_iter")
+        sources = {"train": train_source, "test": validation_source}
+        events = self._launch(conf, sources, validate=True)
+        return self._validation_frame(conf, events)
+
+    def test(self, source: Source) -> dict[str, list[float]]:
+        """The mean of every output blob of the TEST net over all rows of `source`, by name."""
+        job = predict_job(source.conf, "test")
+        rows = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA).collect()
+        if not rows:
+            raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
+        means: dict[str, list[float]] = {}
+        for name in dict.fromkeys(row.blob for row in sorted(rows, key=lambda row: row.position)):
+            parts = [row for row in rows if row.blob == name]
+            total = sum(part.rows for part in parts)
+            columns = zip(*(part.sums for part in parts))
+            means[name] = [sum(column) / total for column in columns]
+        return means
+
+    def features(self, source: Source) -> DataFrame:
+        """A DataFrame with `SampleID` (string) and the blobs of conf (array<float>), a row per row.
+
+        It is computed when it is used, and anew each time: cache() or write it for more than one.
+        """
+        job = predict_job(source.conf, "features")
+        if not job["features"]:
+            raise FlagError("features needs -features: the blobs to extract")
+        columns = [f"`{blob}` array<float> not null" for blob in job["features"]]
+        schema = ", ".join(["SampleID string not null", *columns])
+        return _rows_of(source).mapInArrow(partial(features_task, _spec(job)), schema)
+
+    train_with_validation = trainWithValidation
+
+    def _launch(
+        self, conf: Config, sources: dict[str, Source], validate: bool
+    ) -> list[dict[str, Any]]:
+        job = train_job(conf, validate)
+        files, frames = {}, {}
+        for name, source in sources.items():
+            columns = source.file_columns()
+            if columns is None:
+                frames[name] = source.frame()
+            else:
+                files[name] = FileRows(source.uri, tuple(columns))
+        plan = launch.Plan(conf.cluster_size, job, files, frames)
+        with Progress() as progress:
+            return launch.run(self._spark, plan, progress.show)
+
+    def _validation_frame(self, conf: Config, events: list[dict[str, Any]]) -> DataFrame:
+        outputs = [event["outputs"] for event in events if event["event"] == "validation"]
+        if not outputs:
+            raise FlagError(f"{conf.proto_file}: max_iter is too small for even one validation")
+        names = list(outputs[0])
+        rows = [tuple(output[name] for name in names) for output in outputs]
+        schema = ", ".join(f"`{name}` array<float> not null" for name in names)
+        return self._spark.createDataFrame(rows, schema)
+
+
+def _spec(job: dict[str, Any]) -> PredictSpec:
+    return PredictSpec(key=str(uuid.uuid4()), job=job)
+
+
+def _rows_of(source: Source) -> DataFrame:
+    """The rows with an `id` each: their own, else their position, unique in the whole DataFrame."""
+    from pyspark.sql import functions
+
+    frame = source.frame()
+    if "id" in frame.columns or "SampleID" in frame.columns:
+        return frame
+    number = functions.format_string("%08d", functions.monotonically_increasing_id())
+    return frame.withColumn("id", number)

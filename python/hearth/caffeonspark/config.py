@@ -1,0 +1,142 @@
+"""Config: what to train or test, from CaffeOnSpark's flags and the prototxts they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hearth.caffeonspark.flags import FlagError, dict_to_arguments, parse_flags
+from hearth.storage import local_path
+
+# CaffeOnSpark's own spellings that are not just the camelCase of ours.
+_ALIASES = {
+    "transform_thread_per_device": "transform_threads",
+    "imageCaptionDFDir": "image_caption_df_dir",
+    "embeddingDFDir": "embedding_df_dir",
+    "solverParameter": "solver",
+    "netParam": "net",
+}
+
+
+class Config:
+    """The settings of one run.
+
+    Every attribute can be read and set by its CaffeOnSpark name (`modelPath`) and by its Python
+    name (`model_path`); an unknown name raises AttributeError. Read-only: `solver` and `net` (the
+    parsed prototxts as dicts), `train_data_layer_id`, `test_data_layer_id`.
+    """
+
+    def __init__(self, sc: Any = None, args: Mapping[str, Any] | Sequence[str] | None = None):
+        """Parses `args` (a dict of flags, or a command line) and reads the prototxts of `conf`.
+
+        Raises:
+            FlagError: a flag is wrong, or a file that it names does not exist.
+            HearthError: a prototxt cannot be parsed (file:line:column: reason).
+        """
+        if isinstance(args, Mapping):
+            args = dict_to_arguments(args)
+        values = dict(vars(parse_flags(args or [])))
+        features = values.pop("features")
+        proto_file = values.pop("proto_file")
+        if args is None:
+            values["label"] = "label"
+        fields = self.__dict__
+        fields.update(values)
+        fields["spark"] = sc
+        fields["transform_threads"] = 1
+        fields["is_feature"] = bool(features)
+        fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
+        fields["lmdb_partitions"] = values["lmdb_partitions"] or values["cluster_size"]
+        self.proto_file = proto_file
+
+    def __getattr__(self, name: str) -> Any:
+        known = _python_name(name)
+        if known not in self.__dict__:
+            raise AttributeError(f"Config has no setting '{name}'")
+        return self.__dict__[known]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = _python_name(name)
+        if known == "proto_file":
+            self.__dict__.update(_read_prototxts(value))
+        elif known in ("solver", "net", "net_file") or known.endswith("data_layer_id"):
+            raise AttributeError(f"'{name}' is read-only: set protoFile instead")
+        elif known not in self.__dict__:
+            raise AttributeError(f"Config has no setting '{name}'")
+        self.__dict__[known] = value
+
+    def __repr__(self) -> str:
+        hidden = ("spark", "solver", "net", "solver_text", "net_text")
+        shown = (f"{k}={v!r}" for k, v in self.__dict__.items() if k not in hidden)
+        return f"Config({', '.join(shown)})"
+
+    @property
+    def blobs(self) -> list[str]:
+        """The blobs that features() extracts: `features`, then `label` if it is not among them."""
+        extra = [self.label] if self.label and self.label not in self.features else []
+        return self.features + extra
+
+    @property
+    def interleaves_validation(self) -> bool:
+        """Whether the solver asks for validation during training (test_interval, test_iter)."""
+        iterations = self.solver.get("test_iter") or [0]
+        return self.solver.get("test_interval", 0) > 0 and iterations[0] > 0
+
+    def data_layer(self, is_training: bool) -> dict[str, Any]:
+        """The fed layer of the TRAIN or TEST net as a dict."""
+        index = self.train_data_layer_id if is_training else self.test_data_layer_id
+        if index < 0:
+            phase = "TRAIN" if is_training else "TEST"
+            net = self.net_file or "the net"
+            raise FlagError(f"{net} has no layer with source_class for phase {phase}")
+        return self.net["layer"][index]
+
+
+def _python_name(name: str) -> str:
+    if name in _ALIASES:
+        return _ALIASES[name]
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _read_prototxts(solver_file: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"solver": {}, "net": {}, "net_file": ""}
+    fields.update(solver_text="", net_text="", train_data_layer_id=-1, test_data_layer_id=-1)
+    if not solver_file:
+        return fields
+    from hearth.native._core import parse_prototxt
+
+    solver_path, fields["solver_text"] = _read_local("-conf", solver_file)
+    fields["solver"] = parse_prototxt(fields["solver_text"], solver_path, "SolverParameter")
+    net_file = fields["solver"].get("net")
+    if not net_file:
+        raise FlagError(f"{solver_file} has no `net:`, the only way here to name the net")
+    net_path, fields["net_text"] = _read_local("net:", net_file, solver_path)
+    fields["net_file"] = net_path
+    fields["net"] = parse_prototxt(fields["net_text"], net_path, "NetParameter")
+    for phase in ("TRAIN", "TEST"):
+        fields[f"{phase.lower()}_data_layer_id"] = _find_data_layer(fields["net"], phase)
+    return fields
+
+
+def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
+    path = local_path(name, beside)
+    if path is None:
+        raise FlagError(f"{flag} {name}: prototxts are read on the driver, give a local path")
+    if not Path(path).is_file():
+        raise FlagError(f"{flag} {name}: there is no such file (looked for {path})")
+    return path, Path(path).read_text(encoding="utf-8")
+
+
+def _find_data_layer(net: dict[str, Any], phase: str) -> int:
+    """Index of the first fed layer of the phase: one that includes it, else one for any phase."""
+    for_any = -1
+    for index, layer in enumerate(net.get("layer", [])):
+        if not layer.get("source_class"):
+            continue
+        phases = [rule["phase"] for rule in layer.get("include", []) if "phase" in rule]
+        if phase in phases:
+            return index
+        if not phases and for_any < 0:
+            for_any = index
+    return for_any

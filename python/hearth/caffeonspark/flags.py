@@ -1,0 +1,97 @@
+"""The command line of CaffeOnSpark: single-dash long flags, their defaults and meanings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+
+class FlagError(ValueError):
+    """A flag that is unknown, lacks its value or has a wrong one; one sentence."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise FlagError(message)
+
+
+# (flag, attribute of Config, default, help); switches and numbers follow from the default's type.
+FLAGS: tuple[tuple[str, str, Any, str], ...] = (
+    ("conf", "proto_file", "", "solver prototxt, a local path on the driver"),
+    ("train", "is_training", False, "train; validates as well if the solver has a test interval"),
+    ("test", "is_test", False, "run the TEST net over its source, write the means of its outputs"),
+    ("features", "features", "", "comma-separated blobs of the TEST net to extract"),
+    ("label", "label", "", "label blob, appended to -features"),
+    ("outputFormat", "output_format", "json", "Spark format of -features' DataFrame"),
+    ("model", "model_path", "", "model to write (training) or to load (test, features)"),
+    ("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
+    ("devices", "devices", 1, "solver threads or GPUs per executor"),
+    ("persistent", "is_rdd_persistent", False, "accepted; rows are spilled by the trainers anyway"),
+    ("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
+    ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
+    ("connection", "connection", "infiniband", "ethernet or infiniband"),
+    ("resize", "resize", False, "resize decoded images to the layer's height and width"),
+    ("clusterSize", "cluster_size", 1, "number of executors that train together"),
+    ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
+    ("imageRoot", "image_root", "", "tools: image folder"),
+    ("labelFile", "label_file", "", "tools: label list"),
+    ("captionFile", "caption_file", "", "tools: COCO captions"),
+    ("captionLength", "caption_length", 20, "tools: words per caption"),
+    ("vocabSize", "vocab_size", -1, "tools: most frequent words kept, -1: all"),
+    ("imageCaptionDFDir", "image_caption_df_dir", "", "tools: folder under -output"),
+    ("vocabDir", "vocab_dir", "", "tools: folder under -output"),
+    ("embeddingDFDir", "embedding_df_dir", "", "tools: folder under -output"),
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the flags above; its errors are FlagError, never an exit."""
+    parser = _Parser(prog="hearth.caffeonspark", allow_abbrev=False)
+    for flag, attribute, default, text in FLAGS:
+        names = (f"-{flag}", f"--{flag}")
+        if isinstance(default, bool):
+            parser.add_argument(*names, dest=attribute, action="store_true", help=text)
+            continue
+        text = f"{text} (default: {default})" if default != "" else text
+        parser.add_argument(
+            *names, dest=attribute, default=default, type=type(default), help=text, metavar="X"
+        )
+    return parser
+
+
+def dict_to_arguments(flags: Mapping[str, Any]) -> list[str]:
+    """Config's dict form as a command line: keys with or without dash, switches by truth value.
+
+    Raises:
+        FlagError: the key of a switch has a value that is neither true nor false.
+    """
+    switches = {flag for flag, _, default, _ in FLAGS if isinstance(default, bool)}
+    arguments: list[str] = []
+    for key, value in flags.items():
+        name = key.lstrip("-")
+        if name not in switches:
+            arguments.append(f"-{name}={value}")
+        elif str(value).lower() in ("", "true", "none", "1"):
+            arguments.append(f"-{name}")
+        elif str(value).lower() not in ("false", "0"):
+            raise FlagError(f"-{name} is a switch: give True or False, not '{value}'")
+    return arguments
+
+
+def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parses a command line and checks what can be checked without any file.
+
+    Raises:
+        FlagError: one sentence for the user.
+    """
+    flags = build_parser().parse_args(list(arguments))
+    if flags.cluster_size < 1:
+        raise FlagError(f"-clusterSize is {flags.cluster_size}; it must be at least 1")
+    if flags.devices < 1:
+        raise FlagError(f"-devices is {flags.devices}; it must be at least 1")
+    if flags.connection not in ("ethernet", "infiniband"):
+        raise FlagError(f"-connection is '{flags.connection}'; it is ethernet or infiniband")
+    if flags.snapshot_state_file and not flags.snapshot_model_file:
+        raise FlagError("-snapshot needs -weights too: the .caffemodel of that state")
+    return flags

@@ -1,0 +1,61 @@
+"""The job that the trainers get, made from a Config: everything but a rank's own part."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.flags import FlagError
+from hearth.storage import local_path
+
+
+def train_job(conf: Config, validate: bool) -> dict[str, Any]:
+    """Raises FlagError where a file that is needed does not exist or cannot be reached."""
+    return {
+        **_net_job(conf),
+        "mode": "train",
+        "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
+        "weights": [_input_file("-weights", uri) for uri in conf.snapshot_model_file.split(",") if uri],
+        "snapshot": _input_file("-snapshot", conf.snapshot_state_file),
+        "resume": bool(conf.snapshot_state_file),
+        "model": _trainer_path("-model", conf.model_path),
+        "devices": conf.devices,
+        "validate": validate,
+        "connection": conf.connection,
+        "seed": max(0, conf.solver.get("random_seed", 0)),
+    }
+
+
+def predict_job(conf: Config, mode: str) -> dict[str, Any]:
+    """`mode`: "features" (the blobs of conf) or "test" (the outputs of the TEST net)."""
+    if not conf.model_path:
+        raise FlagError(f"{mode} needs -model: the trained .caffemodel")
+    job = {**_net_job(conf), "mode": mode, "weights": [_input_file("-model", conf.model_path)]}
+    if mode == "features":
+        job["features"] = conf.blobs
+    return job
+
+
+def _net_job(conf: Config) -> dict[str, Any]:
+    if not conf.net_file:
+        raise FlagError("-conf is missing: the solver prototxt")
+    return {
+        "net": {"path": conf.net_file, "text": conf.net_text},
+        "resize": conf.resize,
+        "transform_threads": conf.transform_threads,
+    }
+
+
+def _trainer_path(flag: str, uri: str) -> str:
+    path = local_path(uri) if uri else ""
+    if path is None:
+        raise FlagError(f"{flag} {uri}: only local paths (file:...) are supported yet")
+    return path
+
+
+def _input_file(flag: str, uri: str) -> str:
+    path = _trainer_path(flag, uri)
+    if path and not os.path.isfile(path):
+        raise FlagError(f"{flag} {uri}: there is no such file (looked for {path})")
+    return path

@@ -1,0 +1,192 @@
+"""What a Spark task does with a trained net: rows in, blobs out, the net loaded once per worker."""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hearth.reader import STALL_TIMEOUT_S
+from hearth.trainer_process import RankError, TrainerProcess, compute_threads, spill_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+# A worker that Spark does not reuse meanwhile gives the net's memory back.
+_IDLE_S = 30.0
+
+MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint"
+
+
+@dataclass(frozen=True)
+class PredictSpec:
+    """One features or test job; `key` tells its predictors from those of other jobs."""
+
+    key: str
+    job: dict[str, Any]
+
+
+class Predictor:
+    """A trainer process in features or test mode, with a ring to it and a ring back."""
+
+    def __init__(self, spec: PredictSpec, task_cpus: int):
+        from hearth.native._core import RingReader, RingWriter
+
+        self.key = spec.key
+        self._host = socket.gethostname()
+        self._input = RingWriter()
+        self._output = RingReader()
+        job = {
+            **spec.job,
+            "rank": 0,
+            "world": 1,
+            "host": self._host,
+            "threads": compute_threads(task_cpus),
+            "spill_dir": spill_folder(),
+            "streams": {"test": dict(zip(("ring_fd", "signal_fd"), self._input.fds()))},
+            "results": dict(zip(("ring_fd", "signal_fd"), self._output.fds())),
+        }
+        self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
+        self._input.close_child_fds()
+        self._output.close_child_fds()
+
+    def predict(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the results of one partition's rows, in order.
+
+        Rows go in from a thread of their own, so that both rings may fill up.
+
+        Raises:
+            RankError: the trainer failed.
+        """
+        import pyarrow as pa
+
+        feed_error: list[BaseException] = []
+        feeder = threading.Thread(
+            target=self._feed, args=(batches, feed_error), name="hearth-feeder", daemon=True
+        )
+        feeder.start()
+        try:
+            while (entry := self._output.next(STALL_TIMEOUT_S))[0] == "batch":
+                yield pa.record_batch(entry[1])
+        except RuntimeError as error:
+            if feed_error:
+                raise feed_error[0] from None
+            raise RankError(self._trainer.failure()) from error
+        feeder.join()
+        if feed_error:
+            raise feed_error[0]
+
+    def _feed(self, batches: Iterator[pa.RecordBatch], error: list[BaseException]) -> None:
+        try:
+            for batch in batches:
+                self._input.write(batch, STALL_TIMEOUT_S)
+            self._input.flush(STALL_TIMEOUT_S)
+        except Exception as caught:
+            # Spark's own failure must end the wait for results; a broken ring has done so.
+            error.append(caught)
+            with suppress(RuntimeError):
+                self._input.fail(f"{type(caught).__name__}: {caught}")
+
+    def close(self) -> None:
+        self._trainer.close()
+        self._input.close()
+        self._output.close()
+
+
+class _Cache:
+    """The predictor of this Python worker, kept from task to task of one job."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: Predictor | None = None
+        self._timer: threading.Timer | None = None
+
+    def take(self, spec: PredictSpec, task_cpus: int) -> Predictor:
+        with self._lock:
+            predictor, self._idle = self._idle, None
+            if self._timer is not None:
+                self._timer.cancel()
+        if predictor is not None and predictor.key == spec.key:
+            return predictor
+        if predictor is not None:
+            predictor.close()
+        return Predictor(spec, task_cpus)
+
+    def give(self, predictor: Predictor) -> None:
+        with self._lock:
+            self._idle = predictor
+            self._timer = threading.Timer(_IDLE_S, self.clear)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def clear(self) -> None:
+        with self._lock:
+            predictor, self._idle = self._idle, None
+        if predictor is not None:
+            predictor.close()
+
+
+_cache = _Cache()
+atexit.register(_cache.clear)
+
+
+def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    predictor = _cache.take(spec, context.cpus())
+    complete = False
+    try:
+        yield from predictor.predict(batches)
+        complete = True
+    finally:  # also where Spark wants no more rows of this partition
+        _cache.give(predictor) if complete else predictor.close()
+
+
+def features_task(
+    spec: PredictSpec, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The body of features(): SampleID (string) and one list<float> per blob, a row per row."""
+    import pyarrow as pa
+
+    blobs = spec.job["features"]
+    fields = [pa.field("SampleID", pa.string(), nullable=False)]
+    fields += [pa.field(blob, pa.list_(pa.float32()), nullable=False) for blob in blobs]
+    schema = pa.schema(fields)
+    for batch in _results(spec, batches):
+        columns = [batch.column(field.name).cast(field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The body of test(): per output blob the sums of its elements over the partition's rows."""
+    import pyarrow as pa
+
+    sums: dict[str, np.ndarray] = {}
+    rows = 0
+    for batch in _results(spec, batches):
+        rows += batch.num_rows
+        for name in batch.schema.names[1:]:
+            total = _sum_lists(batch.column(name))
+            sums[name] = sums[name] + total if name in sums else total
+    yield pa.RecordBatch.from_pydict(
+        {
+            "position": pa.array(range(len(sums)), pa.int32()),
+            "blob": pa.array(list(sums), pa.string()),
+            "sums": pa.array([total.tolist() for total in sums.values()], pa.list_(pa.float64())),
+            "rows": pa.array([rows] * len(sums), pa.int64()),
+        }
+    )
+
+
+def _sum_lists(column: pa.ListArray) -> np.ndarray:
+    """Element-wise float64 sum of equally long lists: [rows] x list[n] -> [n]."""
+    import numpy as np
+
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(column), -1).sum(axis=0, dtype=np.float64)

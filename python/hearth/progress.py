@@ -1,0 +1,66 @@
+"""Training progress for the person who waits: one updating line, or Caffe's log lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+Event = dict[str, Any]
+
+
+def format_duration(seconds: float) -> str:
+    """`83` -> `1:23`, `4000` -> `1:06:40`."""
+    minutes, second = divmod(int(seconds + 0.5), 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
+
+
+def format_progress(event: Event) -> str:
+    """One line of what a "progress" event says."""
+    return (
+        f"iteration {event['iteration']}/{event['max_iter']}  loss {event['loss']:.4f}  "
+        f"lr {event['lr']:.3g}  {event['images_per_s']:,.0f} images/s  "
+        f"batch {event['effective_batch']}  ETA {format_duration(event['eta_s'])}"
+    )
+
+
+class Progress:
+    """Shows the events of one training; a context manager. Calls come from one thread."""
+
+    def __init__(self, stream: TextIO | None = None):
+        """`stream`: where to write, standard error by default; a terminal gets the single line."""
+        self._stream = stream or sys.stderr
+        self._status: Any = None
+        self._interactive = self._stream.isatty()
+
+    def __enter__(self) -> Progress:
+        if self._interactive:
+            from rich.console import Console
+
+            console = Console(file=self._stream)
+            self._status = console.status("starting the trainers")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, event: Event) -> None:
+        """Shows one event of rank 0; kinds that it does not know are ignored."""
+        kind = event.get("event")
+        if kind == "progress" and self._status is not None:
+            self._status.update(format_progress(event))
+        elif kind == "log" and not self._interactive:
+            print(event["text"], file=self._stream, flush=True)
+        elif kind == "validation" and self._status is not None:
+            means = ", ".join(f"{k} = {v[0]:.4g}" for k, v in event["outputs"].items() if v)
+            self._status.console.print(f"iteration {event['iteration']}, validation: {means}")
+        elif kind == "bad_row":
+            self._say(f"skipped {event.get('count', 1)} unusable rows: {event.get('reason', '')}")
+
+    def _say(self, text: str) -> None:
+        if self._status is not None:
+            self._status.console.print(text)
+        else:
+            print(text, file=self._stream, flush=True)

@@ -1,0 +1,92 @@
+"""The Spark session: taken as given, or a small cluster of this machine's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Rows per Arrow batch are bounded by bytes, so that a batch of images stays near the ring's block.
+ARROW_CONF = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+}
+# Spark's defaults wait ten minutes before they say that a barrier stage does not fit.
+BARRIER_CONF = {
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
+}
+# These sessions live for a minute or two: the second compiler tier and parallel collectors only
+# slow their start down, by half on two cores.
+_SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+
+
+def as_session(spark: Any) -> SparkSession:
+    """The SparkSession of a session (classic or Connect), of a SparkContext, or the active one."""
+    from pyspark.sql import SparkSession
+
+    if spark is None or hasattr(spark, "parallelize"):
+        return SparkSession.builder.getOrCreate()
+    return spark
+
+
+def start(app_name: str, executors: int = 2, master: str | None = None) -> SparkSession:
+    """Starts (or finds) the session of a command-line run.
+
+    Under spark-submit everything is as submitted. Else `master`, $MASTER, or a local-cluster of
+    `executors` single-task executors that share this machine's cores.
+    """
+    from pyspark.sql import SparkSession
+
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in {**ARROW_CONF, **BARRIER_CONF}.items():
+        builder = builder.config(key, value)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM already
+        return builder.getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = master or os.environ.get("MASTER")
+    builder = builder.master(master or _own_cluster(executors)).config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    if master is None:
+        for key, value in _own_cluster_conf(executors).items():
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _cores_per_executor(executors: int) -> int:
+    return max(1, (os.cpu_count() or 1) // executors)
+
+
+def _own_cluster(executors: int) -> str:
+    return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
+
+
+def _own_cluster_conf(executors: int) -> dict[str, str]:
+    # An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
+    # writable: a folder of links stands in for it.
+    home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
+    import pyspark
+
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    os.environ["SPARK_HOME"] = str(home)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {
+        "spark.task.cpus": str(_cores_per_executor(executors)),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": _SHORT_LIVED_JVM,
+        "spark.executor.extraJavaOptions": _SHORT_LIVED_JVM,
+        "spark.sql.shuffle.partitions": str(executors),
+    }

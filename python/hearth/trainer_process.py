@@ -1,0 +1,155 @@
+"""One `hearth trainer` process: started, given its job, listened to, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(__file__).parent / "native" / "hearth"
+# A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
+_EXIT_TIMEOUT_S = 10.0
+
+Event = dict[str, Any]
+
+
+class RankError(RuntimeError):
+    """A rank failed; the message is one line that names the rank, its host and the reason."""
+
+
+class TrainerProcess:
+    """Owns a trainer child and its control channel; a context manager.
+
+    Make it in a thread that lives as long as the child: the kernel kills the child when the thread
+    that started it ends. The job, with its token, goes through the channel only.
+    """
+
+    def __init__(
+        self,
+        job: dict[str, Any],
+        inherited_fds: Iterable[int],
+        on_event: Callable[[Event], None] | None = None,
+    ):
+        """Starts the program and sends `job`; `on_event` is called from a thread of this object.
+
+        Raises:
+            RankError: the program cannot be started.
+        """
+        self._name = f"rank {job['rank']} on host {job['host']}"
+        self._on_event = on_event
+        self._ended = threading.Event()
+        self._done: Event | None = None
+        self._error: Event | None = None
+        self._control, child_end = socket.socketpair()
+        with child_end:
+            self._process = self._spawn(child_end.fileno(), inherited_fds)
+        self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
+        self._listener.start()
+        try:
+            self._control.sendall(json.dumps(job).encode() + b"\n")
+        except OSError:  # it died already; wait() says why
+            pass
+
+    def _spawn(self, control_fd: int, inherited_fds: Iterable[int]) -> subprocess.Popen[bytes]:
+        command = [str(PROGRAM), "trainer", "--control-fd", str(control_fd)]
+        try:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[control_fd, *inherited_fds]
+            )
+        except OSError as error:
+            self._control.close()
+            raise RankError(f"{self._name} failed: cannot start {PROGRAM}: {error}") from error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self) -> Event:
+        """Blocks until the trainer is done and returns its "done" event.
+
+        Raises:
+            RankError: with the trainer's own message, or how the process ended.
+        """
+        self._ended.wait()
+        if self._done is None:
+            raise RankError(self.failure())
+        return self._done
+
+    def failure(self) -> str:
+        """Why the trainer ended without being done. Blocks until it has ended."""
+        self._ended.wait()
+        if self._error is not None:
+            message = " ".join(str(self._error.get("message", "no reason given")).split())
+            # The first failure of the cluster has reached us: its rank is in the message already.
+            aborted = str(self._error.get("code", "")).lower().lstrip("k") == "aborted"
+            return message if aborted and "rank " in message else f"{self._name} failed: {message}"
+        return f"{self._name} failed: its trainer process {self._how_it_ended()}"
+
+    def _how_it_ended(self) -> str:
+        try:
+            status = self._process.wait(_EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return "closed its control channel"
+        if status < 0:
+            return f"was killed by {signal.Signals(-status).name}"
+        return f"ended with status {status} and no reason; its log is the executor's stderr"
+
+    def _listen(self) -> None:
+        with self._control.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    self._handle(json.loads(line))
+            except (OSError, ValueError):  # reset by a killed child, or cut off within a line
+                pass
+        self._ended.set()
+
+    def _handle(self, event: Event) -> None:
+        kind = event.get("event")
+        if kind == "error":
+            self._error = self._error or event
+        if self._on_event is not None:
+            self._on_event(event)
+        if kind == "done":
+            self._done = event
+        if kind in ("done", "error"):
+            self._ended.set()
+
+    def close(self) -> None:
+        """Ends the child, if it still runs, and waits for it."""
+        try:
+            self._control.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        try:
+            self._process.wait(_EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+        self._control.close()
+
+    def __enter__(self) -> TrainerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def compute_threads(task_cpus: int) -> int:
+    """Compute threads of one trainer: what Spark granted the task."""
+    return max(1, int(os.environ.get("OMP_NUM_THREADS") or task_cpus or 1))
+
+
+def spill_folder() -> str:
+    """The first of the executor's local directories."""
+    for name in ("SPARK_EXECUTOR_DIRS", "LOCAL_DIRS", "SPARK_LOCAL_DIRS"):
+        folder = os.environ.get(name, "").split(",")[0]
+        if folder and os.path.isdir(folder):
+            return folder
+    return "/tmp"
