@@ -1,0 +1,58 @@
+// The one place where error codes become Python exception classes.
+#include <nanobind/nanobind.h>
+
+#include <exception>
+
+#include "hearth/base/error.h"
+#include "module.h"
+
+namespace nb = nanobind;
+
+namespace hearth::bindings {
+namespace {
+
+PyObject* PythonClass(ErrorCode code, PyObject* hearth_error) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return PyExc_ValueError;
+    case ErrorCode::kNotFound:
+      return PyExc_FileNotFoundError;
+    case ErrorCode::kDeadlineExceeded:
+      return PyExc_TimeoutError;
+    case ErrorCode::kUnavailable:
+      return PyExc_ConnectionError;
+    case ErrorCode::kPermissionDenied:
+      return PyExc_PermissionError;
+    // Mostly a full disk or too many open files; bad_alloc is what becomes MemoryError.
+    case ErrorCode::kResourceExhausted:
+      return PyExc_OSError;
+    case ErrorCode::kUnimplemented:
+    case ErrorCode::kDataLoss:
+    case ErrorCode::kAborted:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return hearth_error;
+}
+
+void Translate(const std::exception_ptr& thrown, void* hearth_error) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    PyErr_SetString(PythonClass(error.code(), static_cast<PyObject*>(hearth_error)), error.what());
+  }
+}
+
+}  // namespace
+
+void RegisterErrors(nb::module_& m) {
+  PyObject* hearth_error = PyErr_NewExceptionWithDoc(
+      "hearth.HearthError", "What failed in the core and fits no built-in exception.",
+      PyExc_RuntimeError, nullptr);
+  if (hearth_error == nullptr) nb::raise_python_error();
+  // The translator outlives the module, so it keeps a reference of its own.
+  m.attr("HearthError") = nb::borrow(hearth_error);
+  nb::register_exception_translator(Translate, hearth_error);
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,7 @@
+// The module hearth.native._core: everything of the core that needs no torch.
+#include "module.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
+  hearth::bindings::RegisterErrors(m);
+}

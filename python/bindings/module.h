@@ -1,0 +1,14 @@
+// One Register function per room; module.cc calls them. A room's binding adds its line here, its
+// call in module.cc and its source in CMakeLists.txt. Waiting calls release the GIL
+// (nb::call_guard<nb::gil_scoped_release>()).
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace hearth::bindings {
+
+// hearth::Error as Python exceptions; makes HearthError. Serves every module that imports _core.
+void RegisterErrors(nanobind::module_& m);
+void RegisterRendezvous(nanobind::module_& m);
+
+}  // namespace hearth::bindings
