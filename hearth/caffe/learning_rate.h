@@ -1,0 +1,25 @@
+// Caffe's seven learning rate policies: fixed, step, exp, inv, multistep, poly, sigmoid.
+#pragma once
+
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+class LearningRate {
+ public:
+  // Throws kInvalidArgument for an unknown policy or a missing number. `param` is copied.
+  explicit LearningRate(const SolverParameter& param);
+
+  // The rate at `iteration`. As in Caffe, step and multistep remember the step they are in, and
+  // multistep moves on by at most one step per call.
+  float At(int iteration);
+
+  int current_step() const { return current_step_; }
+  void set_current_step(int step) { current_step_ = step; }
+
+ private:
+  SolverParameter param_;
+  int current_step_ = 0;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,59 @@
+// The parameters of a net: which are shared, how fast each learns, and the flat buffers that hold
+// the learnable ones. Belongs to its net.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/blob.h"
+#include "hearth/caffe/net_graph.h"
+#include "hearth/caffe/param_layout.h"
+
+namespace hearth::caffe {
+
+// A parameter that the solver updates.
+struct LearnableParam {
+  Blob* blob;
+  float lr_mult, decay_mult;
+};
+
+// A parameter blob of a layer; several layers may share one learnable parameter.
+struct NetParam {
+  int layer, index;      // blobs()[index] of layers[layer]
+  std::string name;      // ParamSpec.name, or ""
+  int owner;             // position of the NetParam whose memory it uses, -1 if its own
+  size_t learnable;
+};
+
+class NetParams {
+ public:
+  // Connects shared parameters and moves all learnable ones into one flat buffer.
+  explicit NetParams(NetGraph& graph);
+
+  const std::vector<NetParam>& all() const { return all_; }
+  const std::vector<LearnableParam>& learnable() const { return learnable_; }
+  const ParamLayout& layout() const { return layout_; }
+
+  // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use.
+  const at::Tensor& data() const { return data_; }
+  const at::Tensor& diff();
+  // Moves the parameters into `flat` (layout().size floats), values included.
+  void BindData(at::Tensor flat);
+  void BindDiff(at::Tensor flat);
+  void ClearDiffs();
+
+ private:
+  void Add(NetGraph& graph, int layer, int index);
+  void Share(NetGraph& graph, NetParam& param, const NetParam& owner);
+  void BindShared(bool diffs);
+
+  NetGraph* graph_;
+  std::vector<NetParam> all_;
+  std::vector<LearnableParam> learnable_;
+  ParamLayout layout_;
+  at::Tensor data_, diff_;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,26 @@
+// Where each learnable parameter lies in the flat buffers of a net: weights, gradients and solver
+// history share one layout, so that a gradient can be reduced across ranks without a copy.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hearth::caffe {
+
+struct ParamLayout {
+  struct Slice {
+    int64_t offset;  // in floats, a multiple of kAlignment
+    int64_t count;
+  };
+  static constexpr int64_t kAlignment = 16;  // floats: one cache line
+
+  std::vector<Slice> slices;  // one per learnable parameter, in the order of the net
+  int64_t size = 0;           // floats in all; the gaps between slices are always zero
+
+  void Append(int64_t count) {
+    slices.push_back({size, count});
+    size += (count + kAlignment - 1) / kAlignment * kAlignment;
+  }
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,125 @@
+// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with display,
+// tests and snapshots at their intervals. One thread calls it; only the Request functions may come
+// from other threads.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/gradient_sync.h"
+#include "hearth/caffe/learning_rate.h"
+#include "hearth/caffe/net.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/update_rule.h"
+
+namespace hearth::caffe {
+
+// What one iteration did, for progress and for tests.
+struct IterationReport {
+  int iteration;     // the one just done, counted from 1
+  float loss;        // mean over this solver's rows of the iteration; NaN when it had none
+  float smoothed_loss;  // over average_loss iterations
+  float learning_rate;
+  int64_t rows;      // of this solver; 0 also where the net is not fed by rows
+};
+
+struct SolverOptions {
+  NetContext train_context;  // phase is set by the solver; a missing `random` is made from the seed
+  NetContext test_context;   // for the solver's own test nets
+  std::shared_ptr<GradientSync> sync;  // LocalSync when empty
+  bool is_root = true;       // logs, tests and snapshots; false on all but one of several solvers
+  uint64_t seed = 0;         // used where the prototxt has no random_seed
+  uint64_t rank = 0;         // mixed into the seed: augmentation and dropout differ by rank
+  // Replaces the solver's own test nets: called (on every solver) when a test is due.
+  std::function<void(int iteration)> validate;
+  std::function<void(const IterationReport&)> on_iteration;
+  // Called on the root with the names of model and state when a snapshot is complete.
+  std::function<void(const std::string& model, const std::string& state)> on_snapshot;
+  const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
+};
+
+class Solver {
+ public:
+  // Reads and builds the train net that `param` names (net, net_param, train_net, train_net_param)
+  // and, unless options.validate is set, its test nets.
+  Solver(SolverParameter param, SolverOptions options);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // Trains to max_iter: first test, iterations, last snapshot, last display and test.
+  // Returns at the end of an iteration once RequestStop was called, after a snapshot.
+  void Solve();
+  // Runs `iterations` more iterations.
+  void Step(int iterations);
+
+  // Weights by layer name from a comma-separated list of .caffemodel files.
+  void LoadWeights(const std::string& uris);
+  // Goes on from a .solverstate: weights (`model`, or the learned_net that the state names), history,
+  // iteration, and, for a state that Hearth wrote, random state and feed position.
+  void Restore(const std::string& state, const std::string& model = "");
+  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate; returns their names.
+  std::pair<std::string, std::string> Snapshot();
+
+  void RequestStop() { stop_requested_ = true; }
+  void RequestSnapshot() { snapshot_requested_ = true; }
+
+  // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
+  void TestAll();
+
+  const SolverParameter& param() const { return param_; }
+  Net& net() { return *net_; }
+  const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
+  int iteration() const { return iteration_; }
+  float learning_rate() { return learning_rate_.At(iteration_); }
+  bool stopped() const { return stopped_; }
+  // Flat history buffers in the layout of net().params(), one per history group: to be made equal on
+  // all ranks together with the weights.
+  std::vector<at::Tensor>& history() { return history_; }
+
+ private:
+  struct Gradient {
+    double weight = 0;   // minibatches behind it, over all ranks once it is summed
+    double loss = 0;     // sum of loss * weight of the local passes
+    double local_weight = 0;
+    int64_t rows = 0;
+  };
+
+  void BuildTestNets();
+  void TestIfDue();
+  void Test(size_t index);
+  void RunIteration();
+  Gradient ComputeGradient();
+  void RunPass(bool last, Gradient* gradient);
+  void ReportUntouchedGradients();
+  void ApplyUpdate(const Gradient& gradient);
+  double GradientScale(const Gradient& gradient);
+  void UpdateSmoothedLoss(float loss);
+  void Display();
+  void SnapshotIfDue();
+  void CheckSnapshotPrefix() const;
+  void SkipToFeedPosition(int64_t epoch, int64_t fetches);
+  SolverState MakeState(const std::string& model) const;
+
+  SolverParameter param_;
+  SolverOptions options_;
+  std::shared_ptr<GradientSync> sync_;
+  std::unique_ptr<Net> net_;
+  std::vector<std::unique_ptr<Net>> test_nets_;
+  LearningRate learning_rate_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::vector<at::Tensor> history_;
+
+  int iteration_ = 0;
+  int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
+  std::deque<float> losses_;
+  float smoothed_loss_ = 0;
+  std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
+  bool stopped_ = false;
+};
+
+}  // namespace hearth::caffe

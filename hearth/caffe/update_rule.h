@@ -1,0 +1,36 @@
+// The six ways in which a gradient changes a weight, each as one pass over memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+// One learnable parameter in one iteration. The gradient used is
+// diff * gradient_scale + decay * (weight, or its sign for L1).
+struct ParamUpdate {
+  float* data;
+  const float* diff;
+  float* history[2];  // as many as history_count()
+  int64_t count;
+  float gradient_scale;
+  float rate;   // learning rate * lr_mult
+  float decay;  // weight_decay * decay_mult
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+
+  virtual int history_count() const { return 1; }
+  // Updates data and history. `iteration` counts from 0. Uses ATen's threads.
+  virtual void Apply(const ParamUpdate& update, int iteration) const = 0;
+};
+
+// By SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
+std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param);
+
+}  // namespace hearth::caffe
