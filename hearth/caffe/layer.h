@@ -55,6 +55,9 @@ class Layer {
   // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
   // nullopt: the layer is not fed.
   virtual std::optional<int64_t> Fetch() { return std::nullopt; }
+  // The rows of the last Fetch, in the order of the tops and without rows that were skipped as bad:
+  // who writes results must name them. Valid until the next Fetch; null where the layer is not fed.
+  virtual const feed::Minibatch* fetched_rows() const { return nullptr; }
   virtual void NextEpoch() {}
 
   const LayerParameter& param() const { return param_; }
