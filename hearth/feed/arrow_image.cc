@@ -13,11 +13,11 @@ namespace {
 // What users call the types that come up in practice, for the error message.
 std::string DescribeFormat(std::string_view format) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"n", "null"},         {"e", "float16"},       {"d:", "decimal"},
-      {"td", "date"},        {"ts", "timestamp"},    {"tt", "time"},
-      {"tD", "duration"},    {"ti", "interval"},     {"w:", "fixed-size binary"},
-      {"+m", "map"},         {"+u", "union"},        {"vu", "string view"},
-      {"vz", "binary view"}, {"+v", "list view"},    {"+r", "run-end encoded"},
+      {"n", "null"},         {"e", "float16"},    {"d:", "decimal"},
+      {"td", "date"},        {"ts", "timestamp"}, {"tt", "time"},
+      {"tD", "duration"},    {"ti", "interval"},  {"w:", "fixed-size binary"},
+      {"+m", "map"},         {"+u", "union"},     {"vu", "string view"},
+      {"vz", "binary view"}, {"+v", "list view"}, {"+r", "run-end encoded"},
   };
   for (const auto& [prefix, name] : kNames) {
     if (format.starts_with(prefix)) return fmt::format("{} ('{}')", name, format);
@@ -174,12 +174,9 @@ void ArrowImage::Write(int64_t begin, int64_t count, std::span<std::byte> image)
   const Plan plan = MakePlan(begin, count);
   Require(image.size() == plan.bytes, ErrorCode::kInternal,
           "an image of {} bytes was given room for {}", plan.bytes, image.size());
-  const ImageHeader header = {kImageMagic,
-                              kImageVersion,
-                              plan.bytes,
-                              static_cast<uint64_t>(count),
-                              columns_,
-                              static_cast<uint32_t>(nodes_.size())};
+  const ImageHeader header = {kImageMagic, kImageVersion,
+                              plan.bytes,  static_cast<uint64_t>(count),
+                              columns_,    static_cast<uint32_t>(nodes_.size())};
   std::memcpy(image.data(), &header, sizeof(header));
   std::byte* entry = image.data() + sizeof(header);
   for (const Piece& piece : plan.pieces) {

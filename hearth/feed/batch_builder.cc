@@ -89,12 +89,12 @@ BatchBuilder& BatchBuilder::Add(std::unique_ptr<Column> column, const Nulls& nul
   return *this;
 }
 
-#define HEARTH_ADD_NUMBERS(Method, Type, format)                                              \
-  BatchBuilder& BatchBuilder::Method(std::string name, const std::vector<Type>& values,       \
-                                     Nulls nulls) {                                           \
-    auto column = std::make_unique<Column>(std::move(name), format, values.size());           \
-    column->Append(values.data(), values.size() * sizeof(Type));                              \
-    return Add(std::move(column), nulls);                                                     \
+#define HEARTH_ADD_NUMBERS(Method, Type, format)                                        \
+  BatchBuilder& BatchBuilder::Method(std::string name, const std::vector<Type>& values, \
+                                     Nulls nulls) {                                     \
+    auto column = std::make_unique<Column>(std::move(name), format, values.size());     \
+    column->Append(values.data(), values.size() * sizeof(Type));                        \
+    return Add(std::move(column), nulls);                                               \
   }
 HEARTH_ADD_NUMBERS(AddInt32, int32_t, "i")
 HEARTH_ADD_NUMBERS(AddInt64, int64_t, "l")

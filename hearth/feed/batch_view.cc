@@ -19,7 +19,8 @@ constexpr uint64_t kMaxLength = uint64_t{1} << 48;
 template <typename... Args>
 void RequireSound(bool sound, fmt::format_string<Args...> format, Args&&... args) {
   if (!sound) {
-    Throw(ErrorCode::kDataLoss, "a batch image is damaged: {}; its writer is broken or of another version",
+    Throw(ErrorCode::kDataLoss,
+          "a batch image is damaged: {}; its writer is broken or of another version",
           fmt::format(format, std::forward<Args>(args)...));
   }
 }
@@ -42,8 +43,8 @@ class Reader {
     std::memcpy(&header_, image.data(), sizeof(header_));
     RequireSound(header_.magic == kImageMagic && header_.version == kImageVersion,
                  "it starts with {:#x}, version {}", header_.magic, header_.version);
-    RequireSound(header_.bytes == image.size(), "it says {} bytes, but there are {}",
-                 header_.bytes, image.size());
+    RequireSound(header_.bytes == image.size(), "it says {} bytes, but there are {}", header_.bytes,
+                 image.size());
     RequireSound(header_.nodes <= kMaxNodes && header_.columns <= header_.nodes &&
                      sizeof(header_) + header_.nodes * sizeof(ImageNode) <= image.size(),
                  "its table of {} nodes does not fit into {} bytes", header_.nodes, image.size());
@@ -90,8 +91,7 @@ class Reader {
     const ColumnBuffers buffers = ReadBuffers(node, type, name);
     std::vector<ColumnView> children = ReadNodes(node.children, depth + 1);
     CheckChildren(node, type, name, buffers, children);
-    return ColumnView(name, type, static_cast<int64_t>(node.length), buffers,
-                      std::move(children));
+    return ColumnView(name, type, static_cast<int64_t>(node.length), buffers, std::move(children));
   }
 
   ColumnBuffers ReadBuffers(const ImageNode& node, const ArrowType& type, std::string_view name) {
@@ -133,10 +133,10 @@ class Reader {
   }
 
   const uint8_t* At(uint64_t offset, uint64_t bytes, std::string_view name) const {
-    RequireSound(offset % kImageAlignment == 0 && offset <= image_.size() &&
-                     bytes <= image_.size() - offset,
-                 "a buffer of column '{}' ({} bytes at {}) lies outside or is not aligned", name,
-                 bytes, offset);
+    RequireSound(
+        offset % kImageAlignment == 0 && offset <= image_.size() && bytes <= image_.size() - offset,
+        "a buffer of column '{}' ({} bytes at {}) lies outside or is not aligned", name, bytes,
+        offset);
     return reinterpret_cast<const uint8_t*>(image_.data()) + offset;
   }
 
@@ -147,8 +147,9 @@ class Reader {
 
 struct OwnedImage {
   explicit OwnedImage(std::span<const std::byte> image)
-      : bytes(static_cast<std::byte*>(std::aligned_alloc(kImageAlignment, AlignImage(image.size()))),
-              std::free) {
+      : bytes(
+            static_cast<std::byte*>(std::aligned_alloc(kImageAlignment, AlignImage(image.size()))),
+            std::free) {
     Require(bytes != nullptr, ErrorCode::kResourceExhausted,
             "there is no memory for a batch of {} bytes", image.size());
     std::memcpy(bytes.get(), image.data(), image.size());

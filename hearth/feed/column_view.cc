@@ -51,8 +51,8 @@ bool IsNumberOrBool(ColumnType type) { return type <= ColumnType::kFloat64; }
 
 }  // namespace
 
-ColumnView::ColumnView(std::string_view name, ArrowType type, int64_t length,
-                       ColumnBuffers buffers, std::vector<ColumnView> children)
+ColumnView::ColumnView(std::string_view name, ArrowType type, int64_t length, ColumnBuffers buffers,
+                       std::vector<ColumnView> children)
     : name_(name),
       type_(type),
       length_(length),

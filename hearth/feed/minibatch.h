@@ -31,8 +31,8 @@ class MinibatchSource {
  public:
   virtual ~MinibatchSource() = default;
 
-  // Fills `out` with the next `max_rows` rows of this epoch: fewer at its end, none once it is over.
-  // Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
+  // Fills `out` with the next `max_rows` rows of this epoch: fewer at its end, none once it is
+  // over. Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
   virtual int64_t Next(int64_t max_rows, Minibatch* out) = 0;
 
   // Starts the next epoch from its first row. Rows not yet taken in this epoch are skipped.

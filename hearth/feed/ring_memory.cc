@@ -36,10 +36,10 @@ RingMemory::RingMemory(const Fd& memory) {
           ErrorCode::kInvalidArgument, "descriptor {} is not the memory of a ring", memory.get());
   control_ = Mapping(memory.get(), 0, kControlBytes);
   const size_t capacity = static_cast<size_t>(status.st_size) - kControlBytes;
-  Require(control().magic == kMagic && control().version == kVersion &&
-              control().capacity == capacity,
-          ErrorCode::kInvalidArgument,
-          "descriptor {} is not the memory of a ring of this version", memory.get());
+  Require(
+      control().magic == kMagic && control().version == kVersion && control().capacity == capacity,
+      ErrorCode::kInvalidArgument, "descriptor {} is not the memory of a ring of this version",
+      memory.get());
   data_ = Mapping::Mirrored(memory.get(), kControlBytes, capacity);
 }
 

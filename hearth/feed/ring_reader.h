@@ -41,7 +41,7 @@ class RingReader {
 
   RingMemory memory_;
   RingSignal signal_;
-  uint64_t position_;      // of the next entry
+  uint64_t position_;  // of the next entry
   bool ended_ = false;
   std::atomic<bool> closed_ = false;
 };

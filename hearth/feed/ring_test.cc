@@ -146,7 +146,7 @@ TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
   EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); }, &message),
             ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(message, HasSubstr("reader took too few rows"));
-  while (BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0) < 8'000) {
+  while (BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0) < 12'000) {
   }
   reader_->Release();
   EXPECT_TRUE(WriteNumbers(7, 1));

@@ -16,8 +16,7 @@ RingWriter::RingWriter(RingEnd end, size_t block_bytes)
       block_bytes_(std::min(block_bytes, memory_.capacity() / 4 - sizeof(EntryHeader))),
       position_(memory_.control().written.load()) {}
 
-bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array,
-                            Deadline deadline) {
+bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline) {
   const ArrowImage image(schema, array);
   for (int64_t row = 0; row < image.rows();) {
     const int64_t count = image.RowsWithin(row, block_bytes_);

@@ -22,7 +22,8 @@ Fd OpenUnnamed(const std::string& directory) {
     file = Fd(::mkostemp(path.data(), O_CLOEXEC));
     if (file.valid()) ::unlink(path.c_str());
   }
-  if (!file.valid()) ThrowErrno(errno, fmt::format("cannot create a spill file in '{}'", directory));
+  if (!file.valid())
+    ThrowErrno(errno, fmt::format("cannot create a spill file in '{}'", directory));
   return file;
 }
 

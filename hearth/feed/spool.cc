@@ -70,9 +70,9 @@ int64_t Spool::WaitComplete(Deadline deadline) {
 }
 
 Minibatch::Row Spool::RowAt(int64_t position) const {
-  const auto after = std::upper_bound(
-      entries_.begin(), entries_.end(), position,
-      [](int64_t wanted, const Entry& entry) { return wanted < entry.first_row; });
+  const auto after =
+      std::upper_bound(entries_.begin(), entries_.end(), position,
+                       [](int64_t wanted, const Entry& entry) { return wanted < entry.first_row; });
   const Entry& entry = *std::prev(after);
   return {&entry.batch, position - entry.first_row};
 }

@@ -4,4 +4,5 @@
 NB_MODULE(_core, m) {
   m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);
+  hearth::bindings::RegisterFeed(m);
 }

@@ -1,0 +1,213 @@
+// Rings for feeding a trainer from Python, and a minibatch source for measurements.
+#include "hearth/feed/ring.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "feed_drain.h"
+#include "hearth/base/error.h"
+#include "hearth/feed/arrow_export.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/feed/ring_writer.h"
+#include "hearth/feed/spool_source.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using feed::BatchView;
+
+// One side of a ring; where this process made the ring, also the other side's descriptors until a
+// child has inherited them.
+template <typename Side>
+class PythonRing {
+ public:
+  explicit PythonRing(feed::RingEnd own) : side_(std::move(own)) {}
+  PythonRing(feed::RingEnd own, feed::RingEnd child)
+      : side_(std::move(own)), child_(std::move(child)) {}
+
+  static std::shared_ptr<PythonRing> Attach(int ring_fd, int signal_fd) {
+    return std::make_shared<PythonRing>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)});
+  }
+
+  std::pair<int, int> Fds() const {
+    Require(child_.memory.valid(), ErrorCode::kInvalidArgument,
+            "this ring has no descriptors for a child: they were closed or never were here");
+    return {child_.memory.get(), child_.signal.get()};
+  }
+  void CloseChildFds() { child_ = {}; }
+  void Close() {
+    child_ = {};
+    side_.Close();
+  }
+  Side& side() { return side_; }
+
+ private:
+  Side side_;
+  feed::RingEnd child_;
+};
+
+using PythonWriter = PythonRing<feed::RingWriter>;
+using PythonReader = PythonRing<feed::RingReader>;
+
+template <typename T>
+T* CapsulePointer(nb::handle capsule, const char* name) {
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (pointer == nullptr) nb::raise_python_error();
+  return static_cast<T*>(pointer);
+}
+
+bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
+  // The capsules own the two structs and release them at the end of this scope.
+  const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
+  const auto* schema = CapsulePointer<ArrowSchema>(capsules[0], "arrow_schema");
+  const auto* array = CapsulePointer<ArrowArray>(capsules[1], "arrow_array");
+  const nb::gil_scoped_release released;
+  return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
+}
+
+// A struct of the C data interface in the capsule that pyarrow asks for.
+template <typename T>
+nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
+  PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
+    auto* inner = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
+    if (inner->release != nullptr) inner->release(inner);
+    delete inner;
+  });
+  if (capsule == nullptr) nb::raise_python_error();
+  owned.release();
+  return nb::steal(capsule);
+}
+
+struct PythonBatch {
+  std::shared_ptr<const BatchView> batch;
+
+  nb::tuple Export(nb::handle) const {
+    auto schema = std::make_unique<ArrowSchema>();
+    auto array = std::make_unique<ArrowArray>();
+    feed::ExportBatch(batch, schema.get(), array.get());
+    nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
+    return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
+  }
+};
+
+nb::tuple Next(PythonReader& ring, double timeout_s) {
+  feed::EntryKind kind;
+  std::shared_ptr<const BatchView> batch;
+  {
+    const nb::gil_scoped_release released;
+    const feed::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
+    kind = entry.kind;
+    if (kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
+    ring.side().Release();
+  }
+  if (kind == feed::EntryKind::kBatch) return nb::make_tuple("batch", PythonBatch{batch});
+  return nb::make_tuple(kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
+}
+
+constexpr double kTimeout = 600;  // seconds, where the caller gives none
+
+template <typename Ring>
+void DefineRing(nb::class_<Ring>& ring, const char* made) {
+  ring.def_static("attach", &Ring::Attach, "ring_fd"_a, "signal_fd"_a,
+                  "Takes over the two descriptors that this process inherited.");
+  ring.def("fds", &Ring::Fds, made);
+  ring.def("close_child_fds", &Ring::CloseChildFds,
+           "Closes them here, once the child has them: only then is the child's death seen.");
+  ring.def("close", &Ring::Close,
+           "Ends this side; the other one is woken. Safe while another thread waits.");
+}
+
+void DefineWriter(nb::module_& m) {
+  nb::class_<PythonWriter> writer(
+      m, "RingWriter",
+      "Sends record batches to another process through shared memory. Waiting calls return False "
+      "once the reader needs no more rows.");
+  writer.def(
+      "__init__",
+      [](PythonWriter* self, size_t capacity_bytes) {
+        feed::RingEnds ends = feed::CreateRing(capacity_bytes);
+        new (self) PythonWriter(std::move(ends.writer), std::move(ends.reader));
+      },
+      "capacity_bytes"_a = feed::kDefaultRingBytes);
+  DefineRing(writer, "(ring_fd, signal_fd) for the reading child to inherit.");
+  writer.def("write", Write, "rows"_a, "timeout_s"_a = kTimeout,
+             "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError when the "
+             "reader takes nothing, ConnectionError when it died, ValueError for a column type "
+             "that cannot be fed, OSError for a row larger than the ring.");
+  writer.def(
+      "flush",
+      [](PythonWriter& ring, double timeout_s) {
+        return ring.side().WriteFlush(Deadline::After(timeout_s));
+      },
+      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
+      "Marks the end of a partition.");
+  writer.def(
+      "end",
+      [](PythonWriter& ring, double timeout_s) {
+        return ring.side().WriteEnd(Deadline::After(timeout_s));
+      },
+      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(), "After the last row.");
+  writer.def(
+      "fail",
+      [](PythonWriter& ring, const std::string& message) {
+        ring.side().Fail(Error(ErrorCode::kInternal, message));
+      },
+      "message"_a, "Makes the reader fail with this message.");
+}
+
+void DefineReader(nb::module_& m) {
+  nb::class_<PythonBatch>(m, "FeedBatch", "Rows as pyarrow.record_batch() takes them.")
+      .def("__arrow_c_array__", &PythonBatch::Export, "requested_schema"_a = nb::none())
+      .def_prop_ro("num_rows", [](const PythonBatch& self) { return self.batch->rows(); });
+  nb::class_<PythonReader> reader(m, "RingReader", "Takes what another process wrote into a ring.");
+  reader.def(
+      "__init__",
+      [](PythonReader* self, size_t capacity_bytes) {
+        feed::RingEnds ends = feed::CreateRing(capacity_bytes);
+        new (self) PythonReader(std::move(ends.reader), std::move(ends.writer));
+      },
+      "capacity_bytes"_a = feed::kDefaultRingBytes);
+  DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
+  reader.def("next", Next, "timeout_s"_a = kTimeout,
+             "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "
+             "writer's failure, ConnectionError when it died, TimeoutError.");
+  reader.def(
+      "drain",
+      [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
+      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
+      "Reads to the end, touching each cache line; (rows, bytes). For measurements.");
+}
+
+}  // namespace
+
+void RegisterFeed(nb::module_& m) {
+  DefineWriter(m);
+  DefineReader(m);
+  nb::class_<feed::SpoolSource>(m, "SpoolSource",
+                                "The rows of a ring as a trainer sees them. For measurements.")
+      .def(
+          "__init__",
+          [](feed::SpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
+             bool shuffle, uint64_t seed) {
+            auto spool = std::make_shared<feed::Spool>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)},
+                                                       feed::SpoolOptions{directory, kTimeout});
+            new (self) feed::SpoolSource(spool, {shuffle, seed});
+          },
+          "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
+      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Takes the epoch's minibatches, copies the column's values of each into one buffer as "
+           "a data layer does, and starts the next epoch. Returns (rows, sum over the values).");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,74 @@
+#include "feed_drain.h"
+
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace hearth::bindings {
+namespace {
+
+double SumOfLines(const char* bytes, size_t count) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; i += 64) sum += static_cast<uint8_t>(bytes[i]);
+  return static_cast<double>(sum);
+}
+
+// Gathers a minibatch in one buffer, as a data layer does, and sums it up.
+class Gatherer {
+ public:
+  double Gather(const feed::Minibatch& minibatch, const std::string& name) {
+    bytes_.clear();
+    floats_.clear();
+    for (const feed::Minibatch::Row& row : minibatch.rows) {
+      const feed::ColumnView& column = row.batch->column(name);
+      if (IsBytes(column.type())) {
+        const std::string_view value = column.Bytes(row.index);
+        bytes_.insert(bytes_.end(), value.begin(), value.end());
+      } else {
+        const std::span<const float> values = column.FloatList(row.index, &scratch_);
+        floats_.insert(floats_.end(), values.begin(), values.end());
+      }
+    }
+    return SumOfLines(bytes_.data(), bytes_.size()) +
+           std::accumulate(floats_.begin(), floats_.end(), 0.0);
+  }
+
+ private:
+  std::vector<char> bytes_;
+  std::vector<float> floats_;
+  std::vector<float> scratch_;
+};
+
+}  // namespace
+
+std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) {
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  volatile double touched = 0;  // so that the reads are not optimized away
+  for (;;) {
+    const feed::RingEntry entry = ring.Next(Deadline::After(timeout_s));
+    if (entry.kind == feed::EntryKind::kEnd) return {rows, bytes};
+    if (entry.kind != feed::EntryKind::kBatch) continue;
+    rows += feed::BatchView(entry.image).rows();
+    bytes += static_cast<int64_t>(entry.image.size());
+    touched =
+        touched + SumOfLines(reinterpret_cast<const char*>(entry.image.data()), entry.image.size());
+  }
+}
+
+std::pair<int64_t, double> DrainEpoch(feed::MinibatchSource& source, int64_t batch_size,
+                                      const std::string& column) {
+  int64_t rows = 0;
+  double sum = 0;
+  Gatherer gatherer;
+  feed::Minibatch minibatch;
+  while (source.Next(batch_size, &minibatch) > 0) {
+    rows += minibatch.size();
+    sum += gatherer.Gather(minibatch, column);
+  }
+  source.NextEpoch();
+  return {rows, sum};
+}
+
+}  // namespace hearth::bindings
