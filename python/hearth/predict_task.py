@@ -6,12 +6,17 @@ import atexit
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.reader import STALL_TIMEOUT_S
-from hearth.trainer_process import RankError, TrainerProcess, compute_threads, spill_folder
+from hearth.trainer_process import (
+    RankError,
+    TrainerProcess,
+    compute_threads,
+    spill_folder,
+    stream_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +53,8 @@ class Predictor:
             "host": self._host,
             "threads": compute_threads(task_cpus),
             "spill_dir": spill_folder(),
-            "streams": {"test": dict(zip(("ring_fd", "signal_fd"), self._input.fds()))},
-            "results": dict(zip(("ring_fd", "signal_fd"), self._output.fds())),
+            "streams": {"test": stream_of(self._input)},
+            "results": stream_of(self._output),
         }
         self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         self._input.close_child_fds()
@@ -73,24 +78,23 @@ class Predictor:
         try:
             while (entry := self._output.next(STALL_TIMEOUT_S))[0] == "batch":
                 yield pa.record_batch(entry[1])
-        except RuntimeError as error:
+        except (RuntimeError, OSError, ValueError) as error:
             if feed_error:
                 raise feed_error[0] from None
             raise RankError(self._trainer.failure()) from error
         feeder.join()
-        if feed_error:
-            raise feed_error[0]
 
     def _feed(self, batches: Iterator[pa.RecordBatch], error: list[BaseException]) -> None:
         try:
             for batch in batches:
-                self._input.write(batch, STALL_TIMEOUT_S)
+                if not self._input.write(batch, STALL_TIMEOUT_S):
+                    return
             self._input.flush(STALL_TIMEOUT_S)
-        except Exception as caught:
-            # Spark's own failure must end the wait for results; a broken ring has done so.
+        except ConnectionError:
+            return  # the trainer is gone; its own event says why
+        except Exception as caught:  # Spark's own failure must end the wait for results
             error.append(caught)
-            with suppress(RuntimeError):
-                self._input.fail(f"{type(caught).__name__}: {caught}")
+            self._input.fail(f"{type(caught).__name__}: {caught}")
 
     def close(self) -> None:
         self._trainer.close()
@@ -148,9 +152,7 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         _cache.give(predictor) if complete else predictor.close()
 
 
-def features_task(
-    spec: PredictSpec, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of features(): SampleID (string) and one list<float> per blob, a row per row."""
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What must be true of a Spark session before ranks are launched, checked early and said plainly."""
+"""What must be true of a Spark session before ranks are launched: checked early, said plainly."""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.reader import STALL_TIMEOUT_S, read_rows
-from hearth.trainer_process import TrainerProcess, compute_threads, spill_folder
+from hearth.trainer_process import TrainerProcess, compute_threads, spill_folder, stream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +69,10 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         for ring in rings.values():
             ring.close_child_fds()
         for name, files in spec.files.items():
-            _start_file_feeder(rings[name], files, rank, spec.world)
-        feed_frames(batches, {name: rings[name] for name in spec.frames})
+            _start_file_feeder(name, rings[name], files, rank, spec.world)
+        if spec.frames:
+            frame_rings = {name: rings[name] for name in spec.frames}
+            feed(frame_rings, split_streams(batches, spec.frames))
         kept.append(trainer.wait())
     events = [json.dumps(event) for event in kept] if rank == 0 else []
     yield pa.RecordBatch.from_pydict(
@@ -85,10 +87,6 @@ def _keep_validation(kept: list[dict[str, Any]]):
 def _job_of_rank(
     spec: RankSpec, context: BarrierTaskContext, endpoint: tuple[str, int], rings: dict[str, Any]
 ) -> dict[str, Any]:
-    streams = {}
-    for name, ring in rings.items():
-        ring_fd, signal_fd = ring.fds()
-        streams[name] = {"ring_fd": ring_fd, "signal_fd": signal_fd}
     return {
         **spec.job,
         "token": spec.token,
@@ -100,7 +98,7 @@ def _job_of_rank(
         "listen_host": _address_towards(*endpoint),
         "threads": compute_threads(context.cpus()),
         "spill_dir": spill_folder(),
-        "streams": streams,
+        "streams": {name: stream_of(ring) for name, ring in rings.items()},
     }
 
 
@@ -133,51 +131,47 @@ def _host_coordinator(
     return host, int(port_text)
 
 
-def _start_file_feeder(ring: Any, files: FileRows, rank: int, world: int) -> None:
-    def feed() -> None:
-        from hearth import HearthError
+def _start_file_feeder(name: str, ring: Any, files: FileRows, rank: int, world: int) -> None:
+    def feed_files() -> None:
+        feed({name: ring}, ((name, b) for b in read_rows(files.uri, files.columns, rank, world)))
 
-        try:
-            for batch in read_rows(files.uri, files.columns, rank, world):
-                ring.write(batch, STALL_TIMEOUT_S)
-            ring.end()
-        except HearthError:
-            pass  # the trainer needs no more rows, or failed: its own event says which
-        except Exception as error:  # whatever it is, the trainer must hear of it
-            ring.fail(f"{type(error).__name__}: {error}")
-
-    threading.Thread(target=feed, name="hearth-reader", daemon=True).start()
+    threading.Thread(target=feed_files, name="hearth-reader", daemon=True).start()
 
 
-def feed_frames(batches: Iterator[pa.RecordBatch], rings: dict[str, Any]) -> None:
-    """Feeds the task's own rows: all into the only ring, or each struct column into its ring."""
-    from hearth import HearthError
+def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+    """Writes each batch into the ring of its stream, then ends the rings.
 
+    Never raises: where rows cannot be had the trainer is told why, and a trainer that is gone or
+    wants no more rows says so itself.
+    """
+    wanting = dict(rings)
     try:
-        for batch in batches if rings else ():
-            for name, rows in split_streams(batch, tuple(rings)):
-                rings[name].write(rows, STALL_TIMEOUT_S)
-        for ring in rings.values():
+        for name, batch in parts:
+            if name in wanting and not wanting[name].write(batch, STALL_TIMEOUT_S):
+                del wanting[name]
+            if not wanting:
+                return
+        for ring in wanting.values():
             ring.end()
-    except HearthError:
-        pass  # the trainer needs no more rows, or failed: its own event says which
-    except Exception as error:
+    except ConnectionError:
+        return
+    except Exception as error:  # whatever it is, the trainer must hear of it
         for ring in rings.values():
             ring.fail(f"{type(error).__name__}: {error}")
-        raise
 
 
 def split_streams(
-    batch: pa.RecordBatch, names: tuple[str, ...]
+    batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each stream in `batch`: of two struct columns, exactly one is set per row."""
+    """The rows of each stream: of two struct columns, exactly one is set in every row."""
     import pyarrow as pa
 
-    if len(names) == 1:
-        yield names[0], batch
-        return
-    for name in names:
-        column = batch.column(name)
-        rows = column.filter(column.is_valid())
-        if len(rows):
-            yield name, pa.RecordBatch.from_struct_array(rows)
+    for batch in batches:
+        if len(names) == 1:
+            yield names[0], batch
+            continue
+        for name in names:
+            column = batch.column(name)
+            rows = column.filter(column.is_valid())
+            if len(rows):
+                yield name, pa.RecordBatch.from_struct_array(rows)

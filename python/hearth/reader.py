@@ -90,7 +90,7 @@ def read_rows(
     sizes = [group.count_rows() for group in groups]
     begin, end = row_range(sum(sizes), rank, world)
     first = 0
-    for group, size in zip(groups, sizes):
+    for group, size in zip(groups, sizes, strict=True):
         low, high = max(begin - first, 0), min(end - first, size)
         first += size
         if low < high:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

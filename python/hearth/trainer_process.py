@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,8 @@ class TrainerProcess:
             self._process = self._spawn(child_end.fileno(), inherited_fds)
         self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
         self._listener.start()
-        try:
+        with suppress(OSError):  # it may have died already; wait() says why
             self._control.sendall(json.dumps(job).encode() + b"\n")
-        except OSError:  # it died already; wait() says why
-            pass
 
     def _spawn(self, control_fd: int, inherited_fds: Iterable[int]) -> subprocess.Popen[bytes]:
         command = [str(PROGRAM), "trainer", "--control-fd", str(control_fd)]
@@ -82,8 +81,8 @@ class TrainerProcess:
         return self._done
 
     def failure(self) -> str:
-        """Why the trainer ended without being done. Blocks until it has ended."""
-        self._ended.wait()
+        """Why the trainer ended, or is about to end, without being done."""
+        self._ended.wait(_EXIT_TIMEOUT_S)
         if self._error is not None:
             message = " ".join(str(self._error.get("message", "no reason given")).split())
             # The first failure of the cluster has reached us: its rank is in the message already.
@@ -95,18 +94,16 @@ class TrainerProcess:
         try:
             status = self._process.wait(_EXIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            return "closed its control channel"
+            return "does not answer"
         if status < 0:
             return f"was killed by {signal.Signals(-status).name}"
         return f"ended with status {status} and no reason; its log is the executor's stderr"
 
     def _listen(self) -> None:
-        with self._control.makefile("rb") as lines:
-            try:
-                for line in lines:
-                    self._handle(json.loads(line))
-            except (OSError, ValueError):  # reset by a killed child, or cut off within a line
-                pass
+        # Errors: a killed child resets the channel or leaves a line cut off.
+        with self._control.makefile("rb") as lines, suppress(OSError, ValueError):
+            for line in lines:
+                self._handle(json.loads(line))
         self._ended.set()
 
     def _handle(self, event: Event) -> None:
@@ -122,10 +119,8 @@ class TrainerProcess:
 
     def close(self) -> None:
         """Ends the child, if it still runs, and waits for it."""
-        try:
+        with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         try:
             self._process.wait(_EXIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -144,6 +139,12 @@ class TrainerProcess:
 def compute_threads(task_cpus: int) -> int:
     """Compute threads of one trainer: what Spark granted the task."""
     return max(1, int(os.environ.get("OMP_NUM_THREADS") or task_cpus or 1))
+
+
+def stream_of(ring: Any) -> dict[str, int]:
+    """The job's field for a ring: the descriptors that the child inherits."""
+    ring_fd, signal_fd = ring.fds()
+    return {"ring_fd": ring_fd, "signal_fd": signal_fd}
 
 
 def spill_folder() -> str:

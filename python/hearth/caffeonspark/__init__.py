@@ -1,9 +1,9 @@
 """CaffeOnSpark's Python API and command line, on Hearth.
 
-    cos = CaffeOnSpark(spark)
-    config = Config(spark, {"conf": "lenet_memory_solver.prototxt", "model": "file:/tmp/lenet"})
-    cos.train(DataSource(spark).getSource(config, True))
-    features = cos.features(DataSource(spark).getSource(config, False))
+cos = CaffeOnSpark(spark)
+config = Config(spark, {"conf": "lenet_memory_solver.prototxt", "model": "file:/tmp/lenet"})
+cos.train(DataSource(spark).getSource(config, True))
+features = cos.features(DataSource(spark).getSource(config, False))
 """
 
 from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark

@@ -59,7 +59,7 @@ class CaffeOnSpark:
         for name in dict.fromkeys(row.blob for row in sorted(rows, key=lambda row: row.position)):
             parts = [row for row in rows if row.blob == name]
             total = sum(part.rows for part in parts)
-            columns = zip(*(part.sums for part in parts))
+            columns = zip(*(part.sums for part in parts), strict=True)
             means[name] = [sum(column) / total for column in columns]
         return means
 

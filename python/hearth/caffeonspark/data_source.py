@@ -60,9 +60,8 @@ class Source:
             optional = ("id", "SampleID")
         for name in needed:
             if name not in available:
-                where = self.uri or "the DataFrame"
-                known = ", ".join(available)
-                raise FlagError(f"{where} has no column '{name}', which the net reads; it has {known}")
+                where, known = self.uri or "the DataFrame", ", ".join(available)
+                raise FlagError(f"{where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
     def file_columns(self) -> list[str] | None:
@@ -76,8 +75,8 @@ class Source:
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs}
-        columns = self.wanted_columns(list(names))
-        return [alias if names[alias] == alias else f"{names[alias]} as {alias}" for alias in columns]
+        wanted = self.wanted_columns(list(names))
+        return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
 
     def frame(self) -> DataFrame:
         """The rows as a DataFrame with only the columns that the layer reads."""
@@ -115,14 +114,16 @@ class DataSource:
     def _source(self, conf: Config, is_training: bool, frame: DataFrame | None) -> Source:
         layer = conf.data_layer(is_training)
         kind = layer["source_class"].rpartition(".")[2]
+        where = f"layer '{layer['name']}' of {conf.net_file}"
         if kind in _NOT_YET:
-            raise FlagError(f"source_class {kind} (layer '{layer['name']}') is not supported yet")
+            raise FlagError(f"{where}: source_class {kind} is not supported yet")
         if kind not in _LAYER_TYPE:
             known = " and ".join(_LAYER_TYPE)
-            raise FlagError(f"layer '{layer['name']}': unknown source_class {kind}; there are {known}")
+            raise FlagError(f"{where}: unknown source_class {kind}; there are {known}")
         if layer["type"] != _LAYER_TYPE[kind]:
-            wanted = _LAYER_TYPE[kind]
-            raise FlagError(f"layer '{layer['name']}' is {layer['type']}; {kind} feeds {wanted} layers")
+            raise FlagError(
+                f"{where} is of type {layer['type']}; {kind} feeds {_LAYER_TYPE[kind]} layers"
+            )
         return Source(conf, self._spark, is_training, kind, layer.get(_PARAMETER[kind], {}), frame)
 
     get_source = getSource

@@ -12,11 +12,12 @@ from hearth.storage import local_path
 
 def train_job(conf: Config, validate: bool) -> dict[str, Any]:
     """Raises FlagError where a file that is needed does not exist or cannot be reached."""
+    weights = [uri for uri in conf.snapshot_model_file.split(",") if uri]
     return {
         **_net_job(conf),
         "mode": "train",
         "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
-        "weights": [_input_file("-weights", uri) for uri in conf.snapshot_model_file.split(",") if uri],
+        "weights": [_input_file("-weights", uri) for uri in weights],
         "snapshot": _input_file("-snapshot", conf.snapshot_state_file),
         "resume": bool(conf.snapshot_state_file),
         "model": _trainer_path("-model", conf.model_path),

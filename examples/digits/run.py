@@ -1,0 +1,129 @@
+"""The main job: trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
+
+Runs the three commands as a user would type them. --layer chooses how the rows come in: memory
+(encoded PNG images) or cos (raw bytes).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import prepare
+
+HERE = Path(__file__).resolve().parent
+WORK = prepare.WORK
+GOAL = 0.97
+KIND = {"memory": "png", "cos": "raw"}  # the table that each layer reads
+
+
+def solver_file(layer: str) -> str:
+    return f"lenet_{layer}_solver.prototxt"
+
+
+def run_command(flags: str) -> float:
+    """Runs `python -m hearth.caffeonspark` with `flags` (split as a shell does); returns seconds.
+
+    Raises:
+        SystemExit: the command failed; it has said why.
+    """
+    print(f"\n$ python -m hearth.caffeonspark {flags}", flush=True)
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "hearth.caffeonspark", *shlex.split(flags)]
+    status = subprocess.run(command, cwd=HERE).returncode
+    if status != 0:
+        sys.exit(f"digits: the command above failed with status {status}")
+    return time.perf_counter() - start
+
+
+def read_means(path: Path) -> dict[str, float]:
+    """The file that -test wrote: `name: value` lines."""
+    pairs = (line.split(": ") for line in path.read_text().splitlines())
+    return {name: float(values.split(",")[0]) for name, values in pairs}
+
+
+def logistic_regression(layer: str, model: str, test_features: Path) -> float:
+    """Accuracy of Spark ML's LogisticRegression on `ip1`: fitted on the training rows' features,
+    which the Python API extracts here, scored on the held-out ones that -features wrote.
+    """
+    from pyspark.ml.classification import LogisticRegression
+    from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql.functions import col
+
+    from hearth import spark_session
+    from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+
+    spark = spark_session.start("digits", executors=2)
+    try:
+        solver = str(HERE / solver_file(layer))
+        flags = {"conf": solver, "model": model, "features": "ip1", "label": "label"}
+        conf = Config(spark, flags)
+        train_rows = spark.read.parquet(str(WORK / KIND[layer] / "train.parquet"))
+        source = DataSource(spark).fromDataFrame(conf, train_rows, isTraining=False)
+
+        def labelled(frame):
+            features = array_to_vector(col("ip1").cast("array<double>")).alias("features")
+            return frame.select(features, col("label")[0].cast("double").alias("label")).cache()
+
+        train = labelled(CaffeOnSpark(spark).features(source))
+        model = LogisticRegression(maxIter=50, regParam=0.01).fit(train)
+        scored = model.transform(labelled(spark.read.parquet(str(test_features))))
+        return MulticlassClassificationEvaluator(metricName="accuracy").evaluate(scored)
+    finally:
+        spark.stop()
+
+
+def print_table(rows: list[tuple[str, str, float]]) -> None:
+    """Prints (step, result, seconds) rows in columns."""
+    print(f"\n{'step':<34}{'result':<22}{'seconds':>8}")
+    for step, result, seconds in rows:
+        print(f"{step:<34}{result:<22}{seconds:>8.1f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layer", choices=["memory", "cos"], default="memory")
+    layer = parser.parse_args().layer
+    solver = solver_file(layer)
+    model = f"file:{WORK / f'lenet_{layer}.caffemodel'}"
+    means, features = WORK / "test_result.txt", WORK / "features.parquet"
+
+    start = time.perf_counter()
+    held_out = prepare.write_tables()
+    shutil.rmtree(features, ignore_errors=True)  # Spark does not overwrite
+    rows = [("prepare the digits", f"{held_out} rows held out", time.perf_counter() - start)]
+
+    seconds = run_command(f"-train -conf {solver} -model {model} -clusterSize 2 -devices 1")
+    rows.append(("-train on 2 executors", "", seconds))
+
+    seconds = run_command(f"-test -conf {solver} -model {model} -output file:{means}")
+    accuracy = read_means(means)["accuracy"]
+    rows.append(("-test, held-out fifth", f"accuracy {accuracy:.4f}", seconds))
+
+    seconds = run_command(
+        f"-features ip1 -label label -conf {solver} -model {model} "
+        f"-output file:{features} -outputFormat parquet"
+    )
+    rows.append(("-features ip1", features.name, seconds))
+
+    step = time.perf_counter()
+    regression = logistic_regression(layer, model, features)
+    seconds = time.perf_counter() - step
+    rows.append(("Spark ML LogisticRegression on ip1", f"accuracy {regression:.4f}", seconds))
+    rows.append(("all", "", time.perf_counter() - start))
+    print_table(rows)
+
+    for name, value in (("the net", accuracy), ("LogisticRegression", regression)):
+        if value < GOAL:
+            sys.exit(f"digits: accuracy of {name} is {value:.4f}, below {GOAL}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
