@@ -1,0 +1,15 @@
+// Reads messages in protobuf's text format (prototxt).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hearth/caffe/proto/message.h"
+
+namespace hearth::caffe {
+
+// Adds the fields in `text` to `message`. Throws kInvalidArgument as
+// "file:line:column: found ..., expected ..."; a misspelt name is told its nearest ones.
+void ParseText(std::string_view text, const std::string& file, Message* message);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,147 @@
+#include "hearth/caffe/proto/text_reader.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kNet[] = R"(
+name: "a \"net\"" ' in two parts'  # a comment
+layer {
+  name: "data" type: "MemoryData" top: "data"; top: "label",
+  include { phase: TRAIN }
+  source_class: "com.yahoo.ml.caffe.LMDB"
+  memory_data_param { source: 'file:\x2Ftmp' batch_size: 0x40 channels: 010 image_encoded: true }
+}
+layer <
+  name: "conv" type: "Convolution"
+  param: { lr_mult: 1 }
+  param { lr_mult: -2.5e-1f decay_mult: .5 }
+  propagate_down: [true, False, 1]
+  convolution_param: {
+    num_output: 20 kernel_size: [5, 3] weight_filler { type: "xavier" variance_norm: AVERAGE }
+    engine: 2
+  }
+>
+)";
+
+NetParameter Parse(std::string_view text) {
+  NetParameter net;
+  ParseText(text, "net.prototxt", &net);
+  return net;
+}
+
+auto Fails(const std::string& message) {
+  return testing::ThrowsMessage<Error>(HasSubstr(message));
+}
+
+TEST(ParseText, ReadsEveryWayOfWriting) {
+  const NetParameter net = Parse(kNet);
+  EXPECT_EQ(net.name(), "a \"net\" in two parts");
+  ASSERT_EQ(net.layer_size(), 2);
+  const LayerParameter& data = net.layer(0);
+  EXPECT_THAT(data.top(), ElementsAre("data", "label"));
+  EXPECT_EQ(data.include(0).phase(), TRAIN);
+  EXPECT_FALSE(data.include(0).has_min_level());
+  EXPECT_EQ(data.source_class(), "com.yahoo.ml.caffe.LMDB");
+  EXPECT_EQ(data.memory_data_param().source(), "file:/tmp");
+  EXPECT_EQ(data.memory_data_param().batch_size(), 64u);
+  EXPECT_EQ(data.memory_data_param().channels(), 8u);
+  EXPECT_EQ(data.memory_data_param().dataframe_format(), "parquet");
+  const LayerParameter& conv = net.layer(1);
+  EXPECT_FLOAT_EQ(conv.param(1).lr_mult(), -0.25f);
+  EXPECT_FLOAT_EQ(conv.param(0).decay_mult(), 1.0f);
+  EXPECT_THAT(conv.propagate_down(), ElementsAre(true, false, true));
+  EXPECT_THAT(conv.convolution_param().kernel_size(), ElementsAre(5u, 3u));
+  EXPECT_EQ(conv.convolution_param().weight_filler().variance_norm(), FillerParameter::AVERAGE);
+  EXPECT_EQ(conv.convolution_param().engine(), ConvolutionParameter::CUDNN);
+  EXPECT_FALSE(conv.has_pooling_param());
+  EXPECT_EQ(conv.pooling_param().pool(), PoolingParameter::MAX);
+}
+
+TEST(ParseText, ReadsInfinityAndNan) {
+  const NetParameter net = Parse("layer { loss_weight: -inf loss_weight: nan loss_weight: 1e99 }");
+  EXPECT_EQ(net.layer(0).loss_weight(0), -INFINITY);
+  EXPECT_TRUE(std::isnan(net.layer(0).loss_weight(1)));
+  EXPECT_EQ(net.layer(0).loss_weight(2), INFINITY);
+}
+
+TEST(ParseText, TellsTheNearestNamesOfAMisspeltField) {
+  EXPECT_THAT([] { Parse("layer {\n  convolution_parm { }\n}"); },
+              Fails("net.prototxt:2:3: found 'convolution_parm', expected a field of LayerParameter; "
+                    "did you mean convolution_param"));
+}
+
+TEST(ParseText, TellsTheNamesOfAnEnum) {
+  EXPECT_THAT([] { Parse("layer { pooling_param { pool: MAXX } }"); },
+              Fails("net.prototxt:1:31: found 'MAXX', expected one of MAX, AVE, STOCHASTIC for 'pool'; "
+                    "did you mean MAX"));
+  EXPECT_THAT([] { Parse("layer { pooling_param { pool: 7 } }"); }, Fails("found '7', expected one of"));
+}
+
+TEST(ParseText, SaysWhatKindOfValueItExpected) {
+  EXPECT_THAT([] { Parse("name: lenet"); },
+              Fails("net.prototxt:1:7: found 'lenet', expected a string in quotes for 'name'"));
+  EXPECT_THAT([] { Parse("force_backward: maybe"); }, Fails("expected true or false for 'force_backward'"));
+  EXPECT_THAT([] { Parse("layer { lrn_param { local_size: -5 } }"); },
+              Fails("expected a whole number from 0 to 4294967295 for 'local_size'"));
+  EXPECT_THAT([] { Parse("input_dim: 2147483648"); }, Fails("expected a whole number from -2147483648"));
+  EXPECT_THAT([] { Parse("input_dim: 1.5"); }, Fails("found '1.5', expected a whole number"));
+  EXPECT_THAT([] { Parse("layer { lrn_param { alpha: 1.2.3 } }"); }, Fails("found '1.2.3', expected a number"));
+  EXPECT_THAT([] { Parse("name \"a\""); }, Fails("expected ':' and a value for 'name'"));
+  EXPECT_THAT([] { Parse("layer: 3"); }, Fails("found '3', expected '{' to begin a LayerParameter"));
+}
+
+TEST(ParseText, RefusesASingularFieldTwice) {
+  EXPECT_THAT([] { Parse("name: 'a'\nname: 'b'"); },
+              Fails("net.prototxt:2:1: found 'name' a second time"));
+  EXPECT_THAT([] { Parse("state { } state { }"); }, Fails("found 'state' a second time"));
+}
+
+TEST(ParseText, AsksForRequiredFields) {
+  EXPECT_THAT([] { Parse("layer { clip_param { min: 0 } }"); },
+              Fails("found a ClipParameter without 'max'"));
+}
+
+TEST(ParseText, SaysWhereAnOpenMessageBegan) {
+  EXPECT_THAT([] { Parse("layer {\n name: 'a'\n"); },
+              Fails("net.prototxt:3:1: found the end of the file, expected '}' for the LayerParameter "
+                    "that begins at line 1"));
+}
+
+TEST(ParseText, RefusesBytesThatAreNotText) {
+  EXPECT_THAT([] { Parse(std::string("\x0a\x05lenet", 7)); }, Fails("is this a prototxt file?"));
+  EXPECT_THAT([] { Parse("name: \"abc\nlayer {}"); }, Fails("without its closing quote"));
+  EXPECT_THAT([] { Parse("name: '\\q'"); }, Fails("unknown \\ escape"));
+  EXPECT_THAT([] { Parse("name: '\\777'"); }, Fails("unknown \\ escape"));
+}
+
+// Whatever is cut off or damaged, the reader either reads or throws Error.
+TEST(ParseText, SurvivesRandomCutsAndDamage) {
+  std::mt19937 random(1);
+  const std::string text = kNet;
+  int failures = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string damaged = text.substr(0, random() % text.size());
+    if (round % 2 == 1 && !damaged.empty()) damaged[random() % damaged.size()] = static_cast<char>(random());
+    try {
+      Parse(damaged);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message().rfind("net.prototxt:", 0), 0u) << error.message();
+      ++failures;
+    }
+  }
+  EXPECT_GT(failures, 200);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

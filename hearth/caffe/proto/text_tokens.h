@@ -1,0 +1,52 @@
+// Cuts prototxt into tokens, each with its place for error messages.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+
+struct Token {
+  enum Kind { kIdentifier, kNumber, kString, kSymbol, kEnd };
+  Kind kind = kEnd;
+  std::string_view text;  // with the quotes of a string
+  int line = 1, column = 1;
+
+  bool Is(char symbol) const { return kind == kSymbol && text[0] == symbol; }
+  // As it is quoted in messages: "'{'", "the end of the file", ...
+  std::string Describe() const;
+};
+
+// Refers to the text, which must outlive it. Comments and white space are skipped.
+class TextTokens {
+ public:
+  TextTokens(std::string_view text, const std::string& file);
+
+  const Token& peek() const { return current_; }
+  Token Next();
+
+  // Throws "file:line:column: found ..., expected ...".
+  [[noreturn]] void Fail(const Token& at, std::string_view expected) const;
+  [[noreturn]] void FailWith(const Token& at, std::string_view message) const;
+
+ private:
+  void SkipBlanks();
+  void Advance(size_t count);
+  void Scan();
+  size_t NumberLength() const;
+  size_t StringLength() const;
+
+  std::string_view rest_;
+  std::string file_;
+  int line_ = 1, column_ = 1;
+  Token current_;
+};
+
+// The bytes that a quoted token stands for. Throws through `tokens` for a malformed escape.
+std::string Unquote(const Token& token, const TextTokens& tokens);
+
+}  // namespace hearth::caffe

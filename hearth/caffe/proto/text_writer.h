@@ -1,0 +1,14 @@
+// Writes messages in protobuf's text format (prototxt).
+#pragma once
+
+#include <string>
+
+#include "hearth/caffe/proto/message.h"
+
+namespace hearth::caffe {
+
+// Fields that are present, in the order of the schema, one per line, indented by two spaces.
+// ParseText gives an equal message.
+std::string WriteText(const Message& message);
+
+}  // namespace hearth::caffe

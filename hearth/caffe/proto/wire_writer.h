@@ -1,0 +1,16 @@
+// Writes messages in protobuf's binary format.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "hearth/caffe/proto/message.h"
+
+namespace hearth::caffe {
+
+// Hands the bytes to `append` piece by piece; large arrays go out from where they lie.
+void WriteWire(const Message& message, const std::function<void(std::string_view)>& append);
+std::string WireBytes(const Message& message);
+
+}  // namespace hearth::caffe
