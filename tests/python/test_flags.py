@@ -1,0 +1,69 @@
+"""The command line keeps CaffeOnSpark's flags and defaults, and says in a sentence what is wrong."""
+
+import pytest
+
+from hearth.caffeonspark.flags import FlagError, dict_to_arguments, parse_flags
+
+DEFAULTS = {
+    "proto_file": "", "is_training": False, "is_test": False, "features": "", "label": "",
+    "output_format": "json", "model_path": "", "output_path": "output", "devices": 1,
+    "is_rdd_persistent": False, "snapshot_state_file": "", "snapshot_model_file": "",
+    "connection": "infiniband", "resize": False, "cluster_size": 1, "image_root": "",
+    "label_file": "", "caption_file": "", "caption_length": 20, "vocab_size": -1,
+    "image_caption_df_dir": "", "vocab_dir": "", "embedding_df_dir": "",
+}  # fmt: skip
+FLAGS_WITH_VALUE = (
+    "conf features label outputFormat model output devices snapshot weights connection clusterSize "
+    "lmdb_partitions imageRoot labelFile captionFile captionLength vocabSize imageCaptionDFDir "
+    "vocabDir embeddingDFDir"
+).split()
+
+
+def test_defaults_are_caffeonsparks():
+    flags = vars(parse_flags([]))
+    assert {name: flags[name] for name in DEFAULTS} == DEFAULTS
+
+
+@pytest.mark.parametrize("flag", FLAGS_WITH_VALUE)
+def test_every_flag_takes_a_value(flag):
+    value = {"connection": "ethernet"}.get(flag, "3")
+    arguments = [f"-{flag}", value]
+    if flag == "snapshot":
+        arguments += ["-weights", "w"]
+    assert value in map(str, vars(parse_flags(arguments)).values())
+
+
+def test_switches_take_no_value():
+    flags = parse_flags("-train -test -persistent -resize".split())
+    assert flags.is_training and flags.is_test and flags.is_rdd_persistent and flags.resize
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("-trian", "-trian"),
+        ("-conf", "expected one argument"),
+        ("-devices many", "invalid int value: 'many'"),
+        ("-devices 0", "-devices is 0"),
+        ("-clusterSize 0", "-clusterSize is 0"),
+        ("-connection token-ring", "ethernet or infiniband"),
+        ("-snapshot a.solverstate", "-weights"),
+    ],
+)
+def test_a_wrong_flag_is_named(arguments, said):
+    with pytest.raises(FlagError, match=said):
+        parse_flags(arguments.split())
+
+
+def test_dict_keys_may_have_a_dash_and_switches_follow_their_truth():
+    given = {"conf": "a", "-model": "b", "train": "", "resize": "false", "test": True}
+    assert dict_to_arguments(given) == ["-conf=a", "-model=b", "-train", "-test"]
+
+
+def test_a_switch_with_a_strange_value_is_refused():
+    with pytest.raises(FlagError, match="-train is a switch"):
+        dict_to_arguments({"train": "yes please"})
+
+
+def test_a_negative_value_in_a_dict_is_a_value():
+    assert parse_flags(dict_to_arguments({"vocabSize": "-1"})).vocab_size == -1

@@ -1,0 +1,41 @@
+"""Progress is one line on a terminal and Caffe's own lines in a log."""
+
+import io
+
+from hearth.progress import Progress, format_duration, format_progress
+
+EVENT = {
+    "event": "progress", "iteration": 120, "max_iter": 500, "loss": 0.25, "lr": 0.0099,
+    "images_per_s": 5120.4, "effective_batch": 64, "eta_s": 4.6,
+}  # fmt: skip
+
+
+def test_a_line_has_all_that_people_watch():
+    assert format_progress(EVENT) == (
+        "iteration 120/500  loss 0.2500  lr 0.0099  5,120 images/s  batch 64  ETA 0:05"
+    )
+
+
+def test_durations():
+    assert [format_duration(s) for s in (0.2, 59.6, 3600)] == ["0:00", "1:00", "1:00:00"]
+
+
+def test_a_log_gets_the_log_lines_only():
+    stream = io.StringIO()
+    with Progress(stream) as progress:
+        progress.show(EVENT)
+        progress.show({"event": "log", "level": "I", "text": "I1121 09:05 1 solver.cc:2] hi"})
+    assert stream.getvalue() == "I1121 09:05 1 solver.cc:2] hi\n"
+
+
+def test_a_terminal_gets_the_line():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    with Progress(stream) as progress:
+        progress.show(EVENT)
+        progress.show({"event": "log", "level": "I", "text": "hidden"})
+    assert "iteration 120/500" in stream.getvalue()
+    assert "hidden" not in stream.getvalue()

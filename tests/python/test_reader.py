@@ -1,0 +1,73 @@
+"""Door 1: any number of ranks read every row exactly once, in file order."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hearth import reader
+
+
+def write(folder, sizes, group=7):
+    """Files of the given sizes with running ids; returns the ids."""
+    first = 0
+    for index, size in enumerate(sizes):
+        ids = list(range(first, first + size))
+        table = pa.table({"id": pa.array(ids, pa.int64()), "label": pa.array(ids, pa.int64())})
+        pq.write_table(table, folder / f"part-{index:03}.parquet", row_group_size=group)
+        first += size
+    return list(range(first))
+
+
+def read(source, rank, world, columns=("id",), batch_rows=5):
+    batches = reader.read_rows(str(source), columns, rank, world, batch_rows)
+    return [value for batch in batches for value in batch.column(0).to_pylist()]
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 5, 40])
+@pytest.mark.parametrize("sizes", [[0], [1], [20], [7, 0, 13], [1, 1, 1], [64, 3]])
+def test_ranks_share_all_rows_in_order(tmp_path, sizes, world):
+    ids = write(tmp_path, sizes)
+    parts = [read(tmp_path, rank, world) for rank in range(world)]
+    assert [value for part in parts for value in part] == ids
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_single_file_by_uri(tmp_path):
+    ids = write(tmp_path, [10])
+    assert read(f"file:{tmp_path}/part-000.parquet", 0, 1) == ids
+    assert read(f"file://{tmp_path}/part-000.parquet", 0, 1) == ids
+
+
+def test_hidden_files_of_spark_are_left_out(tmp_path):
+    ids = write(tmp_path, [4])
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part-000.parquet.crc").write_bytes(b"crc!")
+    assert read(tmp_path, 0, 1) == ids
+
+
+def test_columns_are_renamed_as_dataframe_column_select_says(tmp_path):
+    write(tmp_path, [3])
+    (batch,) = reader.read_rows(str(tmp_path), ["label as id", "id as data"], 0, 1)
+    assert batch.schema.names == ["id", "data"]
+
+
+def test_without_columns_all_are_read(tmp_path):
+    write(tmp_path, [3])
+    (batch,) = reader.read_rows(str(tmp_path), [], 0, 1)
+    assert batch.schema.names == ["id", "label"]
+
+
+def test_a_missing_column_is_named_with_those_there_are(tmp_path):
+    write(tmp_path, [3])
+    with pytest.raises(ValueError, match="column 'image' is not in .* which has: id, label"):
+        next(reader.read_rows(str(tmp_path), ["image"], 0, 1))
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        next(reader.read_rows(f"file:{tmp_path}/nowhere", [], 0, 1))
+
+
+def test_an_expression_is_not_a_column():
+    with pytest.raises(ValueError, match="cast"):
+        reader.parse_column("cast(id as string) as id")

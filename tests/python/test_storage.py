@@ -1,0 +1,34 @@
+"""URIs and plain paths mean what Spark and a shell user think they mean."""
+
+import pytest
+
+from hearth.storage import local_path, scheme
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("file:///a/b%20c", "/a/b c"),
+        ("hdfs://host/a", None),
+        ("s3a://bucket/a", None),
+    ],
+)
+def test_local_paths(uri, path):
+    assert local_path(uri) == path
+
+
+def test_a_relative_path_is_tried_from_the_working_directory_then_beside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "net.prototxt").touch()
+    solver = str(tmp_path / "nets" / "solver.prototxt")
+    assert local_path("net.prototxt", solver) == str(tmp_path / "nets" / "net.prototxt")
+    (tmp_path / "net.prototxt").touch()
+    assert local_path("file:net.prototxt", solver) == str(tmp_path / "net.prototxt")
+
+
+def test_scheme_of_a_plain_path_with_a_colon():
+    assert scheme("/data/a:b") == ""
