@@ -1,0 +1,239 @@
+#include "hearth/rendezvous/control_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "hearth/base/hmac.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+// Strangers can hold this many connections for one handshake time; the kernel queues the rest.
+constexpr std::ptrdiff_t kMaxHandshakes = 64;
+constexpr size_t kNonceBytes = 32;
+constexpr double kFlushTimeout = 1.0;
+
+Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
+
+// What OnLost is told of a member that ended its connection.
+constexpr const char* kWentAway =
+    "went away: it closed the connection without saying that it was done";
+
+}  // namespace
+
+ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
+    : options_(std::move(options)),
+      credentials_(options_.token, kControlService),
+      handler_(handler),
+      listener_(options_.bind_host),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      came_(static_cast<size_t>(options_.world)),
+      next_beat_(Deadline::After(options_.heartbeat_interval_s)) {
+  if (!wake_.valid()) ThrowErrno(errno, "creating the control server's wake-up");
+  thread_ = Thread("hearth-control", [this] { Run(); });
+}
+
+ControlServer::~ControlServer() { RequestStop(); }
+
+void ControlServer::Send(int rank, const Json& message) { Enqueue(rank, message); }
+
+void ControlServer::SendAll(const Json& message) { Enqueue(kEveryone, message); }
+
+void ControlServer::Enqueue(int rank, const Json& message) {
+  std::string bytes = EncodeFrame(message);
+  const std::lock_guard lock(mutex_);
+  outbox_.emplace_back(rank, std::move(bytes));
+  Wake();
+}
+
+void ControlServer::Wake() noexcept {
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the thread is awake.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+}
+
+Refusals ControlServer::refusals() const {
+  const std::lock_guard lock(mutex_);
+  return refusals_;
+}
+
+void ControlServer::RequestStop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  Wake();
+}
+
+void ControlServer::Stop() {
+  RequestStop();
+  thread_.Join();
+}
+
+void ControlServer::Run() {
+  while (true) {
+    Deliver();
+    const bool flushed =
+        std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->flushed(); });
+    if (stop_by_.expired() || (stop_by_.at() != Deadline::Never().at() && flushed)) break;
+    Wait();
+    DropSilent();
+    Beat();
+    if (handler_.NextAlarm().expired()) handler_.OnAlarm();
+  }
+  links_.clear();
+}
+
+void ControlServer::Deliver() {
+  std::vector<std::pair<int, std::string>> outbox;
+  {
+    const std::lock_guard lock(mutex_);
+    outbox.swap(outbox_);
+    if (stopping_ && stop_by_.at() == Deadline::Never().at()) {
+      stop_by_ = Deadline::After(kFlushTimeout);
+    }
+  }
+  for (const auto& [rank, bytes] : outbox) {
+    for (const auto& link : links_) {
+      if (link->is_member() && (rank == kEveryone || rank == link->rank())) SendTo(*link, bytes);
+    }
+  }
+}
+
+void ControlServer::Wait() {
+  std::erase_if(links_, [](const auto& link) { return link->closed(); });
+  const auto strangers = std::count_if(links_.begin(), links_.end(),
+                                       [](const auto& link) { return !link->is_member(); });
+  const bool accepting = strangers < kMaxHandshakes && accept_again_.expired();
+  std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0},
+                                {accepting ? listener_.fd() : -1, POLLIN, 0}};
+  for (const auto& link : links_) {
+    const int events = link->flushed() ? POLLIN : POLLIN | POLLOUT;
+    polled.push_back({link->fd(), static_cast<short>(events), 0});
+  }
+  // After a signal poll again: DropSilent must not judge before what has arrived is read.
+  int ready = 0;
+  do {
+    ready = ::poll(polled.data(), polled.size(), NextTimeout().poll_timeout_ms());
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) ThrowErrno(errno, "waiting for the members' connections");
+  uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &wakes, sizeof(wakes));
+  for (size_t i = 2; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) Serve(*links_[i - 2], polled[i].revents);
+  }
+  if (polled[1].revents != 0) Accept();
+}
+
+Deadline ControlServer::NextTimeout() {
+  Deadline next = Earlier(Earlier(next_beat_, stop_by_), handler_.NextAlarm());
+  if (!accept_again_.expired()) next = Earlier(next, accept_again_);
+  for (const auto& link : links_) {
+    next = Earlier(next, link->is_member() ? link->silent_after() : link->handshake());
+  }
+  return next;
+}
+
+void ControlServer::Accept() {
+  try {
+    links_.push_back(std::make_unique<Link>(listener_.Accept(Deadline::After(0)),
+                                            MakeHello(RandomBytes(kNonceBytes)),
+                                            Deadline::After(options_.handshake_timeout_s)));
+  } catch (const Error& error) {
+    // A client that left the queue again, or no file descriptor is free: the latter takes time.
+    if (error.code() == ErrorCode::kResourceExhausted) accept_again_ = Deadline::After(1);
+  }
+}
+
+void ControlServer::Serve(Link& link, short events) {
+  try {
+    if ((events & POLLOUT) != 0) link.Flush();
+    if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) return;
+    const bool open = link.Receive();
+    if (const auto claim = link.TakeClaim()) Admit(link, *claim);
+    while (const auto frame = link.TakeFrame()) handler_.OnFrame(link.rank(), *frame);
+    if (!open) Drop(link, kWentAway);
+  } catch (const std::exception& error) {
+    // Json's exceptions too: a field is missing or of another type.
+    Drop(link, fmt::format("broke the control protocol: {}", error.what()));
+  }
+}
+
+void ControlServer::Admit(Link& link, const std::string& claim) {
+  Identity identity;
+  try {
+    identity = CheckClaim(credentials_, link.hello(), claim);
+  } catch (const Error& error) {
+    const bool forged = error.code() == ErrorCode::kPermissionDenied;
+    Count(forged ? &Refusals::proof : &Refusals::malformed);
+    return link.Close();
+  }
+  const Verdict verdict = Judge(identity);
+  link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
+  if (verdict != Verdict::kAccepted) {
+    const bool other = verdict == Verdict::kOtherGeneration;
+    Count(other ? &Refusals::generation : &Refusals::rank);
+    return link.Close();
+  }
+  came_[identity.rank] = true;
+  link.SetRank(static_cast<int>(identity.rank));
+  link.SetSilenceTimeout(options_.heartbeat_timeout_s);
+  link.Send(EncodeFrame(options_.welcome));
+  handler_.OnJoin(link.rank(), link.peer());
+}
+
+Verdict ControlServer::Judge(Identity identity) const {
+  if (identity.generation != options_.generation) return Verdict::kOtherGeneration;
+  if (identity.rank >= came_.size()) return Verdict::kUnknownRank;
+  return came_[identity.rank] ? Verdict::kRankTaken : Verdict::kAccepted;
+}
+
+void ControlServer::Beat() {
+  if (!next_beat_.expired()) return;
+  next_beat_ = Deadline::After(options_.heartbeat_interval_s);
+  const std::string beat = EncodeFrame({{"type", "heartbeat"}});
+  for (const auto& link : links_) {
+    if (link->is_member()) SendTo(*link, beat);
+  }
+}
+
+void ControlServer::DropSilent() {
+  for (const auto& link : links_) {
+    if (link->closed()) continue;
+    if (!link->is_member() && link->handshake().expired()) {
+      Count(&Refusals::slow);
+      link->Close();
+    } else if (link->is_member() && link->silent_after().expired()) {
+      Drop(*link, fmt::format("has been silent for {} s: it is frozen or its network is down",
+                              options_.heartbeat_timeout_s));
+    }
+  }
+}
+
+void ControlServer::SendTo(Link& link, const std::string& bytes) {
+  if (link.closed()) return;
+  try {
+    link.Send(bytes);
+  } catch (const Error& error) {
+    Drop(link, fmt::format("went away: {}", error.what()));
+  }
+}
+
+void ControlServer::Drop(Link& link, const std::string& reason) {
+  if (link.closed()) return;
+  link.Close();
+  if (link.is_member()) {
+    handler_.OnLost(link.rank(), reason);
+  } else {
+    Count(&Refusals::malformed);
+  }
+}
+
+void ControlServer::Count(int Refusals::*reason) {
+  const std::lock_guard lock(mutex_);
+  ++(refusals_.*reason);
+}
+
+}  // namespace hearth::rendezvous

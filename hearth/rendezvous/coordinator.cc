@@ -1,0 +1,199 @@
+#include "hearth/rendezvous/coordinator.h"
+
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+constexpr size_t kMaxEvents = 4096;
+
+CoordinatorOptions Checked(CoordinatorOptions options) {
+  Require(options.world >= 1, ErrorCode::kInvalidArgument, "a cluster needs a rank, not world {}",
+          options.world);
+  Require(options.heartbeat_interval_s > 0 &&
+              options.heartbeat_interval_s < options.heartbeat_timeout_s,
+          ErrorCode::kInvalidArgument,
+          "the heartbeat interval ({} s) must be positive and below the timeout ({} s)",
+          options.heartbeat_interval_s, options.heartbeat_timeout_s);
+  if (options.advertise_host.empty()) options.advertise_host = options.bind_host;
+  return options;
+}
+
+ControlServerOptions ServerOptions(const CoordinatorOptions& options) {
+  ControlServerOptions server;
+  server.bind_host = options.bind_host;
+  server.token = options.token;
+  server.generation = options.generation;
+  server.world = options.world;
+  server.handshake_timeout_s = options.handshake_timeout_s;
+  server.heartbeat_interval_s = options.heartbeat_interval_s;
+  server.heartbeat_timeout_s = options.heartbeat_timeout_s;
+  server.welcome = {{"type", "welcome"},
+                    {"world", options.world},
+                    {"heartbeat_interval_s", options.heartbeat_interval_s},
+                    {"heartbeat_timeout_s", options.heartbeat_timeout_s},
+                    {"reserve_timeout_s", options.reserve_timeout_s}};
+  return server;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(Checked(std::move(options))),
+      membership_(options_.world),
+      peers_(static_cast<size_t>(options_.world)) {
+  // The first callback may come before the pointer is set: it waits for the lock.
+  const std::lock_guard lock(mutex_);
+  server_ = std::make_unique<ControlServer>(ServerOptions(options_),
+                                            static_cast<ControlServer::Handler&>(*this));
+}
+
+Coordinator::~Coordinator() = default;
+
+std::vector<Json> Coordinator::WaitRoster(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(),
+                      [this] { return membership_.complete() || failure_ || closed_; });
+  if (failure_) ThrowFailure(*failure_);
+  Require(!closed_, ErrorCode::kAborted, "the coordinator was closed");
+  Require(membership_.complete(), ErrorCode::kDeadlineExceeded, "{}",
+          membership_.DescribeReservation());
+  return membership_.Roster();
+}
+
+std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(), [this] { return !events_.empty() || closed_; });
+  if (events_.empty()) {
+    Require(!closed_, ErrorCode::kAborted, "the coordinator was closed");
+    return std::nullopt;
+  }
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+void Coordinator::Broadcast(const Json& value) {
+  server_->SendAll({{"type", "message"}, {"value", value}});
+}
+
+void Coordinator::Fail(int rank, const std::string& host, const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  SetFailure({.rank = rank, .host = host, .code = ErrorCode::kAborted, .message = message});
+}
+
+std::optional<Failure> Coordinator::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Coordinator::finished() const {
+  const std::lock_guard lock(mutex_);
+  return done_ == options_.world;
+}
+
+void Coordinator::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  server_->Stop();
+}
+
+void Coordinator::OnJoin(int rank, const std::string& peer) {
+  const std::lock_guard lock(mutex_);
+  peers_[static_cast<size_t>(rank)] = peer;
+  // It was not there when the failure was spread.
+  if (failure_) server_->Send(rank, {{"type", "failure"}, {"failure", failure_->ToJson()}});
+}
+
+void Coordinator::OnFrame(int rank, const Json& frame) {
+  const auto type = frame.at("type").get<std::string>();
+  if (type == "heartbeat") return;
+  const std::lock_guard lock(mutex_);
+  if (type == "reserve") {
+    OnReserve(rank, frame);
+  } else if (type == "gather") {
+    OnGather(rank, frame);
+  } else if (type == "missing") {
+    const auto name = frame.at("name").get<std::string>();
+    server_->Send(
+        rank, {{"type", "missing"}, {"name", name}, {"ranks", membership_.DescribeMissing(name)}});
+  } else if (type == "event") {
+    AddEvent(rank, frame.at("value"));
+  } else if (type == "done") {
+    if (!membership_.done(rank)) ++done_;
+    membership_.SetDone(rank);
+    AddEvent(rank, frame.at("value"));
+  } else if (type == "failure") {
+    Failure failure = Failure::FromJson(frame.at("failure"));
+    failure.rank = rank;
+    SetFailure(std::move(failure));
+  } else {
+    Throw(ErrorCode::kInvalidArgument, "the message type '{}' is unknown", type);
+  }
+}
+
+void Coordinator::OnReserve(int rank, const Json& frame) {
+  if (reserve_by_.at() == Deadline::Never().at()) {
+    reserve_by_ = Deadline::After(options_.reserve_timeout_s);
+  }
+  if (!membership_.Reserve(rank, frame.at("host").get<std::string>(), frame.at("info"))) return;
+  reserve_by_ = Deadline::Never();
+  server_->SendAll({{"type", "roster"}, {"members", membership_.Roster()}});
+  changed_.notify_all();
+}
+
+void Coordinator::OnGather(int rank, const Json& frame) {
+  const auto name = frame.at("name").get<std::string>();
+  auto values = membership_.Gather(rank, name, frame.at("value"));
+  if (!values) return;
+  server_->SendAll({{"type", "gathered"}, {"name", name}, {"values", std::move(*values)}});
+}
+
+void Coordinator::AddEvent(int rank, Json value) {
+  if (events_.size() == kMaxEvents) events_.pop_front();
+  events_.push_back({rank, std::move(value)});
+  changed_.notify_all();
+}
+
+void Coordinator::OnLost(int rank, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (membership_.done(rank)) return;
+  SetFailure({.rank = rank,
+              .host = HostOf(rank),
+              .code = ErrorCode::kUnavailable,
+              .message = reason,
+              .lost = true});
+}
+
+Deadline Coordinator::NextAlarm() {
+  const std::lock_guard lock(mutex_);
+  return failure_ ? Deadline::Never() : reserve_by_;
+}
+
+void Coordinator::OnAlarm() {
+  const std::lock_guard lock(mutex_);
+  SetFailure({.code = ErrorCode::kDeadlineExceeded,
+              .message = fmt::format("within {} s {}", options_.reserve_timeout_s,
+                                     membership_.DescribeReservation())});
+}
+
+void Coordinator::SetFailure(Failure failure) {
+  // The first one wins: what follows is mostly its consequence.
+  if (failure_) return;
+  if (failure.rank >= 0 && failure.host.empty()) failure.host = HostOf(failure.rank);
+  failure_ = std::move(failure);
+  server_->SendAll({{"type", "failure"}, {"failure", failure_->ToJson()}});
+  changed_.notify_all();
+}
+
+const std::string& Coordinator::HostOf(int rank) const {
+  const std::string& host = membership_.host(rank);
+  return host.empty() ? peers_[static_cast<size_t>(rank)] : host;
+}
+
+}  // namespace hearth::rendezvous

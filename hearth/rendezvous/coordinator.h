@@ -1,0 +1,103 @@
+// The meeting point of one attempt (generation) of a run, in the driver or in rank 0's worker:
+// collects reservations, hands out the roster, gathers values, passes events on, and spreads the
+// first failure to every rank. docs/format_control.md has the messages.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/rendezvous/control_server.h"
+#include "hearth/rendezvous/failure.h"
+#include "hearth/rendezvous/membership.h"
+
+namespace hearth::rendezvous {
+
+struct CoordinatorOptions {
+  int world = 1;
+  std::string token;  // 64 hex digits, see NewToken()
+  uint32_t generation = 0;
+  std::string bind_host = "127.0.0.1";
+  std::string advertise_host;       // what members connect to; empty: bind_host
+  double reserve_timeout_s = 60;    // from the first reservation to the last
+  double heartbeat_interval_s = 1;  // of both sides; members learn it
+  double heartbeat_timeout_s = 10;
+  double handshake_timeout_s = 5;
+};
+
+// What a member sent to the driver.
+struct Event {
+  int rank = 0;
+  Json value;
+};
+
+// Any thread may call it. A service thread of its own does the work.
+class Coordinator : private ControlServer::Handler {
+ public:
+  // Listens at once. Throws kInvalidArgument for options that make no sense.
+  explicit Coordinator(CoordinatorOptions options);
+  ~Coordinator() override;
+
+  const std::string& host() const { return options_.advertise_host; }
+  int port() const { return server_->port(); }
+
+  // Every rank's info, by rank. Throws kDeadlineExceeded naming who is missing, kAborted when a
+  // rank failed first.
+  std::vector<Json> WaitRoster(Deadline deadline);
+
+  // The oldest event that was not taken, Done()'s included; nothing at the deadline. When
+  // none is left after Close() it throws kAborted. Only the newest 4096 are kept.
+  std::optional<Event> NextEvent(Deadline deadline);
+
+  // To every member that is connected now.
+  void Broadcast(const Json& value);
+
+  // Spreads a failure that the members cannot see themselves; no matter if one came first.
+  // Rank -1 means no single rank: `message` stands for itself then.
+  void Fail(int rank, const std::string& host, const std::string& message);
+
+  std::optional<Failure> failure() const;
+  // All ranks called Done().
+  bool finished() const;
+  Refusals refusals() const { return server_->refusals(); }
+
+  // Ends all connections; ranks that are not done see it as a failure. Idempotent.
+  void Close();
+
+ private:
+  void OnJoin(int rank, const std::string& peer) override;
+  void OnFrame(int rank, const Json& frame) override;
+  void OnLost(int rank, const std::string& reason) override;
+  Deadline NextAlarm() override;
+  void OnAlarm() override;
+
+  // These need mutex_.
+  void OnReserve(int rank, const Json& frame);
+  void OnGather(int rank, const Json& frame);
+  void AddEvent(int rank, Json value);
+  void SetFailure(Failure failure);
+  const std::string& HostOf(int rank) const;
+
+  CoordinatorOptions options_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Membership membership_;
+  std::vector<std::string> peers_;  // by rank: its address, until its reservation says its host
+  Deadline reserve_by_ = Deadline::Never();
+  std::deque<Event> events_;
+  std::optional<Failure> failure_;
+  int done_ = 0;
+  bool closed_ = false;
+
+  // Last: its thread uses everything above, and ends first.
+  std::unique_ptr<ControlServer> server_;
+};
+
+}  // namespace hearth::rendezvous

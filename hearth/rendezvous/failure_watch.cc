@@ -1,0 +1,67 @@
+#include "hearth/rendezvous/failure_watch.h"
+
+#include <utility>
+
+namespace hearth::rendezvous {
+
+struct FailureWatch::State {
+  // Held while callbacks run. Taken before failure_mutex, which a callback may need by failure().
+  std::mutex callbacks_mutex;
+  std::list<Callback> callbacks;
+
+  std::mutex failure_mutex;
+  std::optional<Failure> failure;
+};
+
+FailureWatch::FailureWatch() : state_(std::make_shared<State>()) {}
+
+FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
+  const std::lock_guard lock(state_->callbacks_mutex);
+  Subscription subscription;
+  if (const auto known = failure()) {
+    callback(*known);
+    return subscription;
+  }
+  subscription.place_ = state_->callbacks.insert(state_->callbacks.end(), std::move(callback));
+  subscription.state_ = state_;
+  return subscription;
+}
+
+void FailureWatch::Set(Failure failure) {
+  const std::lock_guard lock(state_->callbacks_mutex);
+  {
+    const std::lock_guard inner(state_->failure_mutex);
+    if (state_->failure) return;
+    state_->failure = failure;
+  }
+  for (const Callback& callback : state_->callbacks) callback(failure);
+}
+
+bool FailureWatch::failed() const {
+  const std::lock_guard lock(state_->failure_mutex);
+  return state_->failure.has_value();
+}
+
+std::optional<Failure> FailureWatch::failure() const {
+  const std::lock_guard lock(state_->failure_mutex);
+  return state_->failure;
+}
+
+FailureWatch::Subscription& FailureWatch::Subscription::operator=(Subscription&& other) noexcept {
+  if (this == &other) return *this;
+  Cancel();
+  state_ = std::move(other.state_);
+  place_ = other.place_;
+  return *this;
+}
+
+void FailureWatch::Subscription::Cancel() noexcept {
+  if (!state_) return;
+  {
+    const std::lock_guard lock(state_->callbacks_mutex);
+    state_->callbacks.erase(place_);
+  }
+  state_.reset();
+}
+
+}  // namespace hearth::rendezvous

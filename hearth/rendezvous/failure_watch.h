@@ -1,0 +1,53 @@
+// Holds the first failure and calls whoever wants to know. Any thread may call it.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "hearth/rendezvous/failure.h"
+
+namespace hearth::rendezvous {
+
+class FailureWatch {
+ public:
+  // Must not subscribe, nor destroy a subscription of the same watch.
+  using Callback = std::function<void(const Failure&)>;
+
+  // While it lives the callback may be called; its destructor waits for a call that runs. It may
+  // outlive the watch.
+  class Subscription;
+
+  FailureWatch();
+
+  // `callback` is called once: at once when a failure is known, else from the thread of Set().
+  [[nodiscard]] Subscription Subscribe(Callback callback);
+
+  // Keeps the first failure and calls the callbacks; later ones change nothing.
+  void Set(Failure failure);
+
+  bool failed() const;
+  std::optional<Failure> failure() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+class FailureWatch::Subscription {
+ public:
+  Subscription() = default;
+  Subscription(Subscription&& other) noexcept = default;
+  Subscription& operator=(Subscription&& other) noexcept;
+  ~Subscription() { Cancel(); }
+  void Cancel() noexcept;
+
+ private:
+  friend class FailureWatch;
+  std::shared_ptr<State> state_;
+  std::list<Callback>::iterator place_;
+};
+
+}  // namespace hearth::rendezvous

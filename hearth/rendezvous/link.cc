@@ -1,0 +1,73 @@
+#include "hearth/rendezvous/link.h"
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/rendezvous/handshake.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+// Room for a few frames of the largest size; a member that lets more pile up is stuck.
+constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
+
+}  // namespace
+
+Link::Link(Connection connection, std::string hello, Deadline handshake)
+    : connection_(std::move(connection)), hello_(std::move(hello)), handshake_(handshake) {
+  Send(hello_);
+}
+
+bool Link::Receive() {
+  char bytes[16384];
+  const auto got = connection_.TryRead(bytes, sizeof(bytes));
+  if (!got) return true;
+  if (*got == 0) return false;
+  std::string_view received(bytes, *got);
+  // Until the claim is complete nothing beyond it is stored, whatever a stranger sends.
+  const size_t to_claim = std::min(received.size(), kClaimBytes - claim_.size());
+  claim_.append(received.substr(0, to_claim));
+  received.remove_prefix(to_claim);
+  if (is_member()) {
+    frames_.Append(received);
+    SetSilenceTimeout(silence_timeout_s_);
+  } else {
+    // A client sends its first frame after the verdict, so this is not one of ours.
+    Require(received.empty(), ErrorCode::kInvalidArgument,
+            "{} sent more than a handshake before it was accepted", peer());
+  }
+  return true;
+}
+
+std::optional<std::string> Link::TakeClaim() {
+  if (is_member() || claim_.size() < kClaimBytes) return std::nullopt;
+  return claim_;
+}
+
+void Link::Send(std::string_view bytes) {
+  Require(out_.size() + bytes.size() <= kMaxWaitingBytes, ErrorCode::kResourceExhausted,
+          "{} does not read: {} bytes wait for it", peer(), out_.size());
+  out_.append(bytes);
+  Flush();
+}
+
+void Link::Flush() {
+  while (!out_.empty()) {
+    const size_t sent = connection_.TryWrite(out_.data(), out_.size());
+    if (sent == 0) return;
+    out_.erase(0, sent);
+  }
+}
+
+void Link::Close() {
+  closed_ = true;
+  out_.clear();
+  connection_.Shutdown();
+}
+
+void Link::SetSilenceTimeout(double timeout_s) {
+  silence_timeout_s_ = timeout_s;
+  silent_after_ = Deadline::After(timeout_s);
+}
+
+}  // namespace hearth::rendezvous

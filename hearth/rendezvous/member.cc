@@ -1,0 +1,215 @@
+#include "hearth/rendezvous/member.h"
+
+#include <utility>
+
+#include "hearth/base/log.h"
+#include "hearth/rendezvous/handshake.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+// How long a wait that is over asks for the names of those who did not come.
+constexpr double kAskTimeout = 1.0;
+
+Connection Join(const MemberOptions& options, Deadline deadline) {
+  try {
+    const Credentials credentials(options.token, kControlService);
+    Connection connection = Connection::Connect(options.host, options.port, deadline);
+    OfferHandshake(connection, credentials,
+                   {options.generation, static_cast<uint32_t>(options.rank)}, deadline);
+    return connection;
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("rank {} on host {} cannot join the cluster at {}:{}", options.rank,
+                            options.host_name, options.host, options.port),
+                error);
+  }
+}
+
+}  // namespace
+
+Member::Member(MemberOptions options)
+    : options_(std::move(options)),
+      connection_(Join(options_, Deadline::After(options_.connect_timeout_s))) {
+  ReadWelcome(Deadline::After(options_.connect_timeout_s));
+  thread_ = Thread("hearth-member", [this] { Run(); });
+}
+
+Member::~Member() {
+  {
+    const std::lock_guard lock(mutex_);
+    may_leave_ = true;
+  }
+  connection_.Shutdown();
+}
+
+void Member::ReadWelcome(Deadline deadline) {
+  std::optional<Json> welcome;
+  while (!(welcome = frames_.Next())) {
+    char bytes[4096];
+    const size_t got = connection_.ReadSome(bytes, sizeof(bytes), deadline);
+    Require(got > 0, ErrorCode::kUnavailable, "the coordinator at {} closed the connection",
+            connection_.peer());
+    frames_.Append({bytes, got});
+  }
+  const int world = welcome->value("world", 0);
+  Require(world == options_.world, ErrorCode::kInvalidArgument,
+          "rank {} was told that there are {} ranks, the coordinator at {} waits for {}",
+          options_.rank, options_.world, connection_.peer(), world);
+  heartbeat_interval_s_ = welcome->value("heartbeat_interval_s", heartbeat_interval_s_);
+  heartbeat_timeout_s_ = welcome->value("heartbeat_timeout_s", heartbeat_timeout_s_);
+  reserve_timeout_s_ = welcome->value("reserve_timeout_s", reserve_timeout_s_);
+}
+
+std::vector<Json> Member::Reserve(const Json& info) {
+  // The coordinator's limit counts from the first rank and says who is missing; ours is a net.
+  const Deadline deadline = Deadline::After(reserve_timeout_s_ + heartbeat_timeout_s_);
+  const auto roster =
+      Ask({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}}, "roster", deadline);
+  Require(roster.has_value(), ErrorCode::kDeadlineExceeded,
+          "rank {} on host {} got no roster from the coordinator at {} within {} s", options_.rank,
+          options_.host_name, connection_.peer(), reserve_timeout_s_ + heartbeat_timeout_s_);
+  return roster->get<std::vector<Json>>();
+}
+
+std::vector<Json> Member::AllGather(const std::string& name, const Json& value, Deadline deadline) {
+  const auto values =
+      Ask({{"type", "gather"}, {"name", name}, {"value", value}}, "gathered " + name, deadline);
+  if (values) return values->get<std::vector<Json>>();
+  const auto missing =
+      Ask({{"type", "missing"}, {"name", name}}, "missing " + name, Deadline::After(kAskTimeout));
+  Throw(ErrorCode::kDeadlineExceeded, "rank {} on host {} waited for '{}' in vain: {} did not come",
+        options_.rank, options_.host_name, name,
+        missing ? missing->get<std::string>() : "other ranks");
+}
+
+void Member::SendEvent(const Json& value) { Send({{"type", "event"}, {"value", value}}); }
+
+void Member::Done(const Json& value) {
+  {
+    const std::lock_guard lock(mutex_);
+    may_leave_ = true;
+  }
+  Send({{"type", "done"}, {"value", value}});
+}
+
+void Member::SendFailure(const Error& error, const Json& details) noexcept {
+  try {
+    const Failure failure = {.rank = options_.rank,
+                             .host = options_.host_name,
+                             .code = error.code(),
+                             .message = error.message(),
+                             .details = details};
+    Send({{"type", "failure"}, {"failure", failure.ToJson()}});
+  } catch (const std::exception& problem) {
+    log::Warning("the coordinator cannot be told that rank {} failed: {}", options_.rank,
+                 problem.what());
+  }
+}
+
+// Sends the question and waits until the thread has seen `answer`; nothing at the deadline.
+std::optional<Json> Member::Ask(const Json& question, const std::string& answer,
+                                Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool fresh = answers_.try_emplace(answer).second;
+    Require(fresh, ErrorCode::kInvalidArgument,
+            "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
+  }
+  Send(question);
+  std::unique_lock lock(mutex_);
+  std::optional<Json>& slot = answers_.at(answer);
+  changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
+  const std::optional<Json> value = std::move(slot);
+  answers_.erase(answer);
+  if (!value && watch_.failed()) ThrowFailure(*watch_.failure());
+  return value;
+}
+
+void Member::Send(const Json& message) {
+  const std::string bytes = EncodeFrame(message);
+  const std::lock_guard lock(send_mutex_);
+  try {
+    connection_.Write(bytes, Deadline::After(heartbeat_timeout_s_));
+  } catch (const Error&) {
+    // The thread reads what the coordinator said last, then the end of the connection, and makes a
+    // failure of it that says more than this error.
+    connection_.Shutdown();
+  }
+}
+
+void Member::Run() {
+  try {
+    Deadline beat = Deadline::After(0);
+    silent_after_ = Deadline::After(heartbeat_timeout_s_);
+    while (true) {
+      while (const auto frame = frames_.Next()) Dispatch(*frame);
+      if (beat.expired()) {
+        Send({{"type", "heartbeat"}});
+        beat = Deadline::After(heartbeat_interval_s_);
+      }
+      Receive(beat.at() < silent_after_.at() ? beat : silent_after_);
+    }
+  } catch (const std::exception& error) {
+    SetLost(error.what());
+  }
+}
+
+void Member::Receive(Deadline deadline) {
+  connection_.WaitReadable(deadline);
+  char bytes[16384];
+  const auto got = connection_.TryRead(bytes, sizeof(bytes));
+  if (!got) {
+    return Require(!silent_after_.expired(), ErrorCode::kDeadlineExceeded,
+                   "it has been silent for {} s", heartbeat_timeout_s_);
+  }
+  Require(*got > 0, ErrorCode::kUnavailable, "it closed the connection");
+  frames_.Append({bytes, *got});
+  silent_after_ = Deadline::After(heartbeat_timeout_s_);
+}
+
+void Member::Dispatch(const Json& frame) {
+  const auto type = frame.at("type").get<std::string>();
+  std::string answer = type;
+  const char* content = "values";
+  if (type == "roster") {
+    content = "members";
+  } else if (type == "gathered") {
+    answer = "gathered " + frame.at("name").get<std::string>();
+  } else if (type == "missing") {
+    answer = "missing " + frame.at("name").get<std::string>();
+    content = "ranks";
+  } else if (type == "failure") {
+    return SetFailure(Failure::FromJson(frame.at("failure")));
+  } else if (type == "message") {
+    if (options_.on_message) options_.on_message(frame.at("value"));
+    return;
+  } else {
+    return;  // a heartbeat: that bytes came is all it says
+  }
+  const std::lock_guard lock(mutex_);
+  const auto waiting = answers_.find(answer);
+  // Not found: the wait ended at its deadline before.
+  if (waiting != answers_.end()) waiting->second = frame.at(content);
+  changed_.notify_all();
+}
+
+void Member::SetFailure(Failure failure) {
+  watch_.Set(std::move(failure));
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Member::SetLost(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (may_leave_) return;
+  }
+  SetFailure(
+      {.host = options_.host,
+       .code = ErrorCode::kUnavailable,
+       .message = fmt::format("the coordinator at {} went away: {}", connection_.peer(), reason),
+       .lost = true});
+}
+
+}  // namespace hearth::rendezvous

@@ -1,0 +1,105 @@
+// One rank's place in the cluster: a connection to the coordinator, held by a thread that sends
+// heartbeats and hears of failures.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/base/error.h"
+#include "hearth/base/socket.h"
+#include "hearth/base/thread.h"
+#include "hearth/rendezvous/failure.h"
+#include "hearth/rendezvous/failure_watch.h"
+#include "hearth/rendezvous/frame.h"
+
+namespace hearth::rendezvous {
+
+struct MemberOptions {
+  std::string host;  // of the coordinator
+  int port = 0;
+  std::string token;  // 64 hex digits
+  uint32_t generation = 0;
+  int rank = 0;
+  int world = 1;
+  std::string host_name;          // what others call this host in messages
+  double connect_timeout_s = 30;  // for connection and handshake
+  // Called from the member's thread with what Coordinator::Broadcast sent; must not block.
+  std::function<void(const Json&)> on_message;
+};
+
+// Any thread may call it. Waits throw kAborted with the first failure's text when any rank fails or
+// the coordinator goes away.
+class Member {
+ public:
+  // Connects and proves itself. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
+  // generation or rank refused) or kInvalidArgument (another world).
+  explicit Member(MemberOptions options);
+  // A member that leaves without Done() is a failure of its rank.
+  ~Member();
+
+  int rank() const { return options_.rank; }
+  int world() const { return options_.world; }
+  uint32_t generation() const { return options_.generation; }
+  const std::string& token() const { return options_.token; }
+  const std::string& host_name() const { return options_.host_name; }
+
+  // Waits for every rank and gives each one's info, by rank. The coordinator's time limit counts.
+  std::vector<Json> Reserve(const Json& info);
+
+  // Each rank's value, by rank. One wait per name at a time; a name may be used again afterwards.
+  // kDeadlineExceeded names the ranks that did not come.
+  std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
+  void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
+
+  // For the coordinator's NextEvent.
+  void SendEvent(const Json& value);
+  // This rank is done: from now on it may leave. Its value is the rank's last event.
+  void Done(const Json& value);
+  // This rank fails, and all others with it. For catch blocks: never throws, and tells in the log
+  // when the coordinator cannot be told.
+  void SendFailure(const Error& error, const Json& details = Json::object()) noexcept;
+
+  std::optional<Failure> failure() const { return watch_.failure(); }
+  // `callback` is called once, from the member's thread, or at once when the failure is already
+  // known. It must not destroy its own subscription.
+  [[nodiscard]] FailureWatch::Subscription OnFailure(FailureWatch::Callback callback) {
+    return watch_.Subscribe(std::move(callback));
+  }
+
+ private:
+  void ReadWelcome(Deadline deadline);
+  void Run();
+  void Receive(Deadline deadline);
+  void Dispatch(const Json& frame);
+  void Send(const Json& message);
+  void SetFailure(Failure failure);
+  void SetLost(const std::string& reason);
+  std::optional<Json> Ask(const Json& question, const std::string& answer, Deadline deadline);
+
+  const MemberOptions options_;
+  Connection connection_;
+  FrameReader frames_;  // after the constructor the thread's own, like silent_after_
+  Deadline silent_after_ = Deadline::Never();
+  double heartbeat_interval_s_ = 1;
+  double heartbeat_timeout_s_ = 10;
+  double reserve_timeout_s_ = 60;
+  FailureWatch watch_;
+
+  std::mutex send_mutex_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::optional<Json>> answers_;  // what is waited for, and what came
+  bool may_leave_ = false;  // the end of the connection is no failure any more
+
+  Thread thread_;
+};
+
+}  // namespace hearth::rendezvous

@@ -1,0 +1,78 @@
+#include "hearth/rendezvous/membership.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include <utility>
+
+namespace hearth::rendezvous {
+namespace {
+
+// A thousand ranks would make a line that nobody reads.
+constexpr size_t kNamedRanks = 16;
+
+std::string ListRanks(const std::vector<std::string>& ranks) {
+  const size_t named = std::min(ranks.size(), kNamedRanks);
+  const std::string list = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
+                                       fmt::join(ranks.begin(), ranks.begin() + named, ", "));
+  if (named == ranks.size()) return list;
+  return fmt::format("{} and {} more", list, ranks.size() - named);
+}
+
+}  // namespace
+
+bool Membership::Reserve(int rank, std::string host, Json info) {
+  State& member = at(rank);
+  if (member.reserved) return false;
+  member.host = std::move(host);
+  member.info = std::move(info);
+  member.reserved = true;
+  ++reserved_;
+  return complete();
+}
+
+std::vector<Json> Membership::Roster() const {
+  std::vector<Json> roster;
+  for (const State& member : members_) roster.push_back(member.info);
+  return roster;
+}
+
+std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string& name, Json value) {
+  auto& values = gathers_[name];
+  values[rank] = std::move(value);
+  if (values.size() < members_.size()) return std::nullopt;
+  std::vector<Json> all;
+  for (auto& [from, one] : values) all.push_back(std::move(one));
+  gathers_.erase(name);
+  return all;
+}
+
+std::string Membership::DescribeReservation() const {
+  std::vector<std::string> missing;
+  std::map<std::string, std::vector<std::string>> came;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const State& member = members_[rank];
+    (member.reserved ? came[member.host] : missing).push_back(std::to_string(rank));
+  }
+  std::string text = fmt::format("{} of {} did not reserve", ListRanks(missing), members_.size());
+  if (came.empty()) return text + "; nobody came";
+  const char* separator = "; ";
+  for (const auto& [host, ranks] : came) {
+    text += fmt::format("{}{} came from host {}", std::exchange(separator, ", "), ListRanks(ranks),
+                        host);
+  }
+  return text;
+}
+
+std::string Membership::DescribeMissing(const std::string& gather) const {
+  std::vector<std::string> missing;
+  const auto found = gathers_.find(gather);
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    if (found != gathers_.end() && found->second.contains(static_cast<int>(rank))) continue;
+    missing.push_back(fmt::format("{} (host {})", rank, members_[rank].host));
+  }
+  return missing.empty() ? "" : ListRanks(missing);
+}
+
+}  // namespace hearth::rendezvous

@@ -1,0 +1,52 @@
+// Who of a fixed number of ranks has come, what they wait for together, and who is done. Knows no
+// sockets and no threads: the coordinator guards it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/rendezvous/frame.h"
+
+namespace hearth::rendezvous {
+
+class Membership {
+ public:
+  explicit Membership(int world) : members_(static_cast<size_t>(world)) {}
+
+  // True when this was the last rank that was missing.
+  bool Reserve(int rank, std::string host, Json info);
+  bool complete() const { return reserved_ == members_.size(); }
+  // Every rank's info, by rank. Only when complete.
+  std::vector<Json> Roster() const;
+
+  // The values of all ranks, by rank, when this one was the last; the name is free again then.
+  // A rank that comes again before that replaces its value.
+  std::optional<std::vector<Json>> Gather(int rank, const std::string& name, Json value);
+
+  void SetDone(int rank) { at(rank).done = true; }
+  bool done(int rank) const { return at(rank).done; }
+  const std::string& host(int rank) const { return at(rank).host; }
+
+  // "ranks 1, 3 did not reserve; ranks 0, 2 came from host a"
+  std::string DescribeReservation() const;
+  // "ranks 1 (host b), 3 (host c)": who has not brought a value to the gather.
+  std::string DescribeMissing(const std::string& gather) const;
+
+ private:
+  struct State {
+    std::string host;  // empty until it has reserved
+    Json info;
+    bool reserved = false;
+    bool done = false;
+  };
+  State& at(int rank) { return members_.at(static_cast<size_t>(rank)); }
+  const State& at(int rank) const { return members_.at(static_cast<size_t>(rank)); }
+
+  std::vector<State> members_;
+  size_t reserved_ = 0;
+  std::map<std::string, std::map<int, Json>> gathers_;
+};
+
+}  // namespace hearth::rendezvous
