@@ -60,8 +60,8 @@ ColumnView::ColumnView(std::string_view name, ArrowType type, int64_t length, Co
       children_(std::move(children)) {}
 
 void ColumnView::RequireValue(int64_t row, bool type_fits, std::string_view wanted) const {
-  Require(type_fits, ErrorCode::kInvalidArgument, "column '{}' is a {}, but {} is needed", name_,
-          ColumnTypeName(type()), wanted);
+  Require(type_fits, ErrorCode::kInvalidArgument, "column '{}' has type {}, but {} is needed",
+          name_, ColumnTypeName(type()), wanted);
   Require(!IsNull(row), ErrorCode::kInvalidArgument,
           "column '{}' is null in row {} of its batch, but {} is needed", name_, row, wanted);
 }

@@ -7,8 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "hearth/base/error.h"
-#include "hearth/feed/batch_builder.h"
+#include "hearth/feed/feed_testing.h"
 #include "hearth/feed/ring_reader.h"
 #include "hearth/feed/ring_writer.h"
 
@@ -16,8 +15,6 @@ namespace hearth::feed {
 namespace {
 
 using ::testing::HasSubstr;
-
-Deadline Soon() { return Deadline::After(10); }
 
 // Both sides in one process, each of which can be closed as a dying process closes it.
 class RingTest : public ::testing::Test {
@@ -29,30 +26,9 @@ class RingTest : public ::testing::Test {
     reader_ = std::make_unique<RingReader>(std::move(ends.reader));
   }
 
-  bool Write(BatchBuilder& rows, Deadline deadline = Soon()) {
-    ArrowSchema schema;
-    ArrowArray array;
-    rows.Export(&schema, &array);
-    return writer_->WriteArrow(schema, array, deadline);
-  }
-
+  bool Write(BatchBuilder& rows) { return WriteRows(*writer_, rows); }
   bool WriteNumbers(int32_t first, int32_t count, Deadline deadline = Soon()) {
-    std::vector<int32_t> values(count);
-    for (int32_t i = 0; i < count; ++i) values[i] = first + i;
-    BatchBuilder rows;
-    rows.AddInt32("n", values);
-    return Write(rows, deadline);
-  }
-
-  ErrorCode CodeOf(const std::function<void()>& call, std::string* message = nullptr) {
-    try {
-      call();
-    } catch (const Error& error) {
-      if (message != nullptr) *message = error.message();
-      return error.code();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return ErrorCode::kInternal;
+    return feed::WriteNumbers(*writer_, first, count, deadline);
   }
 
   Fd memory_;
@@ -133,19 +109,18 @@ TEST_F(RingTest, RowLargerThanTheRingNamesItsBytesAndTheOption) {
   Open(64 << 10);
   BatchBuilder rows;
   rows.AddBinary("image", {"small", std::string(100'000, 'x')});
-  std::string message;
-  EXPECT_EQ(CodeOf([&] { Write(rows); }, &message), ErrorCode::kResourceExhausted);
-  EXPECT_THAT(message, HasSubstr("row 1"));
-  EXPECT_THAT(message, HasSubstr("100224 bytes"));
-  EXPECT_THAT(message, HasSubstr("capacity_bytes"));
+  const Error error = Thrown([&] { Write(rows); });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message(), HasSubstr("row 1"));
+  EXPECT_THAT(error.message(), HasSubstr("100224 bytes"));
+  EXPECT_THAT(error.message(), HasSubstr("capacity_bytes"));
 }
 
 TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
   Open(64 << 10, 16 << 10);
-  std::string message;
-  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); }, &message),
-            ErrorCode::kDeadlineExceeded);
-  EXPECT_THAT(message, HasSubstr("reader took too few rows"));
+  const Error error = Thrown([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(error.message(), HasSubstr("reader took too few rows"));
   while (BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0) < 12'000) {
   }
   reader_->Release();
@@ -163,9 +138,9 @@ TEST_F(RingTest, DeathOfTheWriterIsSeenAfterTheRowsItLeft) {
   WriteNumbers(5, 1);
   writer_.reset();
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 5);
-  std::string message;
-  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }, &message), ErrorCode::kUnavailable);
-  EXPECT_THAT(message, HasSubstr("before the end of its rows"));
+  const Error error = Thrown([&] { reader_->Next(Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), HasSubstr("before the end of its rows"));
 }
 
 TEST_F(RingTest, DeathOfTheReaderWakesAWaitingWriter) {
@@ -208,9 +183,9 @@ TEST_F(RingTest, FailureOfTheFeederReachesTheReaderBeforeTheRowsThatWait) {
   WriteNumbers(0, 1);
   writer_->Fail(Error(ErrorCode::kNotFound, "there is no column 'label'"));
   writer_->Fail(Error(ErrorCode::kInternal, "a later failure"));
-  std::string message;
-  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }, &message), ErrorCode::kNotFound);
-  EXPECT_EQ(message, "there is no column 'label'");
+  const Error error = Thrown([&] { reader_->Next(Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error.message(), "there is no column 'label'");
 }
 
 TEST_F(RingTest, FailureWakesAWaitingReader) {
@@ -240,12 +215,6 @@ TEST_F(RingTest, DamagedControlWordsAndEntriesAreRefused) {
   Open(64 << 10);
   RingMemory(memory_).control().released = 1ull << 40;
   EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kDataLoss);
-}
-
-TEST_F(RingTest, OtherMemoryIsNotTakenForARing) {
-  Fd memory = CreateSharedMemory("other", 1 << 20);
-  EXPECT_EQ(CodeOf([&] { RingMemory ring(memory); }), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOf([] { CreateRing(1000); }), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

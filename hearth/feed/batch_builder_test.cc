@@ -1,0 +1,42 @@
+#include "hearth/feed/batch_builder.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/feed/feed_testing.h"
+
+namespace hearth::feed {
+namespace {
+
+TEST(BatchBuilder, BuildsEveryKindOfColumn) {
+  const auto batch = BatchBuilder()
+                         .AddInt32("i", {1, 2})
+                         .AddInt64("l", {3, 4})
+                         .AddFloat("f", {0.5f, 1.5f})
+                         .AddDouble("d", {2.5, 3.5})
+                         .AddString("s", {"x", "yz"})
+                         .AddBinary("b", {std::string("\0\1", 2), ""})
+                         .AddFloatList("lf", {{1}, {2, 3}})
+                         .AddFlatFloatLists("ff", {4, 5, 6}, {0, 2, 3})
+                         .AddInt32List("li", {{7}, {}})
+                         .Build();
+  EXPECT_EQ(batch->rows(), 2);
+  EXPECT_EQ(batch->column("l").AsInt64(1), 4);
+  EXPECT_EQ(batch->column("d").AsDouble(0), 2.5);
+  EXPECT_EQ(batch->column("b").type(), ColumnType::kBinary);
+  EXPECT_EQ(batch->column("b").Bytes(0), std::string("\0\1", 2));
+  std::vector<float> scratch;
+  EXPECT_EQ(batch->column("ff").FloatList(0, &scratch)[1], 5);
+  EXPECT_EQ(batch->column("lf").ListLength(1), 2);
+  EXPECT_EQ(batch->column("li").ListLength(1), 0);
+}
+
+TEST(BatchBuilder, ColumnsOfUnequalLengthAreRefused) {
+  BatchBuilder rows;
+  rows.AddInt32("a", {1, 2}).AddInt32("b", {1});
+  EXPECT_EQ(Thrown([&] { rows.Build(); }).message(),
+            "column 'b' has 1 values, but column 'a' has 2");
+  EXPECT_EQ(CodeOf([&] { rows.AddInt32("c", {1}, {true, false}); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::feed

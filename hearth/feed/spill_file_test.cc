@@ -1,0 +1,89 @@
+#include "hearth/feed/spill_file.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "hearth/feed/feed_testing.h"
+
+namespace hearth::feed {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::byte> Filled(size_t bytes, int value) {
+  return std::vector<std::byte>(bytes, static_cast<std::byte>(value));
+}
+
+TEST(SpillFile, ImagesStayWhereTheyWereMapped) {
+  SpillFile file(::testing::TempDir(), 64 << 10);
+  std::vector<std::span<const std::byte>> mapped;
+  for (int i = 0; i < 40; ++i) mapped.push_back(file.Append(Filled(10'000 + i, i)));
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(mapped[i].size(), 10'000u + i);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped[i].data()) % 64, 0u);
+    EXPECT_EQ(mapped[i].front(), static_cast<std::byte>(i));
+    EXPECT_EQ(mapped[i].back(), static_cast<std::byte>(i));
+  }
+}
+
+TEST(SpillFile, ImageLargerThanASegmentGetsItsOwn) {
+  SpillFile file(::testing::TempDir(), 64 << 10);
+  file.Append(Filled(100, 1));
+  const auto big = file.Append(Filled(1'000'000, 2));
+  const auto small = file.Append(Filled(100, 3));
+  EXPECT_EQ(big.back(), std::byte{2});
+  EXPECT_EQ(small.back(), std::byte{3});
+}
+
+TEST(SpillFile, HasNoNameAndIsPrivate) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-test";
+  std::filesystem::create_directory(folder);
+  SpillFile file(folder);
+  file.Append(Filled(100, 1));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove(folder);
+}
+
+TEST(SpillFile, MissingDirectoryIsNamed) {
+  const Error error = Thrown([] { SpillFile file("/nowhere/at/all"); });
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_THAT(error.message(), HasSubstr("cannot create a spill file in '/nowhere/at/all'"));
+}
+
+// The limit on file sizes stands for the end of the disk.
+class FullDisk : public ::testing::Test {
+ protected:
+  FullDisk() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {256 << 10, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() override {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit before_;
+  sighandler_t old_handler_;
+};
+
+TEST_F(FullDisk, SaysWhereAndWhatToDoAndKeepsWhatIsThere) {
+  SpillFile file(::testing::TempDir(), 64 << 10);
+  const auto first = file.Append(Filled(50'000, 1));
+  const Error error = Thrown([&] {
+    for (int i = 0; i < 10; ++i) file.Append(Filled(50'000, 2));
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message(), HasSubstr("spill_dir"));
+  EXPECT_EQ(first.back(), std::byte{1});
+}
+
+}  // namespace
+}  // namespace hearth::feed
