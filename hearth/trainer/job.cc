@@ -45,10 +45,6 @@ void ParseCluster(const JobFields& fields, Job* job) {
     if (job->coordinator->port == 0) coordinator->Refuse("port", "a port");
     if (job->token.empty()) fields.Refuse("token", "the cluster's token");
   }
-  if (auto own = fields.Object("host_coordinator")) {
-    own->AllowOnly({"port"});
-    job->host_coordinator_port = static_cast<int>(own->Integer("port", 0, 0, 65535));
-  }
   job->generation = fields.Unsigned("generation", 0);
   job->world = static_cast<int>(fields.Integer("world", 1, 1, 1 << 16));
   job->rank = static_cast<int>(fields.Integer("rank", 0, 0, job->world - 1));
@@ -56,7 +52,9 @@ void ParseCluster(const JobFields& fields, Job* job) {
   job->listen_host = fields.String("listen_host", job->listen_host);
   job->devices = static_cast<int>(fields.Integer("devices", 1, 1, 1024));
   job->threads = static_cast<int>(fields.Integer("threads", 1, 1, 4096));
-  if (job->rank > 0 && !job->coordinator) fields.Refuse("coordinator", "rank 0's address");
+  if (job->world > 1 && !job->coordinator) {
+    fields.Refuse("coordinator", "the coordinator's address, because \"world\" is above 1");
+  }
 }
 
 void ParseModel(const JobFields& fields, Job* job) {
@@ -64,6 +62,9 @@ void ParseModel(const JobFields& fields, Job* job) {
   job->net = ParsePrototxt(fields, "net");
   job->weights = fields.Strings("weights");
   job->snapshot = fields.String("snapshot", "");
+  if (fields.Bool("resume", !job->snapshot.empty()) == job->snapshot.empty()) {
+    fields.Refuse("resume", "true with a \"snapshot\" to go on from, else false");
+  }
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);
@@ -110,7 +111,7 @@ Job ParseJob(std::string_view json_text) {
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
   const JobFields fields(json, "");
-  fields.AllowOnly({"mode", "token", "coordinator", "host_coordinator", "generation", "rank",
+  fields.AllowOnly({"mode", "token", "coordinator", "generation", "rank",
                     "world", "host", "listen_host", "devices", "threads", "solver", "net",
                     "weights", "snapshot", "model", "resume", "features", "resize", "validate",
                     "max_bad_records", "spill_dir", "seed", "streams", "results",

@@ -31,10 +31,9 @@ struct PrototxtFile {
 struct Job {
   Mode mode = Mode::kTrain;
 
-  // The cluster. Without a coordinator the process hosts one itself, on `host_coordinator_port`.
+  // The cluster. A process alone in its world needs no coordinator.
   std::string token;
   std::optional<Endpoint> coordinator;
-  int host_coordinator_port = 0;
   uint64_t generation = 0;
   int rank = 0;   // of this process
   int world = 1;  // processes
@@ -51,6 +50,11 @@ struct Job {
   std::string model;     // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;
+  // `hearth train`: tests also before the first iteration, and by the solver itself where no rows
+  // are needed; level and stages of the command line. Not part of the JSON.
+  bool local = false;
+  int level = 0;
+  std::vector<std::string> stages;
 
   // The rows.
   std::optional<StreamFds> train, test, results;

@@ -17,7 +17,6 @@ json TrainJob() {
   return {{"mode", "train"},
           {"token", "00ff"},
           {"coordinator", {{"host", "10.0.0.1"}, {"port", 4711}}},
-          {"host_coordinator", nullptr},
           {"generation", 3},
           {"rank", 1},
           {"world", 2},
@@ -89,6 +88,9 @@ TEST(JobTest, EachModeSaysWhatItCannotDoWithout) {
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"results\""));
   job["results"] = {{"ring_fd", 9}, {"signal_fd", 10}};
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"features\""));
+  job = TrainJob();
+  job["resume"] = true;
+  EXPECT_THAT(ErrorOf(job), HasSubstr("\"resume\" must be true with a \"snapshot\""));
   job = TrainJob();
   job["coordinator"] = nullptr;
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"coordinator\""));

@@ -37,15 +37,17 @@ std::string PythonInterpreter() {
   return beside.empty() ? "python3" : beside;
 }
 
-ReaderProcess::ReaderProcess(const Options& options) {
+ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer) {
+  const int ring_fd = writer.memory.get();
+  const int signal_fd = writer.signal.get();
   const std::string python = PythonInterpreter();
   std::vector<std::string> words{python, "-m", "hearth.reader",
                                  "--source", options.source,
                                  "--format", options.format,
                                  "--columns", fmt::format("{}", fmt::join(options.columns, ",")),
                                  "--rank", "0", "--world", "1",
-                                 "--ring-fd", std::to_string(options.ring_fd),
-                                 "--signal-fd", std::to_string(options.signal_fd)};
+                                 "--ring-fd", std::to_string(ring_fd),
+                                 "--signal-fd", std::to_string(signal_fd)};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -53,8 +55,8 @@ ReaderProcess::ReaderProcess(const Options& options) {
   // dup2 onto itself clears the flag in the child alone.
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, options.ring_fd, options.ring_fd);
-  posix_spawn_file_actions_adddup2(&actions, options.signal_fd, options.signal_fd);
+  posix_spawn_file_actions_adddup2(&actions, ring_fd, ring_fd);
+  posix_spawn_file_actions_adddup2(&actions, signal_fd, signal_fd);
   const int result = posix_spawnp(&pid_, python.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (result != 0) {

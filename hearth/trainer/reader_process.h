@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hearth/feed/ring.h"
+
 namespace hearth::trainer {
 
 // Owns the child: the destructor ends it. Its failures arrive through the ring.
@@ -15,12 +17,11 @@ class ReaderProcess {
     std::string source;                // path or URI
     std::string format = "parquet";
     std::vector<std::string> columns;  // empty: all
-    int ring_fd = -1;                  // the writer's ends; the caller closes its own copies
-    int signal_fd = -1;
   };
 
-  // Starts `python3 -m hearth.reader`. Throws kNotFound when there is no interpreter.
-  explicit ReaderProcess(const Options& options);
+  // Starts `python3 -m hearth.reader` on the writer's end of a ring, which the caller then closes.
+  // Throws kNotFound when there is no interpreter.
+  ReaderProcess(const Options& options, const feed::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;

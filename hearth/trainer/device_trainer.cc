@@ -1,0 +1,136 @@
+#include "hearth/trainer/device_trainer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hearth/base/log.h"
+#include "hearth/caffe/snapshot.h"
+#include "hearth/trainer/net_source.h"
+
+namespace hearth::trainer {
+
+DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
+    : job_(job), options_(std::move(options)) {}
+
+void DeviceTrainer::Run() {
+  at::set_num_threads(std::max(1, job_.threads / job_.devices));
+  BuildSolver();
+  LoadAndBroadcast();
+  if (job_.validate) BuildValidator();
+  AnnounceStart();
+  solver_->Solve();
+  outcome_.iteration = solver_->iteration();
+  if (is_root() && !job_.model.empty()) WriteModel();
+}
+
+caffe::NetContext DeviceTrainer::Context() const {
+  caffe::NetContext context;
+  context.resize_images = job_.resize;
+  context.transform_threads = job_.transform_threads;
+  context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
+                                                      const std::string& reason) {
+    bad_rows->Report(id, reason);
+  };
+  return context;
+}
+
+void DeviceTrainer::BuildSolver() {
+  sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds);
+  caffe::SolverOptions options;
+  options.train_context = Context();
+  options.train_context.open_source = OpenOnce(options_.rows, "train");
+  options.test_context = Context();
+  options.sync = sync_;
+  options.is_root = is_root();
+  options.seed = job_.seed;
+  options.rank = static_cast<uint64_t>(options_.group->rank());
+  if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
+  options.on_iteration = [this](const caffe::IterationReport& report) { OnIteration(report); };
+  options.on_snapshot = [this](const std::string&, const std::string& state) {
+    outcome_.snapshot = state;
+  };
+  solver_ = std::make_unique<caffe::Solver>(SolverOf(job_), std::move(options));
+  sync_->set_on_stop([this] { solver_->RequestStop(); });
+}
+
+// Rank 0's weights count. A resumed run reads the state on every rank, for its iteration and place
+// in the feed; weights and history are made equal all the same.
+void DeviceTrainer::LoadAndBroadcast() {
+  if (!job_.snapshot.empty()) {
+    solver_->Restore(job_.snapshot, job_.weights.empty() ? "" : job_.weights.front());
+  } else if (is_root() && !job_.weights.empty()) {
+    solver_->LoadWeights(fmt::format("{}", fmt::join(job_.weights, ",")));
+  }
+  const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
+  const auto broadcast = [&](const at::Tensor& flat) {
+    options_.group->Broadcast(flat.data_ptr<float>(),
+                              static_cast<size_t>(flat.numel()) * sizeof(float), 0, deadline);
+  };
+  broadcast(solver_->net().params().data());
+  for (const at::Tensor& history : solver_->history()) broadcast(history);
+}
+
+void DeviceTrainer::BuildValidator() {
+  Validator::Options options;
+  options.net = TestNetOf(job_);
+  options.context = Context();
+  options.rows = options_.validation_rows;
+  options.test_iter = solver_->param().test_iter_size() > 0 ? solver_->param().test_iter(0) : 0;
+  options.timeout_s = kStepTimeoutSeconds;
+  validator_ = std::make_unique<Validator>(*options_.group, solver_->net(), std::move(options));
+}
+
+int64_t DeviceTrainer::EffectiveBatch() const {
+  return std::max<int64_t>(1, solver_->net().batch_size()) * job_.collective_world() *
+         solver_->param().iter_size();
+}
+
+void DeviceTrainer::AnnounceStart() {
+  progress_.emplace(solver_->iteration(), solver_->param().max_iter(), EffectiveBatch(),
+                    Progress::Clock::now());
+  if (options_.device == 0) options_.send({{"event", "ready"}});
+  if (!is_root()) return;
+  log::Info("Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
+            EffectiveBatch(), solver_->net().batch_size(), job_.devices, job_.world,
+            solver_->param().iter_size(), solver_->learning_rate());
+  if (job_.collective_world() > 1) log::Info("Ranks talk by {}", options_.group->description());
+  if (validator_) log::Info("Validation has {} rows in all", validator_->total_rows());
+}
+
+void DeviceTrainer::Validate(int64_t iteration) {
+  const Validator::Result result = validator_->Run(validations_++);
+  if (!is_root()) return;
+  validator_->Log(iteration, result);
+  outcome_.outputs = result.ToJson();
+  options_.send(
+      {{"event", "validation"}, {"iteration", iteration}, {"outputs", outcome_.outputs}});
+}
+
+void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
+  iteration_ = report.iteration;
+  if (!is_root()) return;
+  ObeySignals();
+  // A root that ran out of rows has no loss of its own for the rest of the epoch.
+  if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
+  const double rows =
+      sync_->total_weight() * static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
+  auto update = progress_->OnIteration(report.iteration, last_loss_, report.learning_rate, rows,
+                                       Progress::Clock::now());
+  if (update) options_.send(update->ToJson());
+}
+
+void DeviceTrainer::ObeySignals() {
+  const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
+  if (effect == SignalEffect::kStop) sync_->RequestStop();
+  if (effect == SignalEffect::kSnapshot) solver_->RequestSnapshot();
+}
+
+void DeviceTrainer::WriteModel() {
+  caffe::WriteModel(solver_->net().ToProto(), job_.model);
+  outcome_.model = job_.model;
+  log::Info("Model written to {}", job_.model);
+}
+
+}  // namespace hearth::trainer

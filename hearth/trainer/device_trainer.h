@@ -1,0 +1,81 @@
+// One solver of a training: a device thread's net, solver and place among the ranks.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "hearth/caffe/solver.h"
+#include "hearth/collective/group.h"
+#include "hearth/feed/minibatch.h"
+#include "hearth/feed/spool.h"
+#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/distributed_sync.h"
+#include "hearth/trainer/job.h"
+#include "hearth/trainer/progress.h"
+#include "hearth/trainer/signal_effects.h"
+#include "hearth/trainer/validator.h"
+
+namespace hearth::trainer {
+
+// How long a rank may be behind the others. It spans a feeder that Spark is still computing for and
+// a validation, not the loss of a rank: that the rendezvous reports within its heartbeat.
+inline constexpr double kStepTimeoutSeconds = 3600;
+
+struct DeviceOptions {
+  int device = 0;  // of this process
+  collective::Group* group = nullptr;
+  std::shared_ptr<feed::MinibatchSource> rows;
+  std::shared_ptr<feed::Spool> validation_rows;  // given to one device of each process
+  BadRows* bad_rows = nullptr;
+  SignalEffects* signals = nullptr;  // may be null
+  std::function<void(const nlohmann::json&)> send;
+};
+
+struct TrainOutcome {
+  int64_t iteration = 0;
+  nlohmann::json outputs = nlohmann::json::object();  // of the last validation
+  std::string model;     // the final model, empty where none was asked for
+  std::string snapshot;  // the last .solverstate, empty where there was none
+};
+
+// Everything but iteration() belongs to the device's thread.
+class DeviceTrainer {
+ public:
+  DeviceTrainer(const Job& job, DeviceOptions options);
+
+  // Builds the net, takes rank 0's weights, trains to the end. Throws the first failure.
+  void Run();
+
+  // The last finished iteration, -1 before the first; any thread.
+  int64_t iteration() const { return iteration_; }
+  const TrainOutcome& outcome() const { return outcome_; }
+
+ private:
+  bool is_root() const { return options_.group->rank() == 0; }
+  caffe::NetContext Context() const;
+  void BuildSolver();
+  void LoadAndBroadcast();
+  void BuildValidator();
+  void AnnounceStart();
+  void Validate(int64_t iteration);
+  void OnIteration(const caffe::IterationReport& report);
+  void ObeySignals();
+  void WriteModel();
+  int64_t EffectiveBatch() const;
+
+  const Job& job_;
+  const DeviceOptions options_;
+  std::shared_ptr<DistributedSync> sync_;
+  std::unique_ptr<caffe::Solver> solver_;
+  std::unique_ptr<Validator> validator_;
+  std::optional<Progress> progress_;
+  int64_t validations_ = 0;
+  float last_loss_ = 0;
+  std::atomic<int64_t> iteration_{-1};
+  TrainOutcome outcome_;
+};
+
+}  // namespace hearth::trainer

@@ -1,0 +1,44 @@
+#include "hearth/trainer/distributed_sync.h"
+
+#include <vector>
+
+#include "hearth/base/deadline.h"
+
+namespace hearth::trainer {
+namespace {
+
+// The control values fill a cache line, so that the gradients behind them stay aligned. They are
+// piece 0: buckets are launched from the back, which leaves them the last one, when the weight of
+// this rank is known.
+constexpr int64_t kControls = caffe::ParamLayout::kAlignment;
+constexpr size_t kControlPieces = 1;
+enum Control { kWeight, kStop };
+
+}  // namespace
+
+at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
+  std::vector<size_t> pieces{static_cast<size_t>(kControls)};
+  for (size_t i = 0; i < layout.slices.size(); ++i) {
+    const int64_t end = i + 1 < layout.slices.size() ? layout.slices[i + 1].offset : layout.size;
+    pieces.push_back(static_cast<size_t>(end - layout.slices[i].offset));
+  }
+  const auto floats = static_cast<size_t>(kControls + layout.size);
+  controls_ = static_cast<float*>(group_.Allocate(floats * sizeof(float)));
+  collective::BucketReducerOptions options;
+  options.timeout_s = timeout_s_;
+  reducer_ = std::make_unique<collective::BucketReducer>(group_, controls_, pieces, options);
+  return at::from_blob(controls_ + kControls, {layout.size}, at::kFloat);
+}
+
+void DistributedSync::GradientReady(size_t index) { reducer_->Ready(index + kControlPieces); }
+
+double DistributedSync::Finish(double local_weight) {
+  controls_[kWeight] = static_cast<float>(local_weight);
+  controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
+  reducer_->Wait(Deadline::After(timeout_s_));
+  total_weight_ = controls_[kWeight];
+  if (controls_[kStop] > 0 && on_stop_) on_stop_();
+  return total_weight_;
+}
+
+}  // namespace hearth::trainer

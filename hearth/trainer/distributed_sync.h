@@ -1,0 +1,44 @@
+// Sums the gradients of all ranks while backward still runs, and carries a few control values in
+// the same all-reduce, so that all ranks decide alike at the same iteration.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "hearth/caffe/gradient_sync.h"
+#include "hearth/collective/bucket_reducer.h"
+#include "hearth/collective/group.h"
+
+namespace hearth::trainer {
+
+// Driven by one solver's thread; RequestStop may come from any. `group` must outlive it and the
+// tensor that AllocateDiff gave out.
+class DistributedSync final : public caffe::GradientSync {
+ public:
+  // `timeout_s`: how long a rank may be behind the others, waiting for its feeder included.
+  DistributedSync(collective::Group& group, double timeout_s)
+      : group_(group), timeout_s_(timeout_s) {}
+
+  at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
+  void GradientReady(size_t index) override;
+  double Finish(double local_weight) override;
+
+  // All ranks call `on_stop` in the Finish that follows a RequestStop on any one of them.
+  void RequestStop() { stop_requested_ = true; }
+  void set_on_stop(std::function<void()> on_stop) { on_stop_ = std::move(on_stop); }
+
+  // Minibatches of all ranks in the last Finish, partial ones as their share of batch_size.
+  double total_weight() const { return total_weight_; }
+
+ private:
+  collective::Group& group_;
+  const double timeout_s_;
+  std::function<void()> on_stop_;
+  std::atomic<bool> stop_requested_{false};
+  double total_weight_ = 0;
+  float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
+  std::unique_ptr<collective::BucketReducer> reducer_;
+};
+
+}  // namespace hearth::trainer

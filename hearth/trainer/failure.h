@@ -1,0 +1,31 @@
+// Why a run ended, with everything that tells where: what the driver's exception says.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "hearth/base/error.h"
+
+namespace hearth::trainer {
+
+struct Failure {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  int rank = 0;  // of the process
+  std::string host;
+  int64_t iteration = -1;  // -1: before the first
+  std::string layer;       // empty: not in a layer
+
+  // The control channel's event, and with it the rendezvous' failure message.
+  nlohmann::json ToEvent() const;
+};
+
+// The code and message of whatever was thrown; not only hearth::Error.
+Failure DescribeException(const std::exception_ptr& exception);
+
+// The name in `layer "conv1" (Convolution): ...`, which is how nets begin errors of a layer.
+std::string LayerNameIn(const std::string& message);
+
+}  // namespace hearth::trainer

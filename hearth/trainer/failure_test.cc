@@ -1,0 +1,38 @@
+#include "hearth/trainer/failure.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace hearth::trainer {
+namespace {
+
+template <typename Exception>
+Failure Describe(const Exception& exception) {
+  return DescribeException(std::make_exception_ptr(exception));
+}
+
+TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
+  const Failure failure = Describe(
+      Error(ErrorCode::kInvalidArgument, "layer \"conv1\" (Convolution): kernel is too large"));
+  EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failure.layer, "conv1");
+  EXPECT_EQ(failure.ToEvent()["code"], "invalid_argument");
+  EXPECT_EQ(failure.ToEvent()["event"], "error");
+}
+
+TEST(FailureTest, EveryKindOfExceptionBecomesAReport) {
+  EXPECT_EQ(Describe(std::bad_alloc()).code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(Describe(std::runtime_error("shapes differ")).message, "shapes differ");
+  EXPECT_EQ(Describe(42).code, ErrorCode::kInternal);
+  EXPECT_FALSE(Describe(42).message.empty());
+}
+
+TEST(FailureTest, MessagesWithoutALayerNameNone) {
+  EXPECT_EQ(LayerNameIn("disk full"), "");
+  EXPECT_EQ(LayerNameIn("layer \"open"), "");
+}
+
+}  // namespace
+}  // namespace hearth::trainer

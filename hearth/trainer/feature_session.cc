@@ -1,0 +1,118 @@
+#include "hearth/trainer/feature_session.h"
+
+#include <fmt/ranges.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/snapshot.h"
+#include "hearth/trainer/net_source.h"
+#include "hearth/trainer/row_id.h"
+
+namespace hearth::trainer {
+namespace {
+
+// Between two partitions a worker may be idle for as long as Spark likes; its death ends the wait.
+constexpr double kIdleTimeoutSeconds = 30 * 24 * 3600.0;
+// A reader that takes no results for this long is stuck.
+constexpr double kResultTimeoutSeconds = 3600;
+
+Deadline ResultDeadline() { return Deadline::After(kResultTimeoutSeconds); }
+
+feed::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.signal_fd)}; }
+
+}  // namespace
+
+std::span<const float> RowValues(caffe::Blob& blob, int64_t row, int64_t rows) {
+  const int64_t count = blob.count();
+  const bool divides = count >= rows && count % rows == 0;
+  const int64_t part = divides ? count / rows : count;
+  return {blob.data_ptr() + (divides ? row * part : 0), static_cast<size_t>(part)};
+}
+
+FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
+    : job_(std::move(job)),
+      send_(std::move(send)),
+      bad_rows_(job_.max_bad_records, send_),
+      source_(std::make_shared<feed::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
+
+void FeatureSession::Run() {
+  feed::RingEnd results = TakeEnd(*job_.results);
+  try {
+    BuildNet();
+    results_ = std::make_unique<feed::ResultWriter>(std::move(results), "SampleID", blobs_);
+    send_({{"event", "ready"}});
+    while (ServePartition()) {
+    }
+    results_->End(ResultDeadline());
+  } catch (const Error& error) {
+    if (!results_) feed::RingWriter(std::move(results)).Fail(error);
+    if (results_) results_->ring().Fail(error);
+    throw;
+  }
+  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", bad_rows_.count()}});
+}
+
+void FeatureSession::BuildNet() {
+  at::set_num_threads(job_.threads);
+  caffe::NetContext context;
+  context.phase = caffe::TEST;
+  context.open_source = OpenOnce(source_, "test");
+  context.random = std::make_shared<caffe::Random>(job_.seed);
+  context.resize_images = job_.resize;
+  context.transform_threads = job_.transform_threads;
+  context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+    bad_rows_.Report(id, reason);
+  };
+  net_ = std::make_unique<caffe::Net>(TestNetOf(job_), context);
+  for (const std::string& path : job_.weights) {
+    net_->CopyTrainedLayersFrom(caffe::ReadModel(path));
+  }
+  blobs_ = job_.mode == Mode::kTest ? net_->output_names() : job_.features;
+  CheckBlobs();
+}
+
+void FeatureSession::CheckBlobs() const {
+  for (const std::string& name : blobs_) {
+    Require(net_->has_blob(name), ErrorCode::kNotFound,
+            "the net has no blob \"{}\" in its TEST phase; it has: {}", name,
+            fmt::join(net_->blob_names(), ", "));
+  }
+}
+
+// One partition: rows up to the feeder's mark, then our own. False once the stream is over.
+bool FeatureSession::ServePartition() {
+  for (;;) {
+    const auto rows = net_->Fetch();
+    Require(rows.has_value(), ErrorCode::kInvalidArgument,
+            "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
+    if (*rows == 0) break;
+    net_->Forward();
+    if (!WriteRows(*rows)) return false;
+  }
+  if (source_->ended()) return false;
+  if (!results_->Flush(ResultDeadline())) return false;
+  net_->NextEpoch();
+  return true;
+}
+
+bool FeatureSession::WriteRows(int64_t rows) {
+  const feed::Minibatch* fetched = nullptr;
+  for (const caffe::NetLayer& layer : net_->layers()) {
+    if (!fetched) fetched = layer.layer->fetched_rows();
+  }
+  Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
+          "the fed layer delivered {} rows but names {}", rows, fetched ? fetched->size() : 0);
+  std::vector<std::span<const float>> values(blobs_.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < blobs_.size(); ++i) {
+      values[i] = RowValues(net_->blob(blobs_[i]), row, rows);
+    }
+    const auto& from = fetched->rows[static_cast<size_t>(row)];
+    if (!results_->Add(RowId(*from.batch, from.index, rows_), values, ResultDeadline())) {
+      return false;
+    }
+    ++rows_;
+  }
+  return true;
+}
+
+}  // namespace hearth::trainer

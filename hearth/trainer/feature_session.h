@@ -1,0 +1,48 @@
+// A trained net applied to rows: each row's values of chosen blobs, in order, none left out.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net.h"
+#include "hearth/feed/result_writer.h"
+#include "hearth/feed/ring_source.h"
+#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/job.h"
+
+namespace hearth::trainer {
+
+// One thread. Runs one net per process whatever the job's devices: Spark runs several processes.
+class FeatureSession {
+ public:
+  // Takes over the descriptors of the job's test stream and results.
+  FeatureSession(Job job, std::function<void(const nlohmann::json&)> send);
+
+  // Sends "ready", serves partition after partition until the stream ends, sends "done". A failure
+  // reaches the reader of the results, too, and is thrown.
+  void Run();
+
+ private:
+  void BuildNet();
+  void CheckBlobs() const;
+  bool ServePartition();
+  bool WriteRows(int64_t rows);
+
+  const Job job_;
+  const std::function<void(const nlohmann::json&)> send_;
+  BadRows bad_rows_;
+  std::shared_ptr<feed::RingSource> source_;
+  std::unique_ptr<caffe::Net> net_;
+  std::vector<std::string> blobs_;
+  std::unique_ptr<feed::ResultWriter> results_;
+  int64_t rows_ = 0;  // written
+};
+
+// The values of row `row` of `rows` in a blob: its part where the blob divides among the rows, else
+// all of it (a loss or an accuracy belongs to every row of its minibatch).
+std::span<const float> RowValues(caffe::Blob& blob, int64_t row, int64_t rows);
+
+}  // namespace hearth::trainer

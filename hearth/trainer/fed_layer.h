@@ -1,0 +1,23 @@
+// Where the rows of a net come from, as its prototxt says: for running without Spark.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::trainer {
+
+struct RowSource {
+  std::string layer;
+  std::string uri;
+  std::string format;                // "parquet"
+  std::vector<std::string> columns;  // empty: all
+};
+
+// The source of the layer that is fed by rows in `phase`, if there is one. Throws kUnimplemented
+// for sources that only Spark, or nothing yet, can read; the message names the layer.
+std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net, caffe::Phase phase);
+
+}  // namespace hearth::trainer

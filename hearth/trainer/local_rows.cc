@@ -1,0 +1,16 @@
+#include "hearth/trainer/local_rows.h"
+
+#include "hearth/trainer/fed_layer.h"
+
+namespace hearth::trainer {
+
+std::optional<feed::RingEnd> LocalRows::Open(const caffe::NetParameter& net, caffe::Phase phase) {
+  const auto source = RowSourceOf(net, phase);
+  if (!source) return std::nullopt;
+  feed::RingEnds ends = feed::CreateRing();
+  readers_.push_back(std::make_unique<ReaderProcess>(
+      ReaderProcess::Options{source->uri, source->format, source->columns}, ends.writer));
+  return std::move(ends.reader);
+}
+
+}  // namespace hearth::trainer

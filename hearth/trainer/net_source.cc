@@ -1,0 +1,82 @@
+#include "hearth/trainer/net_source.h"
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net_file.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// CaffeOnSpark puts snapshots beside the model; a prefix that is an absolute path stays.
+std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver) {
+  const fs::path folder = fs::absolute(storage::LocalPath(job.model)).parent_path();
+  fs::path prefix = solver.snapshot_prefix();
+  if (prefix.empty()) prefix = fs::path(job.solver.path).stem();
+  const fs::path full = folder / prefix;  // an absolute prefix replaces the folder
+  fs::create_directories(full.parent_path());
+  return full;
+}
+
+void SetState(const Job& job, caffe::NetState* state) {
+  if (job.level != 0) state->set_level(job.level);
+  for (const std::string& stage : job.stages) state->add_stage(stage);
+}
+
+}  // namespace
+
+caffe::SolverParameter SolverOf(const Job& job) {
+  caffe::SolverParameter solver = caffe::ParseSolver(job.solver.text, job.solver.path);
+  if (!job.net.text.empty()) {
+    solver.clear_net();
+    *solver.mutable_net_param() = caffe::ParseNet(job.net.text, job.net.path);
+  }
+  SetState(job, solver.mutable_train_state());
+  if (!job.validate && !job.local) {
+    solver.clear_test_iter();
+    solver.set_test_interval(0);
+  }
+  if (!job.local) solver.set_test_initialization(false);
+  if (!job.model.empty()) solver.set_snapshot_prefix(SnapshotPrefix(job, solver));
+  return solver;
+}
+
+caffe::NetParameter TestNetOf(const Job& job) {
+  caffe::SolverParameter solver;
+  if (!job.solver.text.empty()) solver = caffe::ParseSolver(job.solver.text, job.solver.path);
+  caffe::NetParameter net;
+  if (!job.net.text.empty()) {
+    net = caffe::ParseNet(job.net.text, job.net.path);
+  } else if (solver.test_net_param_size() > 0) {
+    net = solver.test_net_param(0);
+  } else if (solver.test_net_size() > 0) {
+    net = caffe::ReadNet(solver.test_net(0));
+  } else {
+    net = solver.has_net_param() ? solver.net_param() : caffe::ReadNet(solver.net());
+  }
+  if (solver.test_state_size() > 0) *net.mutable_state() = solver.test_state(0);
+  net.mutable_state()->set_phase(caffe::TEST);
+  SetState(job, net.mutable_state());
+  return net;
+}
+
+std::function<std::shared_ptr<feed::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
+    std::shared_ptr<feed::MinibatchSource> source, std::string stream_name) {
+  auto user = std::make_shared<std::string>();
+  return [source = std::move(source), stream = std::move(stream_name),
+          user](const caffe::LayerParameter& layer) {
+    Require(source != nullptr, ErrorCode::kInvalidArgument,
+            "layer \"{}\" ({}) is fed by rows, but the job has no \"{}\" stream", layer.name(),
+            layer.type(), stream);
+    Require(user->empty(), ErrorCode::kInvalidArgument,
+            "layers \"{}\" and \"{}\" are both fed by rows; a net can have one such layer per phase",
+            *user, layer.name());
+    *user = layer.name();
+    return source;
+  };
+}
+
+}  // namespace hearth::trainer

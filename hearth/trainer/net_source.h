@@ -1,0 +1,27 @@
+// Which net a job trains or runs: the prototxt that came with the job, with the solver's states.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hearth/caffe/net_context.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/feed/minibatch.h"
+#include "hearth/trainer/job.h"
+
+namespace hearth::trainer {
+
+// The solver with the job's net inside, so that nothing is read from disk, and with snapshots
+// beside the job's model where it has one.
+caffe::SolverParameter SolverOf(const Job& job);
+
+// The TEST net: the job's, or the solver's first test net, with level and stages of its test_state.
+caffe::NetParameter TestNetOf(const Job& job);
+
+// An open_source that gives `source` to the one fed layer of a net. Throws kInvalidArgument for a
+// second one, and where there is no source.
+std::function<std::shared_ptr<feed::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
+    std::shared_ptr<feed::MinibatchSource> source, std::string stream_name);
+
+}  // namespace hearth::trainer

@@ -1,0 +1,183 @@
+#include "hearth/trainer/train_session.h"
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/base/thread.h"
+#include "hearth/caffe/random.h"
+#include "hearth/feed/deal_source.h"
+#include "hearth/feed/spool_source.h"
+
+namespace hearth::trainer {
+namespace {
+
+// The slowest rank still loads its libraries and reads its job while the first one waits.
+constexpr double kConnectTimeoutSeconds = 300;
+
+std::shared_ptr<feed::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
+  feed::SpoolOptions options;
+  options.directory = directory;
+  return std::make_shared<feed::Spool>(feed::RingEnd{Fd(fds.ring_fd), Fd(fds.signal_fd)}, options);
+}
+
+}  // namespace
+
+TrainSession::TrainSession(Job job, TrainHooks hooks)
+    : job_(std::move(job)),
+      hooks_(std::move(hooks)),
+      bad_rows_(job_.max_bad_records, [this](const nlohmann::json& event) { Send(event); }) {}
+
+TrainSession::~TrainSession() = default;
+
+void TrainSession::Run() {
+  try {
+    Prepare();
+    RunDevices();
+    if (!failure()) Finish();
+  } catch (...) {
+    FailLocally(std::current_exception(), -1);
+  }
+  if (const auto first = failure()) throw Error(first->code, first->message);
+}
+
+std::optional<Failure> TrainSession::failure() {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void TrainSession::Prepare() {
+  OpenFeeds();  // first: feeders need not wait for the slowest rank
+  JoinCluster();
+}
+
+void TrainSession::OpenFeeds() {
+  if (job_.test) validation_rows_ = OpenSpool(*job_.test, job_.spill_dir);
+  if (!job_.train) {
+    rows_.resize(static_cast<size_t>(job_.devices));
+    return;
+  }
+  feed::ReplayOptions replay;
+  replay.seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
+  auto source =
+      std::make_shared<feed::SpoolSource>(OpenSpool(*job_.train, job_.spill_dir), replay);
+  if (job_.devices == 1) {
+    rows_ = {std::move(source)};
+  } else {
+    rows_ = feed::DealSource(std::move(source), job_.devices);
+  }
+}
+
+void TrainSession::JoinCluster() {
+  if (!job_.coordinator) {
+    groups_ = collective::Group::ConnectThreads(job_.devices);
+    return;
+  }
+  rendezvous::MemberOptions options;
+  options.host = job_.coordinator->host;
+  options.port = job_.coordinator->port;
+  options.token = job_.token;
+  options.generation = static_cast<uint32_t>(job_.generation);
+  options.rank = job_.rank;
+  options.world = job_.world;
+  options.host_name = job_.host;
+  member_ = std::make_unique<rendezvous::Member>(options);
+  peer_failures_ =
+      member_->OnFailure([this](const rendezvous::Failure& failure) { FailByPeer(failure); });
+  member_->Reserve({{"devices", job_.devices}});
+  collective::GroupOptions group;
+  group.listen_host = job_.listen_host;
+  group.timeout_s = kConnectTimeoutSeconds;
+  group.local_ranks = job_.devices;
+  groups_ = collective::Group::Connect(*member_, group);
+}
+
+void TrainSession::RunDevices() {
+  std::vector<Thread> threads;
+  for (int device = 1; device < job_.devices; ++device) {
+    threads.emplace_back(fmt::format("device {}", device), [this, device] { RunDevice(device); });
+  }
+  RunDevice(0);
+  for (Thread& thread : threads) thread.Join();
+}
+
+void TrainSession::RunDevice(int device) {
+  DeviceOptions options;
+  options.device = device;
+  options.group = groups_[static_cast<size_t>(device)].get();
+  options.rows = rows_[static_cast<size_t>(device)];
+  if (device == 0) options.validation_rows = validation_rows_;
+  options.bad_rows = &bad_rows_;
+  options.signals = hooks_.signals;
+  options.send = [this](const nlohmann::json& event) { Send(event); };
+  DeviceTrainer trainer(job_, std::move(options));
+  try {
+    trainer.Run();
+    if (device == 0) outcome_ = trainer.outcome();
+  } catch (...) {
+    FailLocally(std::current_exception(), trainer.iteration());
+  }
+}
+
+void TrainSession::Finish() {
+  const nlohmann::json done = {
+      {"event", "done"},         {"iteration", outcome_.iteration},
+      {"outputs", outcome_.outputs}, {"model", outcome_.model},
+      {"snapshot", outcome_.snapshot}, {"bad_rows", bad_rows_.count()}};
+  if (member_) {
+    // No rank is done before the model is written: where that fails, all have failed.
+    member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));
+    member_->Done(done);
+  }
+  hooks_.send(done);
+}
+
+void TrainSession::Send(const nlohmann::json& event) {
+  hooks_.send(event);
+  SendToCluster(event);
+}
+
+void TrainSession::SendToCluster(const nlohmann::json& event) {
+  if (!member_ || job_.rank != 0) return;
+  try {
+    member_->SendEvent(event);
+  } catch (const std::exception&) {
+    // A coordinator that is gone is a failure of its own, and comes by OnFailure.
+  }
+}
+
+void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration) {
+  Failure failure = DescribeException(exception);
+  failure.rank = job_.rank;
+  failure.host = job_.host;
+  failure.iteration = iteration;
+  if (failure.code == ErrorCode::kAborted && member_ && member_->failure()) {
+    return FailByPeer(*member_->failure());  // our wait ended because of it
+  }
+  if (member_) {
+    member_->SendFailure(Error(failure.code, failure.message),
+                         {{"iteration", failure.iteration}, {"layer", failure.layer}});
+  }
+  for (auto& group : groups_) group->Abort(failure.message);
+  Fail(failure);
+}
+
+void TrainSession::FailByPeer(const rendezvous::Failure& peer) {
+  Failure failure;
+  failure.code = ErrorCode::kAborted;
+  failure.message = peer.Describe();
+  failure.rank = peer.rank;
+  failure.host = peer.host;
+  failure.iteration = peer.details.value("iteration", int64_t{-1});
+  failure.layer = peer.details.value("layer", std::string());
+  Fail(failure);
+}
+
+void TrainSession::Fail(const Failure& failure) {
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+  }
+  if (hooks_.on_failure) hooks_.on_failure(failure);
+}
+
+}  // namespace hearth::trainer

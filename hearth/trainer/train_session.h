@@ -1,0 +1,73 @@
+// One process of a training: its place in the cluster, its rows, and a thread per device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "hearth/collective/group.h"
+#include "hearth/feed/spool.h"
+#include "hearth/rendezvous/member.h"
+#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/device_trainer.h"
+#include "hearth/trainer/failure.h"
+#include "hearth/trainer/job.h"
+#include "hearth/trainer/signal_effects.h"
+
+namespace hearth::trainer {
+
+struct TrainHooks {
+  // Takes every event but "error", from any thread.
+  std::function<void(const nlohmann::json&)> send;
+  // Called once, from any thread, at the first failure of this or another rank, when the other
+  // ranks have been told. A process with several devices, or with peers, must end in it: threads
+  // may be waiting for rows that never come.
+  std::function<void(const Failure&)> on_failure;
+  SignalEffects* signals = nullptr;
+};
+
+class TrainSession {
+ public:
+  // Takes over the descriptors of the job's streams.
+  TrainSession(Job job, TrainHooks hooks);
+  ~TrainSession();
+
+  // Trains to the end and sends "done". Throws the first failure, after on_failure.
+  void Run();
+
+  // What the rest of the cluster is told of an event: rank 0's, and only what drivers show.
+  void SendToCluster(const nlohmann::json& event);
+
+  const TrainOutcome& outcome() const { return outcome_; }
+
+ private:
+  void Prepare();
+  void JoinCluster();
+  void OpenFeeds();
+  void RunDevices();
+  void RunDevice(int device);
+  void Finish();
+  void Send(const nlohmann::json& event);
+  void FailLocally(const std::exception_ptr& exception, int64_t iteration);
+  void FailByPeer(const rendezvous::Failure& failure);
+  void Fail(const Failure& failure);
+  std::optional<Failure> failure();
+
+  const Job job_;
+  const TrainHooks hooks_;
+  BadRows bad_rows_;
+  std::unique_ptr<rendezvous::Member> member_;
+  std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
+  std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
+  std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
+  std::shared_ptr<feed::Spool> validation_rows_;
+  TrainOutcome outcome_;
+
+  std::mutex mutex_;
+  std::optional<Failure> failure_;  // the first; guarded by mutex_
+};
+
+}  // namespace hearth::trainer

@@ -1,0 +1,88 @@
+// For tests: a small net, rows for it, and the `hearth trainer` process as a Spark task runs it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hearth/base/socket.h"
+#include "hearth/feed/batch_builder.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/feed/ring_writer.h"
+
+namespace hearth::trainer {
+
+// A net over columns x (8 floats) and label (0..3): InnerProduct, ReLU, InnerProduct, loss; its
+// TEST phase adds accuracy. Both phases are fed by CoSData layers.
+std::string TestNet(int batch_size);
+// A solver with momentum, decay and clipping; `more` is appended and wins.
+std::string TestSolver(int max_iter, const std::string& more = "");
+
+// Rows with the given running numbers; the numbers alone decide x, label and id ("r<number>").
+void AddRows(const std::vector<int64_t>& numbers, feed::BatchBuilder* builder);
+std::vector<int64_t> Numbers(int64_t begin, int64_t end);
+
+// A fresh folder, removed at the end.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// One child process. Its failures are test failures of the caller, who reads the events.
+class TrainerHarness {
+ public:
+  // `job` without its streams: "train" is always given, "test" and "results" where asked.
+  struct Streams {
+    bool train = true;
+    bool test = false;
+    bool results = false;
+  };
+  TrainerHarness(nlohmann::json job, Streams streams);
+  ~TrainerHarness();
+
+  // Writes rows into the stream from a thread of its own, then ends it. A trainer that dies
+  // meanwhile ends the thread.
+  void FeedTrain(std::vector<std::vector<int64_t>> batches);
+  void FeedTest(std::vector<std::vector<int64_t>> batches);
+  feed::RingWriter& train() { return *train_; }
+  feed::RingWriter& test() { return *test_; }
+  feed::RingReader& results() { return *results_; }
+
+  // The next event; nullopt at end of stream. Fails the test after `seconds`.
+  std::optional<nlohmann::json> NextEvent(double seconds = 30);
+  // Skips to the event of that name, keeping all in events(); null object when it never came.
+  nlohmann::json WaitFor(const std::string& name, double seconds = 30);
+  const std::vector<nlohmann::json>& events() const { return events_; }
+
+  pid_t pid() const { return pid_; }
+  void Kill(int signal);
+  void CloseControl();
+  // Waits for the end; the exit code, or minus the signal.
+  int Wait(double seconds = 30);
+
+ private:
+  void Start(const std::vector<int>& inherited, int control_fd);
+  void Feed(feed::RingWriter* writer, std::vector<std::vector<int64_t>> batches);
+
+  std::optional<Connection> control_;
+  std::string pending_;
+  std::vector<nlohmann::json> events_;
+  std::unique_ptr<feed::RingWriter> train_, test_;
+  std::unique_ptr<feed::RingReader> results_;
+  std::vector<std::thread> feeders_;
+  pid_t pid_ = -1;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace hearth::trainer

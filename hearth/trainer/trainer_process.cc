@@ -1,0 +1,99 @@
+#include "hearth/trainer/trainer_process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/base/parent_death.h"
+#include "hearth/trainer/control_channel.h"
+#include "hearth/trainer/failure.h"
+#include "hearth/trainer/feature_session.h"
+#include "hearth/trainer/job.h"
+#include "hearth/trainer/train_session.h"
+
+namespace hearth::trainer {
+namespace {
+
+constexpr double kJobTimeoutSeconds = 60;
+constexpr int kFailed = 1;
+constexpr int kWorkerGone = 2;
+
+const char* LevelLetter(log::Level level) {
+  switch (level) {
+    case log::Level::kInfo:
+      return "I";
+    case log::Level::kWarning:
+      return "W";
+    case log::Level::kError:
+      break;
+  }
+  return "E";
+}
+
+// No destructors: other threads still use what they would destroy.
+[[noreturn]] void EndProcess(int exit_code) {
+  std::fflush(nullptr);
+  _exit(exit_code);
+}
+
+[[noreturn]] void Fail(ControlChannel& channel, const Failure& failure) {
+  channel.Send(failure.ToEvent());
+  EndProcess(kFailed);
+}
+
+// Log lines go to the worker; those that Caffe would write also to the driver.
+void SendLogTo(ControlChannel& channel, TrainSession* session) {
+  log::SetSink([&channel, session](const log::Record& record) {
+    const nlohmann::json event = {
+        {"event", "log"}, {"level", LevelLetter(record.level)}, {"text", record.line}};
+    channel.Send(event);
+    if (session && record.level == log::Level::kInfo) session->SendToCluster(event);
+  });
+}
+
+void Train(const Job& job, ControlChannel& channel) {
+  TrainHooks hooks;
+  hooks.send = [&](const nlohmann::json& event) { channel.Send(event); };
+  hooks.on_failure = [&](const Failure& failure) { Fail(channel, failure); };
+  TrainSession session(job, std::move(hooks));
+  SendLogTo(channel, &session);
+  session.Run();
+  log::SetSink({});
+}
+
+void Extract(const Job& job, ControlChannel& channel) {
+  SendLogTo(channel, nullptr);
+  FeatureSession session(job, [&](const nlohmann::json& event) { channel.Send(event); });
+  session.Run();
+  log::SetSink({});
+}
+
+}  // namespace
+
+int RunTrainerProcess(int control_fd) {
+  // Descriptors that this process inherited must not reach a child of its own.
+  fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+  ControlChannel channel{Fd(control_fd)};
+  Job job;
+  try {
+    DieWithParent(getppid());
+    job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
+    channel.Watch([] { EndProcess(kWorkerGone); });
+    if (job.mode == Mode::kTrain) {
+      Train(job, channel);
+    } else {
+      Extract(job, channel);
+    }
+  } catch (...) {
+    Failure failure = DescribeException(std::current_exception());
+    failure.rank = job.rank;
+    failure.host = job.host;
+    Fail(channel, failure);
+  }
+  return 0;
+}
+
+}  // namespace hearth::trainer

@@ -1,0 +1,60 @@
+// Tests the weights under training on the validation rows of all ranks together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net.h"
+#include "hearth/collective/group.h"
+#include "hearth/feed/slice_source.h"
+#include "hearth/trainer/output_means.h"
+#include "hearth/trainer/validation_plan.h"
+
+namespace hearth::trainer {
+
+// One per rank, on the solver's thread; construction and Run are collective: all ranks call them at
+// the same point. A rank without a spool (a second device) evaluates nothing and takes part.
+class Validator {
+ public:
+  struct Options {
+    caffe::NetParameter net;     // the TEST net
+    caffe::NetContext context;   // open_source is set here
+    std::shared_ptr<feed::Spool> rows;
+    int64_t test_iter = 0;       // minibatches per validation, over all ranks
+    double timeout_s = 3600;
+  };
+  // Waits until the validation rows of all ranks have arrived. Uses the weights of `train_net`,
+  // which must live on the same thread and as long.
+  Validator(collective::Group& group, caffe::Net& train_net, Options options);
+
+  struct Result {
+    std::vector<std::string> names;
+    std::vector<std::vector<float>> means;  // one per name
+
+    nlohmann::json ToJson() const;  // {name: [floats]}
+  };
+  // The means over the rows of the `validation`-th share of all ranks.
+  Result Run(int64_t validation);
+
+  // Writes the lines that Caffe writes about a test.
+  void Log(int64_t iteration, const Result& result) const;
+
+  int64_t total_rows() const { return total_rows_; }
+
+ private:
+  void Evaluate(RowRange range, OutputMeans* means);
+  template <typename T>
+  void AllReduce(std::vector<T>* values, collective::Op op);
+
+  collective::Group& group_;
+  const double timeout_s_;
+  std::shared_ptr<feed::SliceSource> source_;
+  std::unique_ptr<caffe::Net> net_;
+  int64_t total_rows_ = 0;
+  ValidationPlan plan_{0, 0, 0};
+};
+
+}  // namespace hearth::trainer
