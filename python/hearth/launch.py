@@ -178,6 +178,20 @@ def rank_error(text: str) -> str | None:
     return found[1].strip() if found else None
 
 
+@contextmanager
+def rank_errors() -> Iterator[None]:
+    """Turns the Spark exception around a RankError into a HearthError with its message."""
+    from hearth import HearthError
+
+    try:
+        yield
+    except Exception as error:
+        reason = rank_error(str(error))
+        if reason is None:
+            raise
+        raise HearthError(reason) from None
+
+
 def coordinator_hosts(spark: SparkSession) -> tuple[str, str]:
     """(address to listen on, host that the executors should connect to) of the driver."""
     conf = spark.sparkContext.getConf()

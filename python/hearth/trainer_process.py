@@ -10,10 +10,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-PROGRAM = Path(__file__).parent / "native" / "hearth"
+from hearth import native
+
 # A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
 _EXIT_TIMEOUT_S = 10.0
 
@@ -56,14 +56,14 @@ class TrainerProcess:
             self._control.sendall(json.dumps(job).encode() + b"\n")
 
     def _spawn(self, control_fd: int, inherited_fds: Iterable[int]) -> subprocess.Popen[bytes]:
-        command = [str(PROGRAM), "trainer", "--control-fd", str(control_fd)]
         try:
+            command = [str(native.program()), "trainer", "--control-fd", str(control_fd)]
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[control_fd, *inherited_fds]
             )
         except OSError as error:
             self._control.close()
-            raise RankError(f"{self._name} failed: cannot start {PROGRAM}: {error}") from error
+            raise RankError(f"{self._name} failed: cannot start its trainer: {error}") from error
 
     @property
     def pid(self) -> int:

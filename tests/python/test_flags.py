@@ -1,4 +1,4 @@
-"""The command line keeps CaffeOnSpark's flags and defaults, and says in a sentence what is wrong."""
+"""The command line keeps CaffeOnSpark's flags and defaults; what is wrong is said in a sentence."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FLAGS_WITH_VALUE = (
     "conf features label outputFormat model output devices snapshot weights connection clusterSize "
     "lmdb_partitions imageRoot labelFile captionFile captionLength vocabSize imageCaptionDFDir "
     "vocabDir embeddingDFDir"
-).split()
+)
 
 
 def test_defaults_are_caffeonsparks():
@@ -24,7 +24,7 @@ def test_defaults_are_caffeonsparks():
     assert {name: flags[name] for name in DEFAULTS} == DEFAULTS
 
 
-@pytest.mark.parametrize("flag", FLAGS_WITH_VALUE)
+@pytest.mark.parametrize("flag", FLAGS_WITH_VALUE.split())
 def test_every_flag_takes_a_value(flag):
     value = {"connection": "ethernet"}.get(flag, "3")
     arguments = [f"-{flag}", value]
@@ -34,7 +34,7 @@ def test_every_flag_takes_a_value(flag):
 
 
 def test_switches_take_no_value():
-    flags = parse_flags("-train -test -persistent -resize".split())
+    flags = parse_flags(["-train", "-test", "-persistent", "-resize"])
     assert flags.is_training and flags.is_test and flags.is_rdd_persistent and flags.resize
 
 

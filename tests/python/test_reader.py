@@ -1,5 +1,8 @@
 """Door 1: any number of ranks read every row exactly once, in file order."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -59,7 +62,7 @@ def test_without_columns_all_are_read(tmp_path):
 
 def test_a_missing_column_is_named_with_those_there_are(tmp_path):
     write(tmp_path, [3])
-    with pytest.raises(ValueError, match="column 'image' is not in .* which has: id, label"):
+    with pytest.raises(ValueError, match=r"column 'image' is not in .* which has: id, label"):
         next(reader.read_rows(str(tmp_path), ["image"], 0, 1))
 
 
@@ -71,3 +74,37 @@ def test_a_missing_path_is_named(tmp_path):
 def test_an_expression_is_not_a_column():
     with pytest.raises(ValueError, match="cast"):
         reader.parse_column("cast(id as string) as id")
+
+
+def run_as_program(*arguments):
+    """The module as `hearth train` starts it; returns (ids that came through the ring, error)."""
+    from hearth.native._core import RingReader
+
+    ring = RingReader()
+    fds = ring.fds()
+    command = [sys.executable, "-m", "hearth.reader", *arguments]
+    command += ["--ring-fd", str(fds[0]), "--signal-fd", str(fds[1])]
+    process = subprocess.Popen(command, pass_fds=fds)
+    ring.close_child_fds()
+    ids = []
+    try:
+        while (entry := ring.next(30))[0] == "batch":
+            ids += pa.record_batch(entry[1]).column(0).to_pylist()
+    except Exception as error:
+        return ids, str(error)
+    finally:
+        process.wait(30)
+    return ids, None
+
+
+def test_the_program_feeds_a_ring(tmp_path):
+    ids = write(tmp_path, [20])
+    arguments = ["--source", str(tmp_path), "--columns", "id", "--rank", "1", "--world", "2"]
+    assert run_as_program(*arguments) == (ids[10:], None)
+
+
+def test_the_programs_failure_comes_through_the_ring(tmp_path):
+    arguments = ["--source", str(tmp_path / "none"), "--rank", "0", "--world", "1"]
+    ids, error = run_as_program(*arguments)
+    assert ids == []
+    assert "none does not exist" in error

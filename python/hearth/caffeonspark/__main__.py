@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
+from hearth.launch import rank_error
 
 
 def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -31,15 +32,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not flags.proto_file:
             raise FlagError("-conf is missing: the solver prototxt")
         return _run(master, rest)
-    except (FlagError, RuntimeError, OSError) as error:
+    except Exception as error:
+        if not _is_expected(error):
+            raise
         print(f"caffeonspark: {one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
 
 
+def _is_expected(error: Exception) -> bool:
+    """Whether the message is for the user; anything else is a defect and keeps its traceback."""
+    of_spark = type(error).__module__.startswith("pyspark.errors")
+    return of_spark or isinstance(error, (FlagError, RuntimeError, OSError))
+
+
 def one_line(error: BaseException) -> str:
-    """The first line of an exception's text: Spark's go on with stack traces."""
+    """A rank's own reason where there is one, else the first line: Spark's texts go on for long."""
+    reason = rank_error(str(error))
+    if reason is not None:
+        return reason
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 

@@ -52,7 +52,9 @@ class CaffeOnSpark:
     def test(self, source: Source) -> dict[str, list[float]]:
         """The mean of every output blob of the TEST net over all rows of `source`, by name."""
         job = predict_job(source.conf, "test")
-        rows = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA).collect()
+        means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA)
+        with launch.rank_errors():
+            rows = means_of_tasks.collect()
         if not rows:
             raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
         means: dict[str, list[float]] = {}

@@ -1,0 +1,89 @@
+"""Config reads the prototxts and has CaffeOnSpark's attributes under both spellings."""
+
+from pathlib import Path
+
+import pytest
+
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
+# Names of the Scala class, which Python programs written for CaffeOnSpark use.
+UPSTREAM = (
+    "protoFile isTraining isTest isFeature label modelPath outputPath devices isRddPersistent "
+    "snapshotStateFile snapshotModelFile resize connection clusterSize transform_thread_per_device "
+    "features outputFormat imageRoot labelFile lmdb_partitions captionFile captionLength vocabSize "
+    "imageCaptionDFDir vocabDir embeddingDFDir train_data_layer_id test_data_layer_id "
+    "solverParameter netParam"
+)
+
+
+@pytest.mark.parametrize("name", UPSTREAM.split())
+def test_upstreams_names_can_be_read(name):
+    getattr(Config(None, {"conf": SOLVER}), name)
+
+
+def test_both_spellings_are_one_setting():
+    conf = Config(None, {"conf": SOLVER, "-clusterSize": "3"})
+    conf.modelPath = "file:/m"
+    assert (conf.cluster_size, conf.clusterSize, conf.model_path) == (3, 3, "file:/m")
+
+
+def test_an_unknown_setting_is_refused():
+    conf = Config(None, {"conf": SOLVER})
+    with pytest.raises(AttributeError, match="modelPaht"):
+        conf.modelPaht = "x"
+    with pytest.raises(AttributeError, match="modelPaht"):
+        _ = conf.modelPaht
+
+
+def test_read_only_settings_stay():
+    with pytest.raises(AttributeError, match="read-only"):
+        Config(None, {"conf": SOLVER}).train_data_layer_id = 3
+
+
+def test_label_defaults_differ_with_and_without_flags():
+    assert Config(None).label == "label"
+    assert Config(None, {"conf": SOLVER}).label == ""
+
+
+def test_the_label_blob_is_appended_once():
+    given = {"conf": SOLVER, "features": "ip1, ip2", "label": "label"}
+    assert Config(None, given).blobs == ["ip1", "ip2", "label"]
+    assert Config(None, {**given, "features": "label,ip1"}).blobs == ["label", "ip1"]
+
+
+def test_data_layers_are_found_by_phase():
+    conf = Config(None, {"conf": SOLVER})
+    assert (conf.train_data_layer_id, conf.test_data_layer_id) == (0, 1)
+    assert conf.data_layer(True)["memory_data_param"]["batch_size"] == 32
+    assert conf.data_layer(False)["memory_data_param"]["batch_size"] == 60
+    assert conf.interleaves_validation
+
+
+def test_a_net_without_test_data_layer_is_an_error_only_when_it_is_asked_for(tmp_path):
+    (tmp_path / "s.prototxt").write_text('net: "n.prototxt"\n')
+    (tmp_path / "n.prototxt").write_text(
+        'layer { name: "d" type: "MemoryData" source_class: "LMDB" include { phase: TRAIN } }'
+    )
+    conf = Config(None, {"conf": str(tmp_path / "s.prototxt")})
+    with pytest.raises(FlagError, match="no layer with source_class for phase TEST"):
+        conf.data_layer(False)
+
+
+@pytest.mark.parametrize("kind", ["LMDB", "com.yahoo.ml.caffe.SeqImageDataSource"])
+def test_sources_to_come_say_so(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr("hearth.caffeonspark.data_source.as_session", lambda sc: None)
+    (tmp_path / "s.prototxt").write_text('net: "n.prototxt"\n')
+    (tmp_path / "n.prototxt").write_text(
+        f'layer {{ name: "d" type: "MemoryData" source_class: "{kind}" }}'
+    )
+    conf = Config(None, {"conf": str(tmp_path / "s.prototxt")})
+    with pytest.raises(FlagError, match="not supported yet"):
+        DataSource(None).getSource(conf, True)
+
+
+def test_the_api_has_upstreams_methods():
+    for name in ("train", "trainWithValidation", "test", "features"):
+        assert callable(getattr(CaffeOnSpark, name))
+    assert callable(DataSource.getSource)

@@ -1,0 +1,112 @@
+"""Whatever goes wrong, the driver soon hears which rank failed and why; nothing stays behind."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.launch import session_conf
+
+from conftest import marked_processes  # isort: skip
+
+
+def wait_until(condition, timeout_s):
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def no_trainer_left():
+    return wait_until(lambda: not marked_processes("--control-fd"), 5)
+
+
+def train(spark, conf, rows=None):
+    sources = DataSource(spark)
+    source = sources.fromDataFrame(conf, rows, True) if rows else sources.getSource(conf, True)
+    CaffeOnSpark(spark).train(source)
+
+
+def test_a_failing_ranks_own_words_reach_the_driver_within_five_seconds(spark, digits, trained):
+    conf = digits.config(spark, digits.solver("cos", max_iter=100000), clusterSize="2")
+    rows = spark.read.parquet(digits.table("raw", "train"))
+    rows = rows.selectExpr("id", "map(label, label) as label", "image")
+    start = time.monotonic()
+    with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*label"):
+        train(spark, conf, rows)
+    assert time.monotonic() - start < 5
+    assert no_trainer_left()
+
+
+def test_a_net_that_cannot_be_built_names_its_layer(spark, digits, trained):
+    solver = digits.solver("memory", max_iter=5)
+    net = solver.replace("_solver", "_net")
+    with open(net, "a", encoding="utf-8") as file:
+        file.write(
+            'layer { name: "odd" type: "Concat" bottom: "ip1" bottom: "conv1" top: "odd" }\n'
+        )
+    with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*odd"):
+        train(spark, digits.config(spark, solver, clusterSize="2"))
+
+
+def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
+    conf = digits.config(spark, digits.solver("cos", max_iter=1000000), clusterSize="2")
+    killed = []
+
+    def kill_one():
+        if wait_until(lambda: len(marked_processes("--control-fd")) == 2, 60):
+            time.sleep(1)
+            killed.append((marked_processes("--control-fd")[0], time.monotonic()))
+            os.kill(killed[0][0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    with pytest.raises(HearthError, match=r"rank \d on host \S+ (went away|failed)"):
+        train(spark, conf)
+    heard = time.monotonic()
+    killer.join()
+    assert heard - killed[0][1] < 5
+    assert no_trainer_left()
+
+
+def test_a_training_leaves_no_process_behind(spark, digits):
+    train(spark, digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2"))
+    assert no_trainer_left()
+
+
+def test_more_ranks_than_slots_fail_in_seconds(spark, digits):
+    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="5")
+    train(spark, digits.config(spark, digits.solver("cos", max_iter=1)))  # the executors are up
+    start = time.monotonic()
+    with pytest.raises(HearthError, match=r"5 ranks need 5 task slots .* but the cluster has 2"):
+        train(spark, conf)
+    assert time.monotonic() - start < 30
+
+
+def test_dynamic_allocation_is_refused(spark, digits, monkeypatch):
+    from hearth import preflight
+
+    class Session:
+        conf = {"spark.dynamicAllocation.enabled": "true"}
+
+    with pytest.raises(HearthError, match=r"spark\.dynamicAllocation\.enabled=false"):
+        preflight.check(Session(), 2)
+
+
+def test_a_missing_column_is_found_before_anything_starts(spark, digits):
+    conf = digits.config(spark, digits.solver("cos", max_iter=5))
+    rows = spark.read.parquet(digits.table("raw", "train")).drop("label")
+    with pytest.raises(FlagError, match="no column 'label'"):
+        train(spark, conf, rows)
+
+
+def test_the_sessions_settings_come_back(spark):
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(key)
+    with session_conf(spark, {key: "17"}):
+        assert spark.conf.get(key) == "17"
+    assert spark.conf.get(key) == before

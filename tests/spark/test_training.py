@@ -1,0 +1,103 @@
+"""Training on two executors through both doors and both data layers."""
+
+import pytest
+from pyspark.sql import functions
+
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+KINDS = {"memory": "png", "cos": "raw"}
+
+
+def train_source(spark, digits, conf, layer, door, partitions=None):
+    if door == "files":
+        return DataSource(spark).getSource(conf, True)
+    frame = spark.read.parquet(digits.table(KINDS[layer], "train"))
+    if partitions:
+        frame = frame.repartition(partitions)
+    return DataSource(spark).fromDataFrame(conf, frame, True)
+
+
+@pytest.mark.parametrize("door", ["files", "rows"])
+@pytest.mark.parametrize("layer", ["memory", "cos"])
+def test_a_net_learns_through_either_door_and_layer(spark, digits, layer, door):
+    conf = digits.config(spark, digits.solver(layer, max_iter=200), clusterSize="2")
+    CaffeOnSpark(spark).train(train_source(spark, digits, conf, layer, door))
+    means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
+    assert means["accuracy"][0] >= 0.93
+    assert means["loss"][0] < 0.4
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+def test_rows_may_lie_in_any_number_of_partitions(spark, digits, partitions):
+    conf = digits.config(spark, digits.solver("cos", max_iter=30), clusterSize="2")
+    source = train_source(spark, digits, conf, "cos", "rows", partitions)
+    CaffeOnSpark(spark).train(source)
+    means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
+    assert means["accuracy"][0] > 0.3
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+@pytest.mark.parametrize("door", ["files", "rows"])
+def test_fewer_rows_than_the_ranks_batches_are_enough(spark, digits, tmp_path, rows, door):
+    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2")
+    frame = spark.read.parquet(digits.table("raw", "train")).limit(rows)
+    if door == "files":
+        frame.coalesce(1).write.parquet(str(tmp_path / "few"))
+        conf.data_layer(True)["cos_data_param"]["source"] = str(tmp_path / "few")
+        source = DataSource(spark).getSource(conf, True)
+    else:
+        source = DataSource(spark).fromDataFrame(conf, frame, True)
+    CaffeOnSpark(spark).train(source)
+
+
+def test_no_rows_at_all_is_an_error_that_says_so(spark, digits):
+    from hearth import HearthError
+
+    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2")
+    frame = spark.read.parquet(digits.table("raw", "train")).where(functions.lit(False))
+    with pytest.raises(HearthError, match="no rows"):
+        CaffeOnSpark(spark).train(DataSource(spark).fromDataFrame(conf, frame, True))
+
+
+@pytest.mark.parametrize("door", ["files", "rows"])
+def test_validation_rides_along(spark, digits, door):
+    conf = digits.config(spark, digits.solver("memory", max_iter=81, test_interval=10))
+    conf.clusterSize = 2
+    source = train_source(spark, digits, conf, "memory", door)
+    frame = spark.read.parquet(digits.table("png", "test"))
+    if door == "files":
+        validation = DataSource(spark).getSource(conf, False)
+    else:
+        validation = DataSource(spark).fromDataFrame(conf, frame, False)
+    result = CaffeOnSpark(spark).trainWithValidation(source, validation)
+    assert result.columns == ["accuracy", "loss"]
+    assert {field.dataType.simpleString() for field in result.schema} == {"array<float>"}
+    rows = result.collect()
+    assert len(rows) == 8  # iterations 10, 20, ... 80: neither the first nor the last
+    assert rows[-1].accuracy[0] > 0.6
+    assert rows[-1].accuracy[0] > rows[0].accuracy[0]
+
+
+def test_a_sparkcontext_will_do_and_training_again_too(spark, digits):
+    context = spark.sparkContext
+    for batch in (16, 32):
+        conf = digits.config(context, digits.solver("cos", batch=batch, max_iter=20))
+        CaffeOnSpark(context).train(DataSource(context).getSource(conf, True))
+        assert "accuracy" in CaffeOnSpark(context).test(DataSource(context).getSource(conf, False))
+
+
+def test_two_devices_per_executor(spark, digits):
+    conf = digits.config(spark, digits.solver("cos", max_iter=20), clusterSize="2", devices="2")
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+
+
+def test_training_again_from_weights(spark, digits, trained):
+    solver = digits.solver("memory", max_iter=1, base_lr=0.0)
+    conf = digits.config(spark, solver, weights=trained.modelPath)
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    cos, sources = CaffeOnSpark(spark), DataSource(spark)
+    again, before = (
+        cos.test(sources.getSource(conf, False)),
+        cos.test(sources.getSource(trained, False)),
+    )
+    assert again["loss"] == pytest.approx(before["loss"], rel=1e-5)
