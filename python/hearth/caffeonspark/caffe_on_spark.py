@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 class CaffeOnSpark:
     """Runs Caffe nets in Spark. Each call is complete in itself: nothing is left running."""
 
-    def __init__(self, sc: Any = None):
-        """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one."""
+    def __init__(self, sc: Any = None, on_event: Callable[[dict[str, Any]], None] | None = None):
+        """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one.
+
+        `on_event` gets the live events of a training (progress, validation, log, ...; see
+        hearth.progress), in the calling thread, instead of their being shown.
+        """
         self._spark = as_session(sc)
+        self._on_event = on_event
 
     def train(self, train_source: Source) -> None:
         """Trains on `clusterSize` executors and writes the model to `modelPath`.
@@ -91,6 +97,8 @@ class CaffeOnSpark:
             else:
                 files[name] = FileRows(source.uri, tuple(columns))
         plan = launch.Plan(conf.cluster_size, job, files, frames)
+        if self._on_event is not None:
+            return launch.run(self._spark, plan, self._on_event)
         with Progress() as progress:
             return launch.run(self._spark, plan, progress.show)
 
