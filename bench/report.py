@@ -93,7 +93,8 @@ class Report:
 
     def _print_last(self) -> None:
         if len(self.rows) == 1:
-            print(f"{'name':<36} {'ours':>12} {'peer':>12}  {'unit':<10} {'ratio':>7}  medians, peer")
+            columns = f"{'name':<36} {'ours':>12} {'peer':>12}  {'unit':<10} {'ratio':>7}"
+            print(columns + "  medians, peer")
         row = self.rows[-1]
         print(
             f"{row['name']:<36} {row['ours']:>12.5g} {row['peer']:>12.5g}  {row['unit']:<10} "

@@ -1,4 +1,4 @@
-// Rings for feeding a trainer from Python, and a minibatch source for measurements.
+// Rings between this Python process and a trainer, in both directions.
 #include "hearth/feed/ring.h"
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,6 @@
 #include "hearth/feed/arrow_export.h"
 #include "hearth/feed/ring_reader.h"
 #include "hearth/feed/ring_writer.h"
-#include "hearth/feed/spool_source.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -193,21 +192,7 @@ void DefineReader(nb::module_& m) {
 void RegisterFeed(nb::module_& m) {
   DefineWriter(m);
   DefineReader(m);
-  nb::class_<feed::SpoolSource>(m, "SpoolSource",
-                                "The rows of a ring as a trainer sees them. For measurements.")
-      .def(
-          "__init__",
-          [](feed::SpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
-             bool shuffle, uint64_t seed) {
-            auto spool = std::make_shared<feed::Spool>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)},
-                                                       feed::SpoolOptions{directory, kTimeout});
-            new (self) feed::SpoolSource(spool, {shuffle, seed});
-          },
-          "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
-      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
-           "Takes the epoch's minibatches, copies the column's values of each into one buffer as "
-           "a data layer does, and starts the next epoch. Returns (rows, sum over the values).");
+  DefineSpoolSource(m);
 }
 
 }  // namespace hearth::bindings

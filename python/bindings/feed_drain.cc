@@ -1,9 +1,18 @@
 #include "feed_drain.h"
 
-#include <cstring>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "hearth/feed/spool_source.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace hearth::bindings {
 namespace {
@@ -40,6 +49,21 @@ class Gatherer {
   std::vector<float> scratch_;
 };
 
+// Takes all minibatches of the epoch, then starts the next one.
+std::pair<int64_t, double> DrainEpoch(feed::SpoolSource& source, int64_t batch_size,
+                                      const std::string& column) {
+  int64_t rows = 0;
+  double sum = 0;
+  Gatherer gatherer;
+  feed::Minibatch minibatch;
+  while (source.Next(batch_size, &minibatch) > 0) {
+    rows += minibatch.size();
+    sum += gatherer.Gather(minibatch, column);
+  }
+  source.NextEpoch();
+  return {rows, sum};
+}
+
 }  // namespace
 
 std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) {
@@ -57,18 +81,22 @@ std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) 
   }
 }
 
-std::pair<int64_t, double> DrainEpoch(feed::MinibatchSource& source, int64_t batch_size,
-                                      const std::string& column) {
-  int64_t rows = 0;
-  double sum = 0;
-  Gatherer gatherer;
-  feed::Minibatch minibatch;
-  while (source.Next(batch_size, &minibatch) > 0) {
-    rows += minibatch.size();
-    sum += gatherer.Gather(minibatch, column);
-  }
-  source.NextEpoch();
-  return {rows, sum};
+void DefineSpoolSource(nb::module_& m) {
+  nb::class_<feed::SpoolSource>(m, "SpoolSource",
+                                "The rows of a ring as a trainer sees them. For measurements.")
+      .def(
+          "__init__",
+          [](feed::SpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
+             bool shuffle, uint64_t seed) {
+            auto spool = std::make_shared<feed::Spool>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)},
+                                                       feed::SpoolOptions{directory, 600.0});
+            new (self) feed::SpoolSource(spool, {shuffle, seed});
+          },
+          "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
+      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Takes the epoch's minibatches, copies the column's values of each into one buffer as "
+           "a data layer does, and starts the next epoch. Returns (rows, sum over the values).");
 }
 
 }  // namespace hearth::bindings
