@@ -17,7 +17,6 @@ from datetime import datetime
 from pathlib import Path
 
 import report
-
 from hearth import native, spark_session
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Executors of a session that was just made may still be registering.
-_REGISTRATION_WAIT_S = 20.0
+# Executors may still be registering for this long after the application's start.
+_REGISTRATION_WAIT_S = 45.0
 
 
 def check(spark: SparkSession, ranks: int) -> None:
@@ -36,24 +36,31 @@ def check(spark: SparkSession, ranks: int) -> None:
 
 def wait_for_slots(spark: SparkSession, ranks: int) -> int | None:
     """Tasks that can run at once, as soon as that is enough; None where Spark does not tell."""
-    if not hasattr(spark, "_jsc"):
-        local = re.fullmatch(r"local\[(\d+).*\]", spark.conf.get("spark.master", ""))
-        return int(local[1]) if local else None
-    context = spark.sparkContext
-    count = _slot_counter(spark)
-    if count() >= ranks or context.master.startswith("local["):
-        return count()
-    # Spark's Python API has no event for a new executor, so this asks now and then.
-    deadline = time.monotonic() + _REGISTRATION_WAIT_S
-    while count() < ranks and time.monotonic() < min(deadline, _start_time(spark) + 60):
-        time.sleep(0.2)
-    return count()
-
-
-def _slot_counter(spark: SparkSession):
+    most = local_slots(spark.conf.get("spark.master", ""), _task_cpus(spark))
+    if not hasattr(spark, "_jsc") or (most is not None and most < ranks):
+        return most
     scala_context = spark._jsc.sc()
     profile = scala_context.resourceProfileManager().defaultResourceProfile()
-    return lambda: scala_context.maxNumConcurrentTasks(profile)
+    # Spark's Python API has no event for a new executor, so this asks now and then.
+    deadline = _start_time(spark) + _REGISTRATION_WAIT_S
+    while (slots := scala_context.maxNumConcurrentTasks(profile)) < ranks:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return slots
+
+
+def local_slots(master: str, task_cpus: int) -> int | None:
+    """The slots that a `local[n]` or `local-cluster[n,cores,mb]` master has; None for others."""
+    if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
+        return int(local[1]) // task_cpus
+    if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
+        return int(cluster[1]) * (int(cluster[2]) // task_cpus)
+    return None
+
+
+def _task_cpus(spark: SparkSession) -> int:
+    return int(spark.conf.get("spark.task.cpus", "1"))
 
 
 def _start_time(spark: SparkSession) -> float:

@@ -1,0 +1,72 @@
+"""The rows that ranks are launched on: complete, in as many partitions as ranks, barrier-safe."""
+
+import pytest
+from pyspark.sql import functions
+
+from hearth.launch import Plan, launch_frame, needs_shuffle, rank_error
+from hearth.preflight import wait_for_slots
+from hearth.rank_task import split_streams
+
+
+def rows_by_rank(spark, plan):
+    """[(stream, id)] per partition, seen as a rank's task sees them, in a barrier stage."""
+    names = tuple(plan.frames)
+
+    def task(batches):
+        import pyarrow as pa
+        from pyspark import BarrierTaskContext
+
+        rank = BarrierTaskContext.get().partitionId()
+        for name, rows in split_streams(batches, names):
+            ids = rows.column("id").to_pylist()
+            columns = {"rank": [rank] * len(ids), "stream": [name] * len(ids), "id": ids}
+            yield pa.RecordBatch.from_pydict(columns)
+
+    frame = launch_frame(spark, plan)
+    stage = frame.mapInArrow(task, "rank long, stream string, id long", barrier=True)
+    return [tuple(row) for row in stage.collect()]
+
+
+def test_two_streams_share_the_tasks_and_come_apart_again(spark):
+    frames = {"train": spark.range(100), "test": spark.range(7).withColumn("x", functions.lit(1.5))}
+    rows = rows_by_rank(spark, Plan(2, {}, frames=frames))
+    assert sorted(id_ for _, stream, id_ in rows if stream == "train") == list(range(100))
+    assert sorted(id_ for _, stream, id_ in rows if stream == "test") == list(range(7))
+    counts = [sum(rank == r for r, stream, _ in rows if stream == "train") for rank in (0, 1)]
+    assert min(counts) >= 40
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda spark: spark.range(0, 50, 1, 1),
+        lambda spark: spark.range(0, 50, 1, 2),
+        lambda spark: spark.range(0, 50, 1, 8).coalesce(2),
+        lambda spark: spark.range(0, 90, 1, 8).limit(50),
+        lambda spark: spark.range(0, 50, 1, 2).repartition(2),
+        lambda spark: spark.range(0, 30, 1, 1).union(spark.range(30, 50, 1, 1)),
+    ],
+)
+def test_any_dataframe_makes_a_barrier_stage(spark, make):
+    rows = rows_by_rank(spark, Plan(2, {}, frames={"train": make(spark)}))
+    assert len({id_ for _, _, id_ in rows}) == len(rows) == 50
+
+
+def test_rows_that_already_lie_right_are_not_shuffled(spark):
+    assert not needs_shuffle(spark.range(0, 50, 1, 2), 2)
+    assert needs_shuffle(spark.range(0, 50, 1, 3), 2)
+
+
+def test_slots_are_counted(spark):
+    assert wait_for_slots(spark, 2) == 2
+
+
+def test_a_ranks_error_is_found_in_sparks_text():
+    text = (
+        "org.apache.spark.SparkException: ...\nhearth.trainer_process.RankError: rank 1 on host a"
+    )
+    assert (
+        rank_error(text + " failed: conv1: odd\n\tat x.y.Z")
+        == "rank 1 on host a failed: conv1: odd"
+    )
+    assert rank_error("OutOfMemoryError") is None
