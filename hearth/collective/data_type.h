@@ -6,11 +6,18 @@
 
 namespace hearth::collective {
 
-enum class DataType : uint8_t { kFloat32, kFloat64, kInt32, kInt64 };
+enum class DataType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kUint8 };
 enum class Op : uint8_t { kSum, kMin, kMax };
 
 constexpr size_t SizeOf(DataType type) {
-  return type == DataType::kFloat32 || type == DataType::kInt32 ? 4 : 8;
+  switch (type) {
+    case DataType::kFloat32:
+    case DataType::kInt32: return 4;
+    case DataType::kFloat64:
+    case DataType::kInt64: return 8;
+    case DataType::kUint8: return 1;
+  }
+  return 0;
 }
 
 // Elements [begin, end).

@@ -11,7 +11,7 @@
 #include "hearth/collective/data_type.h"
 
 namespace hearth::rendezvous {
-class Member;
+class Member;  // hearth/rendezvous/member.h
 }
 
 namespace hearth::collective {
@@ -22,7 +22,7 @@ struct GroupOptions {
   int local_ranks = 1;                    // ranks in this process, one per device thread
   bool shared_memory = true;              // false: tcp also within a host
   // Ranks with different ids never share memory. Tests stand for several hosts with it.
-  std::string host_id;
+  std::string host_id = {};
 };
 
 // One rank. One thread at a time may use it, except that Abort may come from any thread. After an

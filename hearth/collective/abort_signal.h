@@ -1,0 +1,43 @@
+// Carries "stop waiting, because ..." from any thread to the one that waits in an operation, be it
+// in poll(2) or on a futex.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "hearth/base/fd.h"
+
+namespace hearth::collective {
+
+class AbortSignal {
+ public:
+  AbortSignal();
+
+  // The first reason stays. Any thread.
+  void Raise(const std::string& reason);
+
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
+  // Throws kAborted with the reason.
+  void ThrowIfRaised() const {
+    if (raised()) Throw();
+  }
+  // Readable once raised.
+  int fd() const { return event_.get(); }
+
+  // Raise also changes and wakes this futex word, until Forget.
+  void WakeToo(std::atomic<uint32_t>* word);
+  void Forget();
+
+ private:
+  [[noreturn]] void Throw() const;
+
+  mutable std::mutex mutex_;
+  std::string reason_;
+  std::atomic<uint32_t>* word_ = nullptr;
+  std::atomic<bool> raised_{false};
+  Fd event_;
+};
+
+}  // namespace hearth::collective

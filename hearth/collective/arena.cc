@@ -1,0 +1,59 @@
+#include "hearth/collective/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hearth/base/error.h"
+
+namespace hearth::collective {
+namespace {
+
+// Later page faults would fall into the first operations. Old kernels do not know the advice.
+void TouchNow(const Mapping& mapping) {
+#ifdef MADV_POPULATE_WRITE
+  ::madvise(mapping.data(), mapping.size(), MADV_POPULATE_WRITE);
+#endif
+}
+
+}  // namespace
+
+std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
+  const size_t size = RoundUpToPages(std::max<size_t>(bytes, 1));
+  ranks_.Begin({.operation = Operation::kAllocate, .bytes = bytes});
+  const Fd own = CreateSharedMemory("hearth-collective-arena", size);
+  ranks_.page(ranks_.self()).offered_fd = own.get();
+  ranks_.Meet(deadline);
+  Block block;
+  for (int i = 0; i < ranks_.size(); ++i) {
+    if (i == ranks_.self()) {
+      block.emplace_back(own.get(), 0, size);
+      TouchNow(block.back());
+      continue;
+    }
+    const Fd peers = OpenForeignFd(ranks_.pid(i), ranks_.page(i).offered_fd);
+    Require(peers.valid(), ErrorCode::kUnavailable, "the shared memory of {} cannot be opened",
+            ranks_.peer(i).name());
+    block.emplace_back(peers.get(), 0, size);
+  }
+  // Nobody closes its descriptor, or offers another, before all have opened this one.
+  ranks_.Meet(deadline);
+  for (const Mapping& mapping : block) TouchNow(mapping);
+  blocks_.push_back(std::move(block));
+  return blocks_.back()[static_cast<size_t>(ranks_.self())].data();
+}
+
+std::optional<Arena::Place> Arena::Find(const void* data, size_t bytes) const {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const Mapping& own = blocks_[i][static_cast<size_t>(ranks_.self())];
+    const auto begin = reinterpret_cast<uintptr_t>(own.data());
+    if (address >= begin && address + bytes <= begin + own.size()) {
+      return Place{i, address - begin};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace hearth::collective

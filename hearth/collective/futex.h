@@ -1,0 +1,18 @@
+// futex(2) on words in memory that several processes may share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "hearth/base/deadline.h"
+
+namespace hearth::collective {
+
+// Sleeps while `word` holds `seen`; returns early on any wake, signal or at the deadline, so the
+// caller checks its condition again.
+void WaitWhileEqual(const std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
+
+// Changes the word, so that a waiter about to sleep does not, and wakes those asleep.
+void BumpAndWake(std::atomic<uint32_t>& word);
+
+}  // namespace hearth::collective

@@ -1,0 +1,57 @@
+// What a Group consists of. Connecting builds it; Group forwards to it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/arena.h"
+#include "hearth/collective/backend.h"
+#include "hearth/collective/group.h"
+#include "hearth/collective/local_ranks.h"
+#include "hearth/rendezvous/failure_watch.h"
+
+namespace hearth::collective {
+
+class Group::Impl {
+ public:
+  int rank = 0;
+  int world = 1;
+  double timeout_s = 30;
+  std::string description;
+  std::shared_ptr<AbortSignal> abort;
+  // In the order of dependence; destruction goes backwards.
+  std::unique_ptr<LocalRanks> local;
+  std::unique_ptr<Arena> arena;
+  std::unique_ptr<Backend> backend;
+  rendezvous::FailureWatch::Subscription failure_subscription;
+
+  ~Impl() {
+    if (backend != nullptr) backend->Leave();
+  }
+
+  // Runs one operation; its failure is final and gets the operation's name.
+  template <typename Body>
+  void Run(Call call, const void* buffer, const Body& body) {
+    if (broken_.has_value()) throw Error(*broken_);
+    call.place = PlaceOf(buffer, call.bytes);
+    local->Begin(call);
+    try {
+      body();
+    } catch (const Error& error) {
+      Break(call, error);
+      throw Error(*broken_);
+    }
+  }
+
+ private:
+  uint64_t PlaceOf(const void* buffer, uint64_t bytes) const;
+  void Break(const Call& call, const Error& error);
+
+  std::optional<Error> broken_;
+};
+
+}  // namespace hearth::collective

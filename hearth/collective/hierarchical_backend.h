@@ -1,0 +1,36 @@
+// Several hosts with more than one rank on some: sums within each host in shared memory, then
+// between hosts by messages, each host's first ranks taking one part of the buffer each.
+#pragma once
+
+#include <memory>
+
+#include "hearth/collective/backend.h"
+#include "hearth/collective/message_backend.h"
+#include "hearth/collective/shared_backend.h"
+#include "hearth/collective/topology.h"
+
+namespace hearth::collective {
+
+class HierarchicalBackend : public Backend {
+ public:
+  // `across` connects the ranks with this one's index on their hosts, numbered by host; null where
+  // the topology gives this rank no part.
+  HierarchicalBackend(Topology topology, int rank, std::unique_ptr<SharedBackend> within,
+                      std::unique_ptr<MessageBackend> across);
+
+  void AllReduce(Buffer data, Op op, Deadline deadline) override;
+  // Costs as much as AllReduce: a rank's part need not lie within what its host has summed.
+  void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
+  void AllGather(Buffer data, Deadline deadline) override;
+  void Broadcast(Buffer data, int root, Deadline deadline) override;
+  void Barrier(Deadline deadline) override;
+  void Leave() override;
+
+ private:
+  const Topology topology_;
+  const Topology::Spot spot_;
+  const std::unique_ptr<SharedBackend> within_;
+  const std::unique_ptr<MessageBackend> across_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,88 @@
+#include <algorithm>
+
+#include "hearth/collective/algorithms.h"
+
+namespace hearth::collective {
+namespace {
+
+// Sums run while a chunk is in the second-level cache; a chunk travels on when it is complete.
+constexpr size_t kChunkBytes = 128 << 10;
+
+// Of both halves of a ring all-reduce: in each of `steps` steps a rank sends one part to the right
+// and receives the part before it from the left.
+struct Lap {
+  int first_sent;  // the part sent in the first step
+  bool combine;
+};
+
+class RingPlanner {
+ public:
+  RingPlanner(const Exchange& exchange, Buffer data)
+      : plan_(exchange.plan),
+        data_(data),
+        world_(exchange.transport.size()),
+        self_(exchange.transport.self()),
+        chunk_(kChunkBytes / SizeOf(data.type)) {
+    plan_.Clear();
+    const size_t longest = Part(data.count, world_, 0).size();
+    // The same number for all parts, so that chunk k of a step depends on chunk k of the one before.
+    chunks_ = static_cast<int>((longest + chunk_ - 1) / chunk_);
+  }
+
+  void Add(Lap lap) {
+    for (int step = 0; step < world_ - 1; ++step) {
+      const int sent = (lap.first_sent - step + 2 * world_) % world_;
+      const int received = (sent - 1 + world_) % world_;
+      for (int k = 0; k < chunks_; ++k) AddChunk(sent, received, k, lap.combine);
+    }
+  }
+
+ private:
+  void AddChunk(int sent, int received, int k, bool combine) {
+    const int index = static_cast<int>(plan_.sends.size());
+    const Buffer out = Chunk(sent, k);
+    const Buffer in = Chunk(received, k);
+    // What is sent now was received one step, that is `chunks_` messages, before.
+    plan_.sends.push_back({(self_ + 1) % world_, out.data, out.bytes(), std::max(index - chunks_, -1)});
+    plan_.receives.push_back({(self_ - 1 + world_) % world_, in.data, in.bytes(), combine});
+  }
+
+  Buffer Chunk(int part, int k) const {
+    const Range range = Part(data_.count, world_, part);
+    const size_t begin = std::min(range.end, range.begin + static_cast<size_t>(k) * chunk_);
+    return data_.Slice({begin, std::min(range.end, begin + chunk_)});
+  }
+
+  Plan& plan_;
+  const Buffer data_;
+  const int world_;
+  const int self_;
+  const size_t chunk_;
+  int chunks_ = 0;
+};
+
+}  // namespace
+
+void RingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline) {
+  RingPlanner planner(exchange, data);
+  const int self = exchange.transport.self();
+  planner.Add({.first_sent = self - 1, .combine = true});
+  planner.Add({.first_sent = self, .combine = false});
+  exchange.plan.arithmetic = {data.type, op};
+  exchange.transport.Run(exchange.plan, deadline);
+}
+
+void RingReduceScatter(const Exchange& exchange, Buffer data, Op op, Deadline deadline) {
+  RingPlanner planner(exchange, data);
+  planner.Add({.first_sent = exchange.transport.self() - 1, .combine = true});
+  exchange.plan.arithmetic = {data.type, op};
+  exchange.transport.Run(exchange.plan, deadline);
+}
+
+void RingAllGather(const Exchange& exchange, Buffer data, Deadline deadline) {
+  RingPlanner planner(exchange, data);
+  planner.Add({.first_sent = exchange.transport.self(), .combine = false});
+  exchange.transport.Run(exchange.plan, deadline);
+}
+
+}  // namespace hearth::collective

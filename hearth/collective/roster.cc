@@ -1,0 +1,54 @@
+#include "hearth/collective/roster.h"
+
+#include "hearth/base/error.h"
+
+namespace hearth::collective {
+namespace {
+
+bool CanShare(const RankInfo& own, const RankInfo& other) {
+  return own.shares_memory && other.shares_memory && own.host_id == other.host_id &&
+         OpenSharedPage(other.page).has_value();
+}
+
+}  // namespace
+
+Roster ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own) {
+  nlohmann::json mine = nlohmann::json::array();
+  for (const RankInfo& info : own) mine.push_back(info.ToJson());
+  const std::vector<nlohmann::json> all = gather("collective ranks", mine);
+  Roster roster;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (static_cast<int>(i) == process) roster.first_local = static_cast<int>(roster.ranks.size());
+    for (const nlohmann::json& rank : all[i]) {
+      roster.ranks.push_back(RankInfo::FromJson(rank, static_cast<int>(roster.ranks.size())));
+    }
+  }
+  return roster;
+}
+
+std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const Roster& roster,
+                                             int local) {
+  const RankInfo& own = roster.ranks[static_cast<size_t>(roster.first_local)];
+  nlohmann::json row = nlohmann::json::array();
+  for (const RankInfo& other : roster.ranks) row.push_back(CanShare(own, other));
+  // Threads of one process reach the same memory: each has a row of its own all the same.
+  const nlohmann::json mine(static_cast<size_t>(local), row);
+  std::vector<std::vector<bool>> reach;
+  try {
+    for (const nlohmann::json& process : gather("collective reach", mine)) {
+      for (const nlohmann::json& rank : process) reach.push_back(rank.get<std::vector<bool>>());
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kDataLoss, "a process does not say whose memory it can open", error);
+  }
+  const size_t world = roster.ranks.size();
+  Require(reach.size() == world, ErrorCode::kDataLoss,
+          "{} of {} ranks said whose memory they can open", reach.size(), world);
+  for (size_t rank = 0; rank < world; ++rank) {
+    Require(reach[rank].size() == world, ErrorCode::kDataLoss,
+            "rank {} knows {} of {} ranks", rank, reach[rank].size(), world);
+  }
+  return reach;
+}
+
+}  // namespace hearth::collective

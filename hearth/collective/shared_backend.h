@@ -1,0 +1,56 @@
+// All ranks share memory: each rank reduces its share of the buffers where they lie, in rank order,
+// and writes the result into all of them. Buffers outside the arena pass through a stage in it.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "hearth/collective/arena.h"
+#include "hearth/collective/backend.h"
+#include "hearth/collective/local_ranks.h"
+
+namespace hearth::collective {
+
+class SharedBackend : public Backend {
+ public:
+  // Allocates the stage: all local ranks construct it together.
+  SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
+
+  void AllReduce(Buffer data, Op op, Deadline deadline) override;
+  void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
+  void AllGather(Buffer data, Deadline deadline) override;
+  void Broadcast(Buffer data, int root, Deadline deadline) override;
+  void Barrier(Deadline deadline) override;
+  void Leave() override;
+
+  // Building blocks for buffers in the arena. The first `parts` ranks own one part each.
+  void ReduceParts(Buffer data, Op op, int parts, Deadline deadline);
+  void GatherParts(Buffer data, int parts, Deadline deadline);
+
+  // Calls `operate` with memory of the arena that holds `data`: with `data` itself if it lies
+  // there, else with one window after the other, copied in before and out afterwards.
+  template <typename Operate>
+  void InArena(Buffer data, const Operate& operate) const {
+    if (arena_.Find(data.data, data.bytes())) return operate(data);
+    const size_t window = kStageBytes / SizeOf(data.type);
+    for (size_t at = 0; at < data.count; at += window) {
+      const Buffer own = data.Slice({at, std::min(at + window, data.count)});
+      std::memcpy(stage_, own.data, own.bytes());
+      operate(Buffer{stage_, own.count, own.type});
+      std::memcpy(own.data, stage_, own.bytes());
+    }
+  }
+
+ private:
+  // Of every rank together, a window should stay in the cores' caches between copy, sum and copy.
+  static constexpr size_t kStageBytes = 512 << 10;
+
+  void ReduceEverywhere(Buffer data, Op op, Deadline deadline);
+  void CopyFrom(int root, Buffer data, Deadline deadline);
+
+  LocalRanks& ranks_;
+  Arena& arena_;
+  std::byte* stage_;
+};
+
+}  // namespace hearth::collective

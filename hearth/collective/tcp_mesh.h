@@ -1,0 +1,35 @@
+// Connects every rank of a set with every other over tcp, each side sure of who the other is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/base/socket.h"
+#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/peer.h"
+#include "hearth/rendezvous/handshake.h"
+
+namespace hearth::collective {
+
+struct MeshRank {
+  Peer peer;
+  std::string address;
+  int port = 0;
+};
+
+struct MeshSetup {
+  std::vector<MeshRank> ranks = {};  // by ascending rank
+  int self = 0;                 // index of this one
+  std::string token = {};
+  std::string session;  // new for every mesh, the same on all ranks: earlier proofs are worthless
+  int generation = 0;
+};
+
+// One connection per index, none for the own. Connects to the ranks before it and accepts those
+// behind it; whoever fails the handshake meanwhile is dropped and logged. Throws naming a peer.
+std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
+                                                   const AbortSignal& abort, Deadline deadline);
+
+}  // namespace hearth::collective

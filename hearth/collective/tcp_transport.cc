@@ -1,0 +1,200 @@
+#include "hearth/collective/tcp_transport.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/pause.h"
+
+namespace hearth::collective {
+namespace {
+
+// Fits the second-level cache beside what it is added to.
+constexpr size_t kSlotBytes = 128 << 10;
+// Each try costs a system call or two: together some 10 us, about what a sleep and a wake-up cost.
+constexpr int kSpins = 20;
+// How often the clock is read while bytes keep moving.
+constexpr unsigned kTurnsPerClockRead = 64;
+
+bool WouldBlock(int error_number) {
+  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
+
+[[noreturn]] void ThrowBroken(const Peer& peer, int error_number) {
+  if (error_number == 0 || error_number == EPIPE || error_number == ECONNRESET) {
+    Throw(ErrorCode::kUnavailable, "{} closed the connection", peer.name());
+  }
+  ThrowErrno(error_number, fmt::format("the connection to {}", peer.name()));
+}
+
+}  // namespace
+
+TcpTransport::TcpTransport(std::vector<std::optional<Connection>> connections,
+                           const std::vector<Peer>& peers, int self,
+                           std::shared_ptr<AbortSignal> abort)
+    : size_(static_cast<int>(peers.size())), self_(self), abort_(std::move(abort)) {
+  for (size_t i = 0; i < connections.size(); ++i) {
+    if (!connections[i].has_value()) continue;
+    lanes_.emplace_back(std::move(*connections[i]), static_cast<int>(i), peers[i]);
+    lanes_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
+  }
+  active_.reserve(lanes_.size());
+  polled_.reserve(lanes_.size() + 1);
+}
+
+void TcpTransport::Run(const Plan& plan, Deadline deadline) {
+  abort_->ThrowIfRaised();
+  Start(plan);
+  int idle = 0;
+  for (unsigned turn = 1; !AllDone(); ++turn) {
+    bool moved = false;
+    for (Lane* lane : active_) moved |= Advance(*lane);
+    if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
+    if (moved) {
+      idle = 0;
+    } else if (++idle <= kSpins) {
+      Pause();
+    } else {
+      Wait(deadline);
+    }
+  }
+}
+
+void TcpTransport::Close() {
+  for (Lane& lane : lanes_) lane.connection.Shutdown();
+}
+
+void TcpTransport::Start(const Plan& plan) {
+  plan_ = &plan;
+  complete_.assign(plan.receives.size(), false);
+  active_.clear();
+  for (Lane& lane : lanes_) {
+    NextSend(lane, 0);
+    NextReceive(lane, 0);
+    if (lane.send < plan.sends.size() || lane.receive < plan.receives.size()) {
+      active_.push_back(&lane);
+    }
+  }
+}
+
+void TcpTransport::NextSend(Lane& lane, size_t from) const {
+  while (from < plan_->sends.size() && plan_->sends[from].peer != lane.peer_index) ++from;
+  lane.send = from;
+  lane.sent = 0;
+}
+
+void TcpTransport::NextReceive(Lane& lane, size_t from) const {
+  while (from < plan_->receives.size() && plan_->receives[from].peer != lane.peer_index) ++from;
+  lane.receive = from;
+  lane.received = 0;
+}
+
+bool TcpTransport::AllDone() const {
+  return std::all_of(active_.begin(), active_.end(), [&](const Lane* lane) {
+    return lane->send == plan_->sends.size() && lane->receive == plan_->receives.size();
+  });
+}
+
+bool TcpTransport::Advance(Lane& lane) {
+  const bool sent = SendSome(lane);
+  const bool received = ReceiveSome(lane);
+  return sent || received;
+}
+
+bool TcpTransport::MaySend(const Lane& lane) const {
+  if (lane.send == plan_->sends.size()) return false;
+  const int after = plan_->sends[lane.send].after;
+  return after < 0 || complete_[static_cast<size_t>(after)];
+}
+
+bool TcpTransport::SendSome(Lane& lane) {
+  bool moved = false;
+  while (MaySend(lane)) {
+    const Send& message = plan_->sends[lane.send];
+    if (lane.sent < message.bytes) {
+      const ssize_t sent = ::send(lane.connection.fd(), message.data + lane.sent,
+                                  message.bytes - lane.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && WouldBlock(errno)) return moved;
+      if (sent < 0) ThrowBroken(lane.peer, errno);
+      lane.sent += static_cast<size_t>(sent);
+      moved = true;
+      if (lane.sent < message.bytes) return moved;  // the socket's buffer is full
+    }
+    NextSend(lane, lane.send + 1);
+  }
+  return moved;
+}
+
+bool TcpTransport::ReceiveSome(Lane& lane) {
+  bool moved = false;
+  while (lane.receive < plan_->receives.size()) {
+    const Receive& message = plan_->receives[lane.receive];
+    if (lane.received < message.bytes) {
+      if (ReceiveInto(lane, message) == 0) return moved;
+      moved = true;
+      if (lane.received < message.bytes) return moved;  // let the other lanes have their turn
+    }
+    complete_[lane.receive] = true;
+    NextReceive(lane, lane.receive + 1);
+  }
+  return moved;
+}
+
+// Returns how many bytes came, 0 when none was there.
+size_t TcpTransport::ReceiveInto(Lane& lane, const Receive& message) {
+  std::byte* const into =
+      message.combine ? lane.slot.get() + lane.slot_used : message.data + lane.received;
+  const size_t room = message.combine ? kSlotBytes - lane.slot_used : message.bytes;
+  const ssize_t got = ::recv(lane.connection.fd(), into,
+                             std::min(room, message.bytes - lane.received), MSG_DONTWAIT);
+  if (got < 0 && WouldBlock(errno)) return 0;
+  if (got <= 0) ThrowBroken(lane.peer, got == 0 ? 0 : errno);
+  const auto came = static_cast<size_t>(got);
+  if (message.combine) {
+    const size_t size = SizeOf(plan_->arithmetic.type);
+    const size_t held = lane.slot_used + came;
+    const size_t whole = held / size;
+    Combine(plan_->arithmetic, message.data + (lane.received - lane.slot_used), lane.slot.get(),
+            whole);
+    lane.slot_used = held - whole * size;
+    std::memmove(lane.slot.get(), lane.slot.get() + whole * size, lane.slot_used);
+  }
+  lane.received += came;
+  return came;
+}
+
+void TcpTransport::Wait(Deadline deadline) {
+  polled_.clear();
+  polled_.push_back({abort_->fd(), POLLIN, 0});
+  for (const Lane* lane : active_) {
+    const bool receiving = lane->receive < plan_->receives.size();
+    const bool sending = MaySend(*lane);
+    if (!receiving && !sending) continue;
+    const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
+    polled_.push_back({lane->connection.fd(), static_cast<short>(events), 0});
+  }
+  const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_timeout_ms());
+  abort_->ThrowIfRaised();
+  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for other ranks");
+  if (ready == 0 && deadline.expired()) ThrowLate();
+}
+
+void TcpTransport::ThrowLate() const {
+  for (const Lane* lane : active_) {
+    if (lane->receive == plan_->receives.size()) continue;
+    Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes when the time was over",
+          lane->peer.name(), lane->received, plan_->receives[lane->receive].bytes);
+  }
+  for (const Lane* lane : active_) {
+    if (lane->send == plan_->sends.size()) continue;
+    Throw(ErrorCode::kDeadlineExceeded, "{} had taken {} of {} bytes when the time was over",
+          lane->peer.name(), lane->sent, plan_->sends[lane->send].bytes);
+  }
+  Throw(ErrorCode::kDeadlineExceeded, "the time was over");
+}
+
+}  // namespace hearth::collective

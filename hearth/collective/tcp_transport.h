@@ -1,0 +1,69 @@
+// Messages over tcp: the calling thread sends, receives and sums while bytes arrive. A short spin,
+// then poll(2).
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hearth/base/socket.h"
+#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/peer.h"
+#include "hearth/collective/transport.h"
+
+namespace hearth::collective {
+
+class TcpTransport : public Transport {
+ public:
+  // `connections` and `peers` by index; there is no connection to `self`.
+  TcpTransport(std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
+               int self, std::shared_ptr<AbortSignal> abort);
+
+  int size() const override { return size_; }
+  int self() const override { return self_; }
+  void Run(const Plan& plan, Deadline deadline) override;
+  void Close() override;
+
+ private:
+  // One peer's connection and how far its messages of the running plan are.
+  struct Lane {
+    Lane(Connection open, int index, Peer who)
+        : connection(std::move(open)), peer_index(index), peer(std::move(who)) {}
+    Connection connection;
+    int peer_index;
+    Peer peer;
+    std::unique_ptr<std::byte[]> slot;  // received bytes on their way into a sum
+    size_t slot_used = 0;               // the start of an element whose end has not come
+    size_t send = 0;                    // index in the plan, its size when done
+    size_t sent = 0;
+    size_t receive = 0;
+    size_t received = 0;
+  };
+
+  void Start(const Plan& plan);
+  bool AllDone() const;
+  bool Advance(Lane& lane);
+  bool SendSome(Lane& lane);
+  bool ReceiveSome(Lane& lane);
+  size_t ReceiveInto(Lane& lane, const Receive& message);
+  void Wait(Deadline deadline);
+  bool MaySend(const Lane& lane) const;
+  void NextSend(Lane& lane, size_t from) const;
+  void NextReceive(Lane& lane, size_t from) const;
+  [[noreturn]] void ThrowLate() const;
+
+  const int size_;
+  const int self_;
+  const std::shared_ptr<AbortSignal> abort_;
+  std::vector<Lane> lanes_;
+
+  // Of the running plan.
+  const Plan* plan_ = nullptr;
+  std::vector<Lane*> active_;
+  std::vector<bool> complete_;  // by receive
+  std::vector<pollfd> polled_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,43 @@
+// Which ranks share memory. A "host" here is a set of ranks that proved it to each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hearth::collective {
+
+class Topology {
+ public:
+  struct Spot {
+    int host = 0;
+    int index = 0;  // among the ranks of the host
+  };
+
+  // reach[a][b]: rank a can open b's memory. A host is formed only of ranks that all reach each
+  // other, so that every rank comes to the same answer even where reach is lopsided.
+  explicit Topology(const std::vector<std::vector<bool>>& reach);
+
+  int world() const { return static_cast<int>(spots_.size()); }
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  Spot Find(int rank) const { return spots_[static_cast<size_t>(rank)]; }
+  const std::vector<int>& host_of(int rank) const {
+    return hosts_[static_cast<size_t>(Find(rank).host)];
+  }
+
+  bool one_host() const { return hosts_.size() == 1; }
+  bool one_rank_per_host() const { return hosts_.size() == spots_.size(); }
+  // How many ranks of each host talk to other hosts: all if hosts are of equal size, else one.
+  int parts() const { return parts_; }
+  // The ranks with this index on each host; `index` is less than parts().
+  std::vector<int> Across(int index) const;
+
+  // "shared memory", "tcp", "shared memory within 2 hosts, tcp between them"
+  std::string Describe() const;
+
+ private:
+  std::vector<std::vector<int>> hosts_;
+  std::vector<Spot> spots_;
+  int parts_ = 1;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,25 @@
+// Moves bytes between ranks by messages. Belongs to one rank; one thread uses it.
+#pragma once
+
+#include "hearth/base/deadline.h"
+#include "hearth/collective/plan.h"
+
+namespace hearth::collective {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Ranks are numbered 0 to size() - 1 here; `self` is this one.
+  virtual int size() const = 0;
+  virtual int self() const = 0;
+
+  // Returns once everything is received and all data to send may change. After an error the
+  // transport is unusable, and so are its peers' transports to this rank.
+  virtual void Run(const Plan& plan, Deadline deadline) = 0;
+
+  // Lets the peers' waits for this rank end at once. Idempotent.
+  virtual void Close() = 0;
+};
+
+}  // namespace hearth::collective
