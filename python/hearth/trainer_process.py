@@ -86,7 +86,7 @@ class TrainerProcess:
         if self._error is not None:
             message = " ".join(str(self._error.get("message", "no reason given")).split())
             # The first failure of the cluster has reached us: its rank is in the message already.
-            aborted = str(self._error.get("code", "")).lower().lstrip("k") == "aborted"
+            aborted = self._error.get("code") == "aborted"
             return message if aborted and "rank " in message else f"{self._name} failed: {message}"
         return f"{self._name} failed: its trainer process {self._how_it_ended()}"
 

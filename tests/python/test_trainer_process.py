@@ -1,0 +1,93 @@
+"""A trainer's end, however it comes, is told in one line that names rank and host."""
+
+import sys
+
+import pytest
+
+from hearth import native
+from hearth.trainer_process import RankError, TrainerProcess
+
+JOB = {"rank": 3, "host": "h", "token": "secret"}
+PROGRAM = """#!{python}
+import json, os, signal, socket, sys
+assert sys.argv[1:3] == ["trainer", "--control-fd"]
+assert "secret" not in " ".join(sys.argv) and "secret" not in str(os.environ)
+channel = socket.socket(fileno=int(sys.argv[3])).makefile("rw")
+job = json.loads(channel.readline())
+def send(**event):
+    channel.write(json.dumps(event) + "\\n")
+    channel.flush()
+{body}
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Starts a stand-in for the program whose part is `body`."""
+    started = []
+
+    def start(body, on_event=None):
+        program = tmp_path / "hearth"
+        program.write_text(PROGRAM.format(python=sys.executable, body=body))
+        program.chmod(0o755)
+        monkeypatch.setattr(native, "program", lambda: program)
+        started.append(TrainerProcess(JOB, [], on_event))
+        return started[-1]
+
+    yield start
+    for trainer in started:
+        trainer.close()
+
+
+def test_done_is_returned_after_the_events_were_seen(start):
+    seen = []
+    body = 'send(event="progress", iteration=1); send(event="done", rank=job["rank"])'
+    assert start(body, seen.append).wait() == {"event": "done", "rank": 3}
+    assert [event["event"] for event in seen] == ["progress", "done"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            'send(event="error", code="invalid_argument", message="layer conv1:\\n odd")',
+            "rank 3 on host h failed: layer conv1: odd",
+        ),
+        (
+            'send(event="error", code="aborted", message="rank 1 on host g failed: odd")',
+            "rank 1 on host g failed: odd",
+        ),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            "rank 3 on host h failed: its trainer process was killed by SIGKILL",
+        ),
+        ("sys.exit(7)", "rank 3 on host h failed: its trainer process ended with status 7"),
+        ('channel.write("{cut off")', "rank 3 on host h failed: its trainer process ended"),
+    ],
+)
+def test_how_it_ended_is_said(start, body, said):
+    with pytest.raises(RankError) as caught:
+        start(body).wait()
+    assert str(caught.value).startswith(said)
+
+
+def test_a_program_that_is_not_there(monkeypatch):
+    def missing():
+        raise FileNotFoundError("the hearth program is not at /x")
+
+    monkeypatch.setattr(native, "program", missing)
+    with pytest.raises(RankError, match=r"rank 3 on host h failed: .*not at /x"):
+        TrainerProcess(JOB, [])
+
+
+def test_closing_ends_a_trainer_that_still_works(start):
+    trainer = start("channel.readline()")  # returns when the channel is closed
+    trainer.close()
+    with pytest.raises(RankError, match="status 0"):
+        trainer.wait()
+
+
+def test_a_big_job_arrives_whole(monkeypatch, start):
+    monkeypatch.setitem(JOB, "net", {"text": "x" * (3 << 20)})
+    trainer = start('send(event="done", size=len(job["net"]["text"]))')
+    assert trainer.wait()["size"] == 3 << 20
