@@ -171,12 +171,13 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
     return link.Close();
   }
   const Verdict verdict = Judge(identity);
-  link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
-  if (verdict != Verdict::kAccepted) {
+  const bool accepted = verdict == Verdict::kAccepted;
+  if (!accepted) {
     const bool other = verdict == Verdict::kOtherGeneration;
     Count(other ? &Refusals::generation : &Refusals::rank);
-    return link.Close();
   }
+  link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
+  if (!accepted) return link.Close();
   came_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);
@@ -223,12 +224,12 @@ void ControlServer::SendTo(Link& link, const std::string& bytes) {
 
 void ControlServer::Drop(Link& link, const std::string& reason) {
   if (link.closed()) return;
-  link.Close();
   if (link.is_member()) {
     handler_.OnLost(link.rank(), reason);
   } else {
     Count(&Refusals::malformed);
   }
+  link.Close();
 }
 
 void ControlServer::Count(int Refusals::*reason) {

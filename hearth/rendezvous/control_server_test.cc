@@ -1,0 +1,242 @@
+#include "hearth/rendezvous/control_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <string>
+#include <vector>
+
+#include "hearth/base/hmac.h"
+#include "hearth/rendezvous/test_cluster.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+Deadline Soon() { return Deadline::After(5); }
+
+// Writes down what the server reports, and lets a test wait for it.
+class Record : public ControlServer::Handler {
+ public:
+  void OnJoin(int rank, const std::string& peer) override { Add("join"); }
+  void OnFrame(int rank, const Json& frame) override {
+    Add("frame " + frame.at("type").get<std::string>());
+  }
+  void OnLost(int rank, const std::string& reason) override { Add("lost: " + reason); }
+  Deadline NextAlarm() override { return Deadline::Never(); }
+  void OnAlarm() override {}
+
+  // The first entry that starts with `prefix`, empty when none came in time.
+  std::string Await(const std::string& prefix) {
+    std::unique_lock lock(mutex_);
+    std::string found;
+    changed_.wait_until(lock, Soon().at(), [&] {
+      for (const std::string& entry : entries_) {
+        if (entry.starts_with(prefix)) found = entry;
+      }
+      return !found.empty();
+    });
+    return found;
+  }
+
+  size_t size() {
+    const std::lock_guard lock(mutex_);
+    return entries_.size();
+  }
+
+ private:
+  void Add(std::string entry) {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> entries_;
+};
+
+class ControlServerTest : public testing::Test {
+ protected:
+  void Start(double handshake_timeout_s = 5, double heartbeat_timeout_s = 10) {
+    ControlServerOptions options;
+    options.bind_host = "127.0.0.1";
+    options.token = token_;
+    options.generation = 3;
+    options.world = 2;
+    options.handshake_timeout_s = handshake_timeout_s;
+    options.heartbeat_interval_s = 0.02;
+    options.heartbeat_timeout_s = heartbeat_timeout_s;
+    options.welcome = {{"type", "welcome"}};
+    server_ = std::make_unique<ControlServer>(options, record_);
+  }
+
+  Connection Connect() { return Connection::Connect("127.0.0.1", server_->port(), Soon()); }
+
+  Connection Join(uint32_t rank, uint32_t generation = 3) {
+    Connection connection = Connect();
+    OfferHandshake(connection, Credentials(token_, kControlService), {generation, rank}, Soon());
+    return connection;
+  }
+
+  // Reads until the server closes: how a stranger learns that it was refused.
+  static void AwaitEnd(Connection& connection) {
+    char bytes[256];
+    while (connection.ReadSome(bytes, sizeof(bytes), Soon()) > 0) {
+    }
+  }
+
+  const std::string token_ = NewToken();
+  Record record_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(ControlServerTest, MemberThatKnowsTheTokenJoins) {
+  Start();
+  Connection member = Join(0);
+  EXPECT_EQ(record_.Await("join"), "join");
+  member.Write(EncodeFrame({{"type", "anything"}}), Soon());
+  EXPECT_EQ(record_.Await("frame"), "frame anything");
+  EXPECT_EQ(server_->refusals().total(), 0);
+}
+
+TEST_F(ControlServerTest, WrongTokenIsRefusedAndCounted) {
+  Start();
+  Connection connection = Connect();
+  const Credentials wrong(NewToken(), kControlService);
+  EXPECT_EQ(ErrorOf([&] {
+              OfferHandshake(connection, wrong, {3, 0}, Soon());
+            }).code(),
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(server_->refusals().proof, 1);
+  Join(0);
+}
+
+TEST_F(ControlServerTest, ReplayedHandshakeIsRefusedAndCounted) {
+  Start();
+  Connection first = Connect();
+  std::string hello(kHelloBytes, '\0');
+  first.Read(hello.data(), hello.size(), Soon());
+  const std::string claim =
+      MakeClaim(Credentials(token_, kControlService), hello, RandomBytes(32), {3, 0});
+  first.Write(claim, Soon());
+  EXPECT_EQ(record_.Await("join"), "join");
+  Connection second = Connect();
+  second.Write(claim, Soon());
+  AwaitEnd(second);
+  EXPECT_EQ(server_->refusals().proof, 1);
+}
+
+TEST_F(ControlServerTest, OlderGenerationIsRefusedAndCounted) {
+  Start();
+  EXPECT_THAT(ErrorOf([&] { Join(0, 2); }).message(), HasSubstr("it serves generation 3"));
+  EXPECT_EQ(server_->refusals().generation, 1);
+}
+
+TEST_F(ControlServerTest, UnknownAndTakenRanksAreRefusedAndCounted) {
+  Start();
+  EXPECT_THAT(ErrorOf([&] { Join(2); }).message(), HasSubstr("its cluster is smaller"));
+  const Connection member = Join(1);
+  EXPECT_THAT(ErrorOf([&] { Join(1); }).message(), HasSubstr("has come already"));
+  EXPECT_EQ(server_->refusals().rank, 2);
+}
+
+TEST_F(ControlServerTest, GarbageBeforeTheHandshakeIsRefusedAndCounted) {
+  Start();
+  Connection connection = Connect();
+  connection.Write(
+      "GET / HTTP/1.1\r\nHost: a.very.long.name.of.a.host.example\r\n"
+      "Accept: everything, in any language\r\n\r\n",
+      Soon());
+  AwaitEnd(connection);
+  EXPECT_EQ(server_->refusals().malformed, 1);
+}
+
+TEST_F(ControlServerTest, FramesBeforeTheVerdictAreNotParsed) {
+  Start();
+  Connection connection = Connect();
+  std::string hello(kHelloBytes, '\0');
+  connection.Read(hello.data(), hello.size(), Soon());
+  const std::string claim =
+      MakeClaim(Credentials(NewToken(), kControlService), hello, RandomBytes(32), {3, 0});
+  connection.Write(claim + EncodeFrame({{"type", "early"}}), Soon());
+  AwaitEnd(connection);
+  EXPECT_EQ(server_->refusals().total(), 1);
+  server_->Stop();
+  EXPECT_EQ(record_.size(), 0u);
+}
+
+TEST_F(ControlServerTest, SlowHandshakeEndsAtItsDeadline) {
+  Start(0.1);
+  Connection connection = Connect();
+  connection.Write("HEARTH1\n", Soon());  // the first bytes of a claim, and then nothing
+  const auto begin = std::chrono::steady_clock::now();
+  AwaitEnd(connection);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_EQ(server_->refusals().slow, 1);
+}
+
+TEST_F(ControlServerTest, CrowdOfSlowStrangersOnlyDelaysAMember) {
+  Start(0.3);
+  std::vector<Connection> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back(Connect());
+  const Connection member = Join(0);
+  EXPECT_EQ(record_.Await("join"), "join");
+  EXPECT_GE(server_->refusals().slow, 36);  // 100 strangers, 64 at a time
+}
+
+TEST_F(ControlServerTest, TooLargeFrameLosesTheMember) {
+  Start();
+  Connection member = Join(0);
+  member.Write(EncodeU32(kMaxFrameBytes + 1), Soon());
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("claims 1048577 bytes"));
+}
+
+TEST_F(ControlServerTest, FrameWithoutTheExpectedFieldLosesTheMember) {
+  Start();
+  Connection member = Join(0);
+  member.Write(EncodeFrame({{"no type", 1}}), Soon());
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("broke the control protocol"));
+}
+
+TEST_F(ControlServerTest, MemberThatClosesIsLostAtOnce) {
+  Start();
+  { const Connection member = Join(0); }
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("went away"));
+}
+
+TEST_F(ControlServerTest, SilentMemberIsLostAfterTheHeartbeatTimeout) {
+  Start(5, 0.2);
+  const Connection member = Join(0);
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("has been silent for 0.2 s"));
+}
+
+TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNobody) {
+  Start();
+  const Connection stuck = Join(0);
+  Connection other = Join(1);
+  const Json large = {{"type", "large"}, {"value", std::string(kMaxFrameBytes - 100, 'x')}};
+  for (int i = 0; i < 40; ++i) server_->Send(0, large);
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("does not read"));
+  other.Write(EncodeFrame({{"type", "alive"}}), Soon());
+  EXPECT_EQ(record_.Await("frame"), "frame alive");
+}
+
+TEST_F(ControlServerTest, StopDeliversWhatWasSent) {
+  Start();
+  Connection member = Join(0);
+  EXPECT_EQ(record_.Await("join"), "join");
+  server_->Send(0, {{"type", "last words"}});
+  server_->Stop();
+  std::string received;
+  char bytes[4096];
+  while (const size_t got = member.ReadSome(bytes, sizeof(bytes), Soon())) {
+    received.append(bytes, got);
+  }
+  EXPECT_THAT(received, HasSubstr("last words"));
+}
+
+}  // namespace
+}  // namespace hearth::rendezvous

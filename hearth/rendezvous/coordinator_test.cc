@@ -1,0 +1,145 @@
+#include "hearth/rendezvous/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hearth/rendezvous/handshake.h"
+#include "hearth/rendezvous/test_cluster.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+Deadline Soon() { return Deadline::After(10); }
+
+TEST(Coordinator, RosterHasEveryRanksInfoByRank) {
+  const auto options = TestOptions(3);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member&) {});
+  const auto roster = coordinator.WaitRoster(Soon());
+  ASSERT_EQ(roster.size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(roster[rank], (Json{{"rank", rank}}));
+}
+
+TEST(Coordinator, MissingReservationNamesTheRanksAndWhereTheOthersAre) {
+  auto options = TestOptions(3);
+  options.reserve_timeout_s = 0.2;
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 1));
+  const std::string expected =
+      "within 0.2 s ranks 0, 2 of 3 did not reserve; rank 1 came from host host1";
+  const Error there = ErrorOf([&] { member.Reserve({}); });
+  EXPECT_EQ(there.code(), ErrorCode::kAborted);
+  EXPECT_EQ(there.message(), expected);
+  EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).message(), expected);
+  EXPECT_EQ(coordinator.failure()->code, ErrorCode::kDeadlineExceeded);
+}
+
+TEST(Coordinator, NobodyComingIsTheWaitersDeadline) {
+  Coordinator coordinator(TestOptions(2));
+  const Error error = ErrorOf([&] { coordinator.WaitRoster(Deadline::After(0.02)); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not reserve; nobody came");
+}
+
+TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member& member) {
+    member.SendEvent({{"iteration", 1}});
+    member.SendEvent({{"iteration", 2}});
+  });
+  EXPECT_EQ(coordinator.NextEvent(Soon())->value.at("iteration"), 1);
+  EXPECT_EQ(coordinator.NextEvent(Soon())->value.at("iteration"), 2);
+  const auto done = coordinator.NextEvent(Soon());
+  EXPECT_EQ(done->rank, 0);
+  EXPECT_TRUE(done->value.is_null());
+  EXPECT_TRUE(coordinator.finished());
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.01)));
+}
+
+TEST(Coordinator, VanishedMemberIsAFailureWithRankAndHost) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  Member stays(OptionsOf(options, coordinator.port(), 0));
+  Thread reserving("rank 0", [&] { stays.Reserve({}); });
+  {
+    Member leaves(OptionsOf(options, coordinator.port(), 1));
+    leaves.Reserve({});
+    reserving.Join();
+  }
+  const Error error = ErrorOf([&] { stays.Barrier("end", Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kAborted);
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 went away"));
+  EXPECT_TRUE(coordinator.failure()->lost);
+}
+
+TEST(Coordinator, MemberThatIsDoneMayLeave) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member&) {});
+  while (!coordinator.finished()) coordinator.NextEvent(Soon());
+  EXPECT_FALSE(coordinator.failure());
+}
+
+TEST(Coordinator, FirstFailureWins) {
+  Coordinator coordinator(TestOptions(1));
+  coordinator.Fail(-1, "driver", "Spark lost the executor on node3");
+  coordinator.Fail(0, "a", "later");
+  EXPECT_EQ(coordinator.failure()->Describe(), "Spark lost the executor on node3");
+}
+
+TEST(Coordinator, DriversFailureEndsTheMembersWaits) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  coordinator.Fail(1, "node3", "executor lost");
+  EXPECT_EQ(ErrorOf([&] { member.Reserve({}); }).message(),
+            "rank 1 on host node3 failed: executor lost");
+}
+
+TEST(Coordinator, LatecomerHearsOfAnEarlierFailure) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  coordinator.Fail(0, "node3", "out of memory");
+  Member member(OptionsOf(options, coordinator.port(), 1));
+  EXPECT_EQ(ErrorOf([&] { member.Barrier("x", Soon()); }).message(),
+            "rank 0 on host node3 failed: out of memory");
+}
+
+TEST(Coordinator, CloseWakesWaiters) {
+  Coordinator coordinator(TestOptions(2));
+  Thread closer("closer", [&] { coordinator.Close(); });
+  EXPECT_EQ(ErrorOf([&] { coordinator.NextEvent(Soon()); }).code(), ErrorCode::kAborted);
+  EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).code(), ErrorCode::kAborted);
+  closer.Join();
+  coordinator.Close();
+}
+
+TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  Connection connection = Connection::Connect("127.0.0.1", coordinator.port(), Soon());
+  OfferHandshake(connection, Credentials(options.token, kControlService), {3, 0}, Soon());
+  connection.Write(EncodeFrame({{"type", "sing"}}), Soon());
+  const Error error = ErrorOf([&] { coordinator.WaitRoster(Soon()); });
+  EXPECT_THAT(error.message(), HasSubstr("'sing' is unknown"));
+  EXPECT_THAT(error.message(), HasSubstr("rank 0 on host 127.0.0.1:"));
+}
+
+TEST(Coordinator, OptionsThatMakeNoSenseAreRefused) {
+  auto options = TestOptions(0);
+  EXPECT_THAT(ErrorOf([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
+  options = TestOptions(1);
+  options.heartbeat_interval_s = 20;
+  EXPECT_EQ(ErrorOf([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
+  options = TestOptions(1);
+  options.token = "short";
+  EXPECT_EQ(ErrorOf([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::rendezvous

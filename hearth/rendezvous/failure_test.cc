@@ -1,0 +1,45 @@
+#include "hearth/rendezvous/failure.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth::rendezvous {
+namespace {
+
+TEST(Failure, SaysWhichRankOnWhichHostFailedAndWhy) {
+  const Failure failure = {.rank = 1, .host = "node7", .message = "layer ip1: bad shape"};
+  EXPECT_EQ(failure.Describe(), "rank 1 on host node7 failed: layer ip1: bad shape");
+}
+
+TEST(Failure, LostRankDidNotFailByItself) {
+  const Failure failure = {.rank = 1, .host = "node7", .message = "went away", .lost = true};
+  EXPECT_EQ(failure.Describe(), "rank 1 on host node7 went away");
+}
+
+TEST(Failure, OfNoRankSpeaksForItself) {
+  EXPECT_EQ(Failure{.message = "rank 2 of 3 did not reserve"}.Describe(),
+            "rank 2 of 3 did not reserve");
+}
+
+TEST(Failure, SurvivesTheWire) {
+  const Failure sent = {.rank = 1,
+                        .host = "h",
+                        .code = ErrorCode::kDataLoss,
+                        .message = "m",
+                        .lost = true,
+                        .details = {{"iteration", 7}}};
+  const Failure got = Failure::FromJson(Json::parse(sent.ToJson().dump()));
+  EXPECT_EQ(got.ToJson(), sent.ToJson());
+  EXPECT_EQ(got.code, ErrorCode::kDataLoss);
+}
+
+TEST(Failure, OfAnotherRankIsAborted) {
+  try {
+    ThrowFailure({.rank = 0, .host = "h", .message = "m"});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
+    EXPECT_EQ(error.message(), "rank 0 on host h failed: m");
+  }
+}
+
+}  // namespace
+}  // namespace hearth::rendezvous

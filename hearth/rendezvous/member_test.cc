@@ -1,0 +1,257 @@
+#include "hearth/rendezvous/member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "hearth/rendezvous/handshake.h"
+#include "hearth/rendezvous/test_cluster.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+Deadline Soon() { return Deadline::After(10); }
+
+TEST(Member, AllGatherGivesEveryRankTheValuesByRank) {
+  const auto options = TestOptions(4);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member& member) {
+    for (int round = 0; round < 20; ++round) {
+      const auto values = member.AllGather("x", 10 * round + member.rank(), Soon());
+      for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(values.at(rank), 10 * round + rank);
+    }
+  });
+}
+
+TEST(Member, SixtyFourRanksMeet) {
+  const auto options = TestOptions(64);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member& member) {
+    const auto values = member.AllGather("address", member.rank(), Soon());
+    ASSERT_EQ(values.size(), 64u);
+    EXPECT_EQ(values[63], 63);
+    member.Barrier("end", Soon());
+  });
+  EXPECT_FALSE(coordinator.failure());
+  EXPECT_EQ(coordinator.refusals().total(), 0);
+}
+
+TEST(Member, BarrierHoldsUntilTheLastRankComes) {
+  const auto options = TestOptions(3);
+  Coordinator coordinator(options);
+  std::atomic<int> came = 0;
+  RunMembers(options, coordinator.port(), [&](Member& member) {
+    ++came;
+    member.Barrier("b", Soon());
+    EXPECT_EQ(came, 3);
+  });
+}
+
+TEST(Member, WaitThatIsOverNamesWhoDidNotCome) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  RunMembers(options, coordinator.port(), [](Member& member) {
+    if (member.rank() == 0) {
+      const Error error = ErrorOf([&] { member.Barrier("weights", Deadline::After(0.05)); });
+      EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+      EXPECT_EQ(error.message(),
+                "rank 0 on host host0 waited for 'weights' in vain: rank 1 (host host1) "
+                "did not come");
+    }
+    member.Barrier("end", Soon());
+  });
+}
+
+TEST(Member, SecondWaitForTheSameNameIsRefused) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  Thread first("first", [&] { ErrorOf([&] { member.Barrier("x", Soon()); }); });
+  // The first wait may not have begun; then this one waits and is the one that is ended.
+  const Error error = ErrorOf([&] {
+    while (true) {
+      try {
+        member.Barrier("x", Deadline::After(0.01));
+      } catch (const Error& over) {
+        if (over.code() != ErrorCode::kDeadlineExceeded) throw;
+      }
+    }
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  coordinator.Fail(-1, "", "over");
+  first.Join();
+}
+
+TEST(Member, FirstFailureReachesAllWaitsWithinASecond) {
+  const auto options = TestOptions(8);
+  Coordinator coordinator(options);
+  std::promise<Clock::time_point> failed;
+  std::shared_future<Clock::time_point> when = failed.get_future().share();
+  std::atomic<int> told = 0;
+  RunMembers(options, coordinator.port(), [&](Member& member) {
+    if (member.rank() == 5) {
+      failed.set_value(Clock::now());
+      member.SendFailure(Error(ErrorCode::kDataLoss, "layer ip1: bad shape"), {{"iteration", 7}});
+    }
+    const Error error = ErrorOf([&] { member.Barrier("step", Soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
+    EXPECT_EQ(error.message(), "rank 5 on host host5 failed: layer ip1: bad shape");
+    EXPECT_LT(Clock::now() - when.get(), std::chrono::seconds(1));
+    EXPECT_EQ(member.failure()->code, ErrorCode::kDataLoss);
+    EXPECT_EQ(member.failure()->details.at("iteration"), 7);
+    ++told;
+  });
+  EXPECT_EQ(told, 8);
+}
+
+TEST(Member, FailureSentRightBeforeLeavingIsNotLost) {
+  for (int round = 0; round < 50; ++round) {
+    auto options = TestOptions(1);
+    options.heartbeat_interval_s = 0.0005;  // so that unread bytes lie in the leaver's socket
+    Coordinator coordinator(options);
+    {
+      Member member(OptionsOf(options, coordinator.port(), 0));
+      member.SendFailure(Error(ErrorCode::kInternal, "the reason"));
+    }
+    EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).message(),
+              "rank 0 on host host0 failed: the reason");
+  }
+}
+
+TEST(Member, FailureCallbackIsCalledOnce) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  std::promise<std::string> told;
+  const auto subscription =
+      member.OnFailure([&](const Failure& failure) { told.set_value(failure.Describe()); });
+  coordinator.Fail(-1, "driver", "stopped by the user");
+  EXPECT_EQ(told.get_future().get(), "stopped by the user");
+}
+
+TEST(Member, BroadcastReachesTheMessageCallback) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  std::vector<std::promise<Json>> got(2);
+  std::vector<std::unique_ptr<Member>> members;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = OptionsOf(options, coordinator.port(), rank);
+    member.on_message = [&got, rank](const Json& value) { got[rank].set_value(value); };
+    members.push_back(std::make_unique<Member>(member));
+  }
+  coordinator.Broadcast({{"request", "stop"}});
+  for (auto& value : got) EXPECT_EQ(value.get_future().get(), (Json{{"request", "stop"}}));
+}
+
+TEST(Member, CoordinatorThatGoesAwayIsAFailure) {
+  const auto options = TestOptions(2);
+  auto coordinator = std::make_unique<Coordinator>(options);
+  Member member(OptionsOf(options, coordinator->port(), 0));
+  coordinator.reset();
+  const Error error = ErrorOf([&] { member.Barrier("x", Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kAborted);
+  EXPECT_THAT(error.message(), HasSubstr("the coordinator at 127.0.0.1:"));
+}
+
+TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
+  TcpListener listener("127.0.0.1");
+  const auto options = TestOptions(1);
+  std::promise<void> over;
+  Thread silent("silent coordinator", [&] {
+    Connection connection = listener.Accept(Soon());
+    AcceptHandshake(connection, Credentials(options.token, kControlService), 3, Soon());
+    connection.Write(EncodeFrame({{"type", "welcome"},
+                                  {"world", 1},
+                                  {"heartbeat_interval_s", 0.02},
+                                  {"heartbeat_timeout_s", 0.1}}),
+                     Soon());
+    over.get_future().wait();
+  });
+  Member member(OptionsOf(options, listener.port(), 0));
+  const Error error = ErrorOf([&] { member.Barrier("x", Soon()); });
+  EXPECT_THAT(error.message(), HasSubstr("has been silent for 0.1 s"));
+  over.set_value();
+}
+
+// A process of its own, stopped as a whole: its thread cannot send heartbeats any more.
+TEST(Member, FrozenProcessIsNoticedByItsMissingHeartbeats) {
+  auto options = TestOptions(2);
+  options.heartbeat_interval_s = 0.05;
+  options.heartbeat_timeout_s = 0.5;
+  auto [here, there] = Connection::Pair();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int port = 0;
+    there.Read(&port, sizeof(port), Soon());
+    Member member(OptionsOf(options, port, 1));
+    ErrorOf([&] { member.Reserve({}); });
+    ::_exit(0);
+  }
+  Coordinator coordinator(options);
+  const int port = coordinator.port();
+  here.Write(&port, sizeof(port), Soon());
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  member.Reserve({});
+  ::kill(child, SIGSTOP);
+  const Error error = ErrorOf([&] { member.Barrier("step", Soon()); });
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 has been silent for 0.5 s"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(Member, KilledProcessIsNoticedAtOnce) {
+  const auto options = TestOptions(2);
+  auto [here, there] = Connection::Pair();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int port = 0;
+    there.Read(&port, sizeof(port), Soon());
+    Member member(OptionsOf(options, port, 1));
+    member.Reserve({});
+    ::pause();
+  }
+  Coordinator coordinator(options);
+  const int port = coordinator.port();
+  here.Write(&port, sizeof(port), Soon());
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  member.Reserve({});
+  ::kill(child, SIGKILL);
+  const auto begin = Clock::now();
+  EXPECT_THAT(ErrorOf([&] { member.Barrier("step", Soon()); }).message(),
+              HasSubstr("rank 1 on host host1 went away"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(Member, RefusalSaysWhoWasRefusedWhere) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  auto stale = OptionsOf(options, coordinator.port(), 1);
+  stale.generation = 2;
+  const Error error = ErrorOf([&] { Member member(stale); });
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 cannot join the cluster at"));
+  EXPECT_THAT(error.message(), HasSubstr("it serves generation 3"));
+}
+
+TEST(Member, AnotherWorldIsRefused) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  auto member = OptionsOf(options, coordinator.port(), 1);
+  member.world = 4;
+  EXPECT_EQ(ErrorOf([&] { Member refused(member); }).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::rendezvous
