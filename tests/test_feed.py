@@ -12,7 +12,8 @@ import threading
 import pyarrow as pa
 import pytest
 
-core = pytest.importorskip("hearth.native._core")
+from hearth.native import _core as core
+
 RingReader, RingWriter = core.RingReader, core.RingWriter
 
 

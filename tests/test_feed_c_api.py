@@ -8,8 +8,8 @@ import os
 import pyarrow as pa
 import pytest
 
-core = pytest.importorskip("hearth.native._core")
-from hearth import native  # noqa: E402
+from hearth import native
+from hearth.native import _core as core
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p

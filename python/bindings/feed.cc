@@ -184,7 +184,8 @@ void DefineReader(nb::module_& m) {
       "drain",
       [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
       "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
-      "Reads to the end, touching each cache line; (rows, bytes). For measurements.");
+      "Reads to the next mark or the end, touching each cache line; (rows, bytes). "
+      "For measurements.");
 }
 
 }  // namespace

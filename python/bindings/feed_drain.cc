@@ -72,8 +72,7 @@ std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) 
   volatile double touched = 0;  // so that the reads are not optimized away
   for (;;) {
     const feed::RingEntry entry = ring.Next(Deadline::After(timeout_s));
-    if (entry.kind == feed::EntryKind::kEnd) return {rows, bytes};
-    if (entry.kind != feed::EntryKind::kBatch) continue;
+    if (entry.kind != feed::EntryKind::kBatch) return {rows, bytes};
     rows += feed::BatchView(entry.image).rows();
     bytes += static_cast<int64_t>(entry.image.size());
     touched =

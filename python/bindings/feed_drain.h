@@ -10,7 +10,7 @@
 
 namespace hearth::bindings {
 
-// Reads to the ring's end, touching each cache line; (rows, bytes of images).
+// Reads to the next mark or the end, touching each cache line; (rows, bytes of images).
 std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s);
 
 // The class SpoolSource, whose drain_epoch() stands for a trainer.
