@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import warnings
@@ -25,6 +27,7 @@ BARRIER_CONF = {
 # These sessions live for a minute or two: the second compiler tier and parallel collectors only
 # slow their start down, by half on two cores.
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def as_session(spark: Any) -> SparkSession:
@@ -52,14 +55,16 @@ def start(app_name: str, executors: int = 2, master: str | None = None) -> Spark
         return builder.getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER")
-    builder = builder.master(master or _own_cluster(executors)).config("spark.log.level", "ERROR")
-    builder = builder.config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": _QUIET,
+    }
     if master is None:
-        for key, value in _own_cluster_conf(executors).items():
-            builder = builder.config(key, value)
-    return builder.getOrCreate()
+        conf.update(_own_cluster_conf(executors))
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.master(master or _own_cluster(executors)).getOrCreate()
 
 
 def _cores_per_executor(executors: int) -> int:
@@ -74,6 +79,7 @@ def _own_cluster_conf(executors: int) -> dict[str, str]:
     # An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
     # writable: a folder of links stands in for it.
     home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     import pyspark
 
     for entry in Path(pyspark.__file__).parent.iterdir():
@@ -81,11 +87,14 @@ def _own_cluster_conf(executors: int) -> dict[str, str]:
             (home / entry.name).symlink_to(entry)
     os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    cores = _cores_per_executor(executors)
     return {
-        "spark.task.cpus": str(_cores_per_executor(executors)),
+        "spark.task.cpus": str(cores),
+        "spark.cores.max": str(cores * executors),  # what minRegisteredResourcesRatio is of
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": _SHORT_LIVED_JVM,
+        "spark.driver.extraJavaOptions": f"{_QUIET} {_SHORT_LIVED_JVM}",
         "spark.executor.extraJavaOptions": _SHORT_LIVED_JVM,
         "spark.sql.shuffle.partitions": str(executors),
     }
