@@ -26,7 +26,7 @@ Event = dict[str, Any]
 
 # After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
 _JOB_END_WAIT_S = 1.5
-_EVENT_WAIT_S = 1.0
+_EVENT_WAIT_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -90,24 +90,32 @@ class _Attempt:
             if job.is_alive():
                 self._spark.interruptTag(self._tag)
                 job.join()
-            self._ending.set()
-            if self._coordinator is not None:
-                self._coordinator.close()
+            self._close_coordinator()
             pump.join()
 
     def _watch(self, on_event: Callable[[Event], None]) -> list[Event]:
         from hearth import HearthError
 
-        while True:
+        result, drained = None, False
+        while result is None or not drained:
             kind, value = self._inbox.get()
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
                 raise HearthError(value)
-            elif kind == "result":
-                return value
-            else:
+            elif kind == "error":
                 raise self._reason(value) from None
+            elif kind == "drained":
+                drained = True
+            else:  # the last events may still be on their way to the inbox
+                result = value
+                self._close_coordinator()
+        return result
+
+    def _close_coordinator(self) -> None:
+        self._ending.set()
+        if self._coordinator is not None:
+            self._coordinator.close()
 
     def _reason(self, error: BaseException) -> BaseException:
         """What to tell the user where Spark's job failed with `error`: the first rank's reason."""
@@ -159,17 +167,19 @@ class _Attempt:
 
     def _pump_events(self) -> None:
         """Moves live events into the inbox until a rank failed or the coordinator is closed."""
-        if self._coordinator is None:
-            return
-        while not self._ending.is_set():
+        while self._coordinator is not None:
+            ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
-            failure = self._coordinator.failure()
             if event is not None:
-                rank, text = event
-                self._inbox.put(("event", {**json.loads(text), "rank": rank}))
-            elif failure is not None:
+                value = json.loads(event[1])
+                if isinstance(value, dict):
+                    self._inbox.put(("event", value))
+            elif ending:
+                break
+            elif (failure := self._coordinator.failure()) is not None:
                 self._inbox.put(("failure", failure["message"]))
                 return
+        self._inbox.put(("drained", None))
 
 
 def rank_error(text: str) -> str | None:

@@ -1,0 +1,179 @@
+"""Launching, feeding and watching ranks, with a stand-in for the trainer that does as told."""
+
+import itertools
+import sys
+import time
+
+import pytest
+
+from hearth import HearthError, launch
+from hearth.rank_task import FileRows, run_rank
+
+# Reads its streams to the end like a trainer, then does what the test wants.
+PROGRAM = """#!{python}
+import json, os, signal, socket, sys, time
+import pyarrow as pa
+from hearth.native._core import Member, RingReader
+channel = socket.socket(fileno=int(sys.argv[3])).makefile("rw")
+job = json.loads(channel.readline())
+rank = job["rank"]
+def send(**event):
+    channel.write(json.dumps(event) + "\\n")
+    channel.flush()
+    if rank == 0 and event["event"] in ("progress", "validation"):
+        member.send_event(json.dumps(event))
+def read(stream):
+    ring, ids = RingReader.attach(*job["streams"][stream].values()), []
+    while (entry := ring.next(60))[0] == "batch":
+        ids += pa.record_batch(entry[1]).column("id").to_pylist()
+    return ids
+def fail(code, message):
+    send(event="error", code=code, message=message)
+    os._exit(1)
+def join():
+    global member
+    member = Member(
+        **job["coordinator"], token=job["token"], generation=job["generation"], rank=rank,
+        world=job["world"], host_name=job["host"],
+    )
+    member.reserve("{{}}")
+def meet(name):
+    try:
+        return member.all_gather(name, "0", 60)
+    except HearthError as error:
+        fail("aborted", str(error))
+from hearth import HearthError
+{body}
+member.done()
+send(event="done", model="", **globals().get("outcome", {{}}))
+"""
+JOIN_AND_READ = """
+join()
+outcome = {"rows": [all_ids for all_ids in member.all_gather("ids", json.dumps({
+    name: read(name) for name in job["streams"]}), 60)]}
+"""
+
+
+@pytest.fixture
+def start(spark, monkeypatch, tmp_path):
+    """Runs a plan whose ranks' trainers are the stand-in with `body`; returns (result, events)."""
+
+    def start(body, world=2, **rows):
+        program = tmp_path / "hearth"
+        program.write_text(PROGRAM.format(python=sys.executable, body=body))
+        program.chmod(0o755)
+        path = str(program)
+
+        def run_rank_with_stand_in(spec, batches):
+            from hearth import native
+
+            before, native.program = native.program, lambda: path
+            try:
+                yield from run_rank(spec, batches)
+            finally:
+                native.program = before
+
+        monkeypatch.setattr(launch, "run_rank", run_rank_with_stand_in)
+        events = []
+        plan = launch.Plan(world, {"mode": "train"}, **rows)
+        return launch.run(spark, plan, events.append), events
+
+    return start
+
+
+def ids_by_rank(result, stream):
+    return [rows.get(stream, []) for rows in result[-1]["rows"]]
+
+
+def all_ids(result, stream):
+    return sorted(itertools.chain.from_iterable(ids_by_rank(result, stream)))
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 8])
+def test_every_row_of_a_dataframe_reaches_one_rank(spark, start, partitions):
+    frames = {"train": spark.range(0, 1000, 1, partitions)}
+    result, _ = start(JOIN_AND_READ, frames=frames)
+    assert all_ids(result, "train") == list(range(1000))
+
+
+def test_two_streams_come_apart(spark, start):
+    frames = {"train": spark.range(100), "test": spark.range(5)}
+    result, _ = start(JOIN_AND_READ, frames=frames)
+    assert all_ids(result, "train") == list(range(100))
+    assert all_ids(result, "test") == list(range(5))
+
+
+def test_files_and_rows_at_once(spark, start, tmp_path):
+    spark.range(0, 10, 1, 1).write.parquet(str(tmp_path / "rows"))
+    files = {"train": FileRows(str(tmp_path / "rows"), ("id",))}
+    result, _ = start(JOIN_AND_READ, files=files, frames={"test": spark.range(3)})
+    assert ids_by_rank(result, "train") == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert all_ids(result, "test") == [0, 1, 2]
+
+
+def test_fewer_rows_than_ranks(spark, start):
+    result, _ = start(JOIN_AND_READ, frames={"train": spark.range(1)})
+    assert sorted(ids_by_rank(result, "train")) == [[], [0]]
+
+
+def test_events_of_rank_0_arrive_and_validations_are_kept(start):
+    body = """
+join()
+send(event="progress", iteration=1)
+send(event="validation", iteration=10, outputs={"loss": [rank]})
+"""
+    result, events = start(body)
+    assert [event["event"] for event in result] == ["validation", "done"]
+    assert result[0]["outputs"] == {"loss": [0]}
+    assert [event["event"] for event in events] == ["progress", "validation"]
+
+
+def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
+    rows = spark.range(0, 3000000, 1, 2).selectExpr("id", "repeat('x', 100) as more")
+    result, _ = start("join()", frames={"train": rows})
+    assert result[-1]["event"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        # before it joined: nobody but its own task knows
+        ('if rank == 1: fail("invalid_argument", "layer conv1: odd")\njoin()\nmeet("a")',
+         r"rank 1 on host \S+ failed: layer conv1: odd"),
+        # after: the others hear it from the coordinator
+        ('join()\nif rank == 1: member.send_failure("layer conv1: odd"); fail("internal", "odd")\n'
+         'meet("a")', r"rank 1 on host \S+ failed: layer conv1: odd"),
+        ('join()\nif rank == 1: os.kill(os.getpid(), signal.SIGKILL)\nmeet("a")',
+         r"rank 1 on host \S+ (went away|failed: its trainer process was killed by SIGKILL)"),
+        ("sys.exit(3)", r"rank \d on host \S+ failed: its trainer process ended with status 3"),
+    ],
+)  # fmt: skip
+def test_the_first_failure_reaches_the_driver_in_seconds(start, body, said):
+    begin = time.monotonic()
+    with pytest.raises(HearthError, match=said):
+        start(body)
+    assert time.monotonic() - begin < 10
+
+
+def test_rows_that_cannot_be_read_fail_with_sparks_words(spark, start):
+    rows = spark.range(0, 10, 1, 2).selectExpr("raise_error('no such row') as id")
+    body = 'join()\ntry: read("train")\nexcept Exception as error: fail("internal", str(error))'
+    with pytest.raises(Exception, match="no such row"):
+        start(body, frames={"train": rows})
+
+
+def test_a_failed_session_can_launch_again(spark, start):
+    with pytest.raises(HearthError):
+        start('join()\nif rank == 0: fail("internal", "odd")\nmeet("a")')
+    result, _ = start("join()")
+    assert result[-1]["event"] == "done"
+
+
+def test_the_token_is_in_no_command_line_or_environment(start):
+    body = """
+join()
+own = open("/proc/self/cmdline").read() + open("/proc/self/environ").read()
+outcome = {"leaked": job["token"] in own}
+"""
+    result, _ = start(body)
+    assert result[-1]["leaked"] is False
