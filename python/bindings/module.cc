@@ -4,5 +4,7 @@
 NB_MODULE(_core, m) {
   m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);
+  hearth::bindings::RegisterPrototxt(m);
+  hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
 }

@@ -31,8 +31,8 @@ class Config:
         """Parses `args` (a dict of flags, or a command line) and reads the prototxts of `conf`.
 
         Raises:
-            FlagError: a flag is wrong, or a file that it names does not exist.
-            HearthError: a prototxt cannot be parsed (file:line:column: reason).
+            FlagError: a flag is wrong, a file that it names does not exist, or a prototxt cannot be
+                parsed (file:line:column: reason).
         """
         if isinstance(args, Mapping):
             args = dict_to_arguments(args)
@@ -104,19 +104,26 @@ def _read_prototxts(solver_file: str) -> dict[str, Any]:
     fields.update(solver_text="", net_text="", train_data_layer_id=-1, test_data_layer_id=-1)
     if not solver_file:
         return fields
-    from hearth.native._core import parse_prototxt
-
     solver_path, fields["solver_text"] = _read_local("-conf", solver_file)
-    fields["solver"] = parse_prototxt(fields["solver_text"], solver_path, "SolverParameter")
+    fields["solver"] = _parse(fields["solver_text"], solver_path, "SolverParameter")
     net_file = fields["solver"].get("net")
     if not net_file:
         raise FlagError(f"{solver_file} has no `net:`, the only way here to name the net")
     net_path, fields["net_text"] = _read_local("net:", net_file, solver_path)
     fields["net_file"] = net_path
-    fields["net"] = parse_prototxt(fields["net_text"], net_path, "NetParameter")
+    fields["net"] = _parse(fields["net_text"], net_path, "NetParameter")
     for phase in ("TRAIN", "TEST"):
         fields[f"{phase.lower()}_data_layer_id"] = _find_data_layer(fields["net"], phase)
     return fields
+
+
+def _parse(text: str, path: str, message: str) -> dict[str, Any]:
+    from hearth.native._core import parse_prototxt
+
+    try:
+        return parse_prototxt(text, path, message)
+    except ValueError as error:
+        raise FlagError(str(error)) from None
 
 
 def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:

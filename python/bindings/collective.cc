@@ -1,0 +1,108 @@
+// Groups of ranks for Python: what the benches and tests need.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/group.h"
+#include "hearth/rendezvous/member.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using collective::DataType;
+using collective::Group;
+using collective::Op;
+using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+constexpr double kTimeout = 30;  // seconds, where the caller gives none
+
+DataType TypeOf(const Array& array) {
+  if (array.dtype() == nb::dtype<float>()) return DataType::kFloat32;
+  if (array.dtype() == nb::dtype<double>()) return DataType::kFloat64;
+  if (array.dtype() == nb::dtype<int32_t>()) return DataType::kInt32;
+  if (array.dtype() == nb::dtype<int64_t>()) return DataType::kInt64;
+  if (array.dtype() == nb::dtype<uint8_t>()) return DataType::kUint8;
+  Throw(ErrorCode::kInvalidArgument,
+        "ranks exchange float32, float64, int32, int64 and uint8, not this array's type");
+}
+
+Op OpOf(const std::string& name) {
+  if (name == "sum") return Op::kSum;
+  if (name == "min") return Op::kMin;
+  if (name == "max") return Op::kMax;
+  Throw(ErrorCode::kInvalidArgument, "ranks combine by 'sum', 'min' or 'max', not '{}'", name);
+}
+
+std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& listen_host,
+                               bool shared_memory, const std::string& host_id, double timeout_s) {
+  collective::GroupOptions options;
+  options.listen_host = listen_host;
+  options.shared_memory = shared_memory;
+  options.host_id = host_id;
+  options.timeout_s = timeout_s;
+  return std::move(Group::Connect(member, options).front());
+}
+
+nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
+  auto& group = *nb::cast<std::shared_ptr<Group>>(self);
+  void* memory = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    memory = group.Allocate(count * sizeof(float));
+  }
+  // The array keeps the group alive, which owns the memory.
+  return {memory, {count}, self};
+}
+
+void AllReduce(Group& group, Array array, const std::string& op, double timeout_s) {
+  const DataType type = TypeOf(array);
+  const Op how = OpOf(op);
+  const nb::gil_scoped_release released;
+  group.AllReduce(array.data(), array.size(), type, how, Deadline::After(timeout_s));
+}
+
+void Broadcast(Group& group, Array array, int root, double timeout_s) {
+  const nb::gil_scoped_release released;
+  group.Broadcast(array.data(), array.nbytes(), root, Deadline::After(timeout_s));
+}
+
+}  // namespace
+
+void RegisterCollective(nb::module_& m) {
+  nb::class_<Group>(m, "Group",
+                    "One rank of a group that reduces arrays together. All ranks call the same "
+                    "methods in the same order. Raises ConnectionError when a rank left and "
+                    "TimeoutError, both naming it.")
+      .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
+                  "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kTimeout,
+                  nb::call_guard<nb::gil_scoped_release>(),
+                  "Connects to the groups of all members of the rendezvous.")
+      .def_prop_ro("rank", &Group::rank)
+      .def_prop_ro("world", &Group::world)
+      .def_prop_ro("description", &Group::description, "How the ranks talk, in words.")
+      .def("allocate", &Allocate, "count"_a,
+           "A zeroed float32 array in memory that the ranks share; reduced without copies.")
+      .def("all_reduce", &AllReduce, "array"_a, "op"_a = "sum", "timeout_s"_a = kTimeout,
+           "Combines the contiguous arrays of all ranks in place, by 'sum', 'min' or 'max'.")
+      .def("broadcast", &Broadcast, "array"_a, "root"_a = 0, "timeout_s"_a = kTimeout,
+           "Copies rank root's contiguous array to all ranks.")
+      .def(
+          "barrier",
+          [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
+          "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
+          "Returns once all ranks came.")
+      .def("abort", &Group::Abort, "reason"_a,
+           "From any thread: ends what runs, and all later calls, with this reason.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,189 @@
+// hearth.native._core: Coordinator, Member and NewToken.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/hmac.h"
+#include "hearth/rendezvous/coordinator.h"
+#include "hearth/rendezvous/member.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using rendezvous::Coordinator;
+using rendezvous::CoordinatorOptions;
+using rendezvous::Failure;
+using rendezvous::Json;
+using rendezvous::Member;
+using rendezvous::MemberOptions;
+using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+
+Json Parse(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  Require(!value.is_discarded(), ErrorCode::kInvalidArgument,
+          "a value for the other ranks is no JSON: {}", text.substr(0, 80));
+  return value;
+}
+
+// Text of a rank that is no UTF-8 must not hide what it had to say.
+std::string Dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+nb::object ToPython(const Json& value) {
+  return nb::module_::import_("json").attr("loads")(Dump(value));
+}
+
+nb::object FailureDict(const std::optional<Failure>& failure) {
+  if (!failure) return nb::none();
+  Json json = failure->ToJson();
+  json["error"] = failure->message;
+  json["message"] = failure->Describe();
+  return ToPython(json);
+}
+
+nb::list ToPythonList(const std::vector<Json>& values) {
+  nb::list list;
+  for (const Json& value : values) list.append(ToPython(value));
+  return list;
+}
+
+// Runs a waiting call without the GIL, so that other Python threads go on.
+template <typename Function>
+auto WithoutGil(Function function) {
+  const nb::gil_scoped_release released;
+  return function();
+}
+
+void RegisterCoordinator(nb::module_& m) {
+  nb::class_<Coordinator>(m, "Coordinator", R"(Where the ranks of one attempt of a run meet.
+
+Listens at once; a thread of its own does the work. The token is 64 hex digits (new_token()).)")
+      .def(
+          "__init__",
+          [](Coordinator* self, int world, std::string token, uint32_t generation,
+             std::string bind_host, std::string advertise_host, double reserve_timeout_s,
+             double heartbeat_interval_s, double heartbeat_timeout_s) {
+            CoordinatorOptions options;
+            options.world = world;
+            options.token = std::move(token);
+            options.generation = generation;
+            options.bind_host = std::move(bind_host);
+            options.advertise_host = std::move(advertise_host);
+            options.reserve_timeout_s = reserve_timeout_s;
+            options.heartbeat_interval_s = heartbeat_interval_s;
+            options.heartbeat_timeout_s = heartbeat_timeout_s;
+            new (self) Coordinator(std::move(options));
+          },
+          nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0, "bind_host"_a = "127.0.0.1",
+          "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
+          "heartbeat_timeout_s"_a = 10.0)
+      .def("host", &Coordinator::host, "The host that members should connect to.")
+      .def("port", &Coordinator::port)
+      .def(
+          "wait_roster",
+          [](Coordinator& self, double timeout_s) {
+            return ToPythonList(
+                WithoutGil([&] { return self.WaitRoster(Deadline::After(timeout_s)); }));
+          },
+          "timeout_s"_a,
+          "Every rank's info, by rank. Raises TimeoutError naming who is missing, HearthError when "
+          "a rank failed first.")
+      .def(
+          "next_event",
+          [](Coordinator& self, double timeout_s) -> std::optional<std::pair<int, std::string>> {
+            const auto event =
+                WithoutGil([&] { return self.NextEvent(Deadline::After(timeout_s)); });
+            if (!event) return std::nullopt;
+            return std::pair(event->rank, Dump(event->value));
+          },
+          "timeout_s"_a,
+          "(rank, JSON text) of the oldest event; None after timeout_s, and at once when none is "
+          "left after close().")
+      .def(
+          "broadcast",
+          [](Coordinator& self, const std::string& json) { self.Broadcast(Parse(json)); }, "json"_a,
+          ReleaseGil(), "Sends a JSON text to every member that is connected.")
+      .def("fail", &Coordinator::Fail, "rank"_a, "host"_a, "message"_a, ReleaseGil(),
+           "Tells every rank of a failure (rank -1: of no single one); the first one wins.")
+      .def(
+          "failure", [](const Coordinator& self) { return FailureDict(self.failure()); },
+          "The first failure or None: message (the whole sentence), rank, host, code, error (the "
+          "rank's own text), lost, details.")
+      .def("finished", &Coordinator::finished, "Whether all ranks are done.")
+      .def(
+          "refused", [](const Coordinator& self) { return self.refusals().total(); },
+          "How many connections were refused: wrong token, replay, other generation, garbage.")
+      .def("close", &Coordinator::Close, ReleaseGil(), "Ends all connections. Idempotent.");
+}
+
+void RegisterMember(nb::module_& m) {
+  nb::class_<Member>(m, "Member", R"(One rank's connection to the coordinator.
+
+Raises ConnectionError, TimeoutError or PermissionError when it cannot join. Waits raise
+HearthError with the first failure of any rank.)")
+      .def(
+          "__init__",
+          [](Member* self, std::string host, int port, std::string token, uint32_t generation,
+             int rank, int world, std::string host_name, double connect_timeout_s) {
+            MemberOptions options;
+            options.host = std::move(host);
+            options.port = port;
+            options.token = std::move(token);
+            options.generation = generation;
+            options.rank = rank;
+            options.world = world;
+            options.host_name = std::move(host_name);
+            options.connect_timeout_s = connect_timeout_s;
+            new (self) Member(std::move(options));
+          },
+          nb::kw_only(), "host"_a, "port"_a, "token"_a, "generation"_a = 0, "rank"_a, "world"_a,
+          "host_name"_a = "localhost", "connect_timeout_s"_a = 30.0, ReleaseGil())
+      .def(
+          "reserve",
+          [](Member& self, const std::string& json) {
+            return ToPythonList(WithoutGil([&] { return self.Reserve(Parse(json)); }));
+          },
+          "json"_a, "Waits for all ranks; every rank's info, by rank.")
+      .def(
+          "all_gather",
+          [](Member& self, const std::string& name, const std::string& json, double timeout_s) {
+            return ToPythonList(WithoutGil(
+                [&] { return self.AllGather(name, Parse(json), Deadline::After(timeout_s)); }));
+          },
+          "name"_a, "json"_a, "timeout_s"_a, "Every rank's value, by rank.")
+      .def(
+          "send_event", [](Member& self, const std::string& json) { self.SendEvent(Parse(json)); },
+          "json"_a, ReleaseGil())
+      .def(
+          "done", [](Member& self, const std::string& json) { self.Done(Parse(json)); },
+          "json"_a = "null", ReleaseGil())
+      .def(
+          "send_failure",
+          [](Member& self, const std::string& message) {
+            self.SendFailure(Error(ErrorCode::kInternal, message));
+          },
+          "message"_a, ReleaseGil(), "This rank fails, and all others with it.")
+      .def("failure", [](const Member& self) { return FailureDict(self.failure()); });
+}
+
+}  // namespace
+
+void RegisterRendezvous(nb::module_& m) {
+  RegisterCoordinator(m);
+  RegisterMember(m);
+  m.def("new_token", &NewToken, "A fresh 256-bit secret as 64 hex digits.");
+}
+
+}  // namespace hearth::bindings
