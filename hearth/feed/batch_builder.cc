@@ -89,41 +89,72 @@ BatchBuilder& BatchBuilder::Add(std::unique_ptr<Column> column, const Nulls& nul
   return *this;
 }
 
-#define HEARTH_ADD_NUMBERS(Method, Type, format)                                        \
-  BatchBuilder& BatchBuilder::Method(std::string name, const std::vector<Type>& values, \
-                                     Nulls nulls) {                                     \
-    auto column = std::make_unique<Column>(std::move(name), format, values.size());     \
-    column->Append(values.data(), values.size() * sizeof(Type));                        \
-    return Add(std::move(column), nulls);                                               \
-  }
-HEARTH_ADD_NUMBERS(AddInt32, int32_t, "i")
-HEARTH_ADD_NUMBERS(AddInt64, int64_t, "l")
-HEARTH_ADD_NUMBERS(AddFloat, float, "f")
-HEARTH_ADD_NUMBERS(AddDouble, double, "g")
-#undef HEARTH_ADD_NUMBERS
-
-BatchBuilder& BatchBuilder::AddString(std::string name, const std::vector<std::string>& v,
-                                      Nulls nulls) {
-  auto column = std::make_unique<Column>(std::move(name), "u", v.size());
-  AppendLists(v, &column->offsets, column.get());
+template <typename Number>
+BatchBuilder& BatchBuilder::AddNumbers(std::string name, const char* format,
+                                       const std::vector<Number>& values, const Nulls& nulls) {
+  auto column = std::make_unique<Column>(std::move(name), format, values.size());
+  column->Append(values.data(), values.size() * sizeof(Number));
   return Add(std::move(column), nulls);
 }
 
-BatchBuilder& BatchBuilder::AddBinary(std::string name, const std::vector<std::string>& v,
+template <typename Number>
+BatchBuilder& BatchBuilder::AddLists(std::string name, const char* item_format,
+                                     const std::vector<std::vector<Number>>& lists,
+                                     const Nulls& nulls) {
+  auto column = std::make_unique<Column>(std::move(name), "+l", lists.size());
+  column->child = std::make_unique<Column>("item", item_format, 0);
+  AppendLists(lists, &column->offsets, column->child.get());
+  column->child->length = column->offsets.back();
+  return Add(std::move(column), nulls);
+}
+
+BatchBuilder& BatchBuilder::AddBytes(std::string name, const char* format,
+                                     const std::vector<std::string>& values, const Nulls& nulls) {
+  auto column = std::make_unique<Column>(std::move(name), format, values.size());
+  AppendLists(values, &column->offsets, column.get());
+  return Add(std::move(column), nulls);
+}
+
+BatchBuilder& BatchBuilder::AddInt32(std::string name, const std::vector<int32_t>& values,
+                                     Nulls nulls) {
+  return AddNumbers(std::move(name), "i", values, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddInt64(std::string name, const std::vector<int64_t>& values,
+                                     Nulls nulls) {
+  return AddNumbers(std::move(name), "l", values, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddFloat(std::string name, const std::vector<float>& values,
+                                     Nulls nulls) {
+  return AddNumbers(std::move(name), "f", values, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddDouble(std::string name, const std::vector<double>& values,
                                       Nulls nulls) {
-  AddString(std::move(name), v, std::move(nulls));
-  columns_.back()->format = std::string(1, 'z');
-  return *this;
+  return AddNumbers(std::move(name), "g", values, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddString(std::string name, const std::vector<std::string>& values,
+                                      Nulls nulls) {
+  return AddBytes(std::move(name), "u", values, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddBinary(std::string name, const std::vector<std::string>& values,
+                                      Nulls nulls) {
+  return AddBytes(std::move(name), "z", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddFloatList(std::string name,
                                          const std::vector<std::vector<float>>& lists,
                                          Nulls nulls) {
-  auto column = std::make_unique<Column>(std::move(name), "+l", lists.size());
-  column->child = std::make_unique<Column>("item", "f", 0);
-  AppendLists(lists, &column->offsets, column->child.get());
-  column->child->length = column->offsets.back();
-  return Add(std::move(column), nulls);
+  return AddLists(std::move(name), "f", lists, nulls);
+}
+
+BatchBuilder& BatchBuilder::AddInt32List(std::string name,
+                                         const std::vector<std::vector<int32_t>>& lists,
+                                         Nulls nulls) {
+  return AddLists(std::move(name), "i", lists, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<float> values,
@@ -133,16 +164,6 @@ BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<floa
   column->child->Append(values.data(), values.size() * sizeof(float));
   column->offsets = std::move(offsets);
   return Add(std::move(column), {});
-}
-
-BatchBuilder& BatchBuilder::AddInt32List(std::string name,
-                                         const std::vector<std::vector<int32_t>>& lists,
-                                         Nulls nulls) {
-  auto column = std::make_unique<Column>(std::move(name), "+l", lists.size());
-  column->child = std::make_unique<Column>("item", "i", 0);
-  AppendLists(lists, &column->offsets, column->child.get());
-  column->child->length = column->offsets.back();
-  return Add(std::move(column), nulls);
 }
 
 void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {

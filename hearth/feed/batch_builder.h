@@ -45,6 +45,14 @@ class BatchBuilder {
  private:
   struct Column;
   BatchBuilder& Add(std::unique_ptr<Column> column, const Nulls& nulls);
+  template <typename Number>
+  BatchBuilder& AddNumbers(std::string name, const char* format, const std::vector<Number>& values,
+                           const Nulls& nulls);
+  template <typename Number>
+  BatchBuilder& AddLists(std::string name, const char* item_format,
+                         const std::vector<std::vector<Number>>& lists, const Nulls& nulls);
+  BatchBuilder& AddBytes(std::string name, const char* format,
+                         const std::vector<std::string>& values, const Nulls& nulls);
 
   std::vector<std::unique_ptr<Column>> columns_;
   std::vector<ArrowSchema*> schema_pointers_;
