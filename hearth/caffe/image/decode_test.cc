@@ -39,7 +39,8 @@ TEST(DecodeImage, SurvivesRandomDamage) {
   for (const std::string& good : {EncodePng(image), EncodeJpeg(image)}) {
     for (int round = 0; round < 500; ++round) {
       std::string bad = good;
-      for (int i = 0; i < 3; ++i) bad[4 + random() % (bad.size() - 4)] = static_cast<char>(random());
+      for (int i = 0; i < 3; ++i)
+        bad[4 + random() % (bad.size() - 4)] = static_cast<char>(random());
       if (round % 5 == 0) bad.resize(random() % bad.size());
       try {
         DecodeImage(bad, static_cast<ColorMode>(round % 3));

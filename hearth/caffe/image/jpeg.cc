@@ -55,8 +55,8 @@ class Decoder {
   }
 
   void ChooseColors(ColorMode mode) {
-    const bool gray = mode == ColorMode::kGray ||
-                      (mode == ColorMode::kUnchanged && info_.num_components == 1);
+    const bool gray =
+        mode == ColorMode::kGray || (mode == ColorMode::kUnchanged && info_.num_components == 1);
     if (gray) {
       info_.out_color_space = JCS_GRAYSCALE;
     } else if (is_cmyk()) {

@@ -59,9 +59,8 @@ uint8_t Blend(int upper, int upper_weight, int lower, int lower_weight) {
 Image Resize(const Image& image, int64_t height, int64_t width) {
   Require(image.height > 0 && image.width > 0, ErrorCode::kInvalidArgument,
           "an image of {} x {} pixels cannot be resized", image.height, image.width);
-  Require(height > 0 && width > 0 && height <= kMaxImagePixels / width,
-          ErrorCode::kInvalidArgument, "an image cannot be resized to {} x {} pixels", height,
-          width);
+  Require(height > 0 && width > 0 && height <= kMaxImagePixels / width, ErrorCode::kInvalidArgument,
+          "an image cannot be resized to {} x {} pixels", height, width);
   if (image.height == height && image.width == width) return image;
 
   const std::vector<Tap> across = MakeTaps(image.width, width);

@@ -63,8 +63,8 @@ inline std::string EncodeJpeg(const Image& image, int quality = 95) {
   jpeg_set_quality(&info, quality, TRUE);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
-    JSAMPROW row = const_cast<uint8_t*>(&image.pixels[info.next_scanline * image.width *
-                                                      image.channels]);
+    JSAMPROW row =
+        const_cast<uint8_t*>(&image.pixels[info.next_scanline * image.width * image.channels]);
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);

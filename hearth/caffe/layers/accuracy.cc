@@ -1,0 +1,79 @@
+// Accuracy: the part of rows whose true class is among the top_k best scores.
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/labels.h"
+
+namespace hearth::caffe {
+namespace {
+
+class AccuracyLayer : public Layer {
+ public:
+  AccuracyLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context),
+        top_k_(param.accuracy_param().top_k()),
+        ignored_(IgnoredLabel(param.accuracy_param())) {}
+
+  Arity arity() const override { return {2, 2, 1, 2}; }
+  bool AllowsForceBackward(int) const override { return false; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    layout_ = ClassLayout::Of(*bottom[0], param_.accuracy_param().axis());
+    layout_.RequireLabels(*bottom[1]);
+    Require(top_k_ > 0 && top_k_ <= layout_.classes, ErrorCode::kInvalidArgument,
+            "top_k {} must be from 1 to the number of classes, {}", top_k_, layout_.classes);
+    top[0]->Reshape({});
+    if (top.size() > 1) top[1]->Reshape({layout_.classes});
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* scores = bottom[0]->data_ptr();
+    const float* labels = bottom[1]->data_ptr();
+    std::vector<int64_t> seen(layout_.classes), right(layout_.classes);
+    for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
+      const auto label = ClassLabel(labels, i, layout_.classes, ignored_);
+      if (!label) continue;
+      ++seen[*label];
+      right[*label] += IsRight(scores, i, *label);
+    }
+    int64_t all_seen = 0, all_right = 0;
+    for (int64_t c = 0; c < layout_.classes; ++c) {
+      all_seen += seen[c];
+      all_right += right[c];
+      if (top.size() > 1) top[1]->data_ptr()[c] = Part(right[c], seen[c]);
+    }
+    *top[0]->data_ptr() = Part(all_right, all_seen);
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[0] && !propagate_down[1], ErrorCode::kInvalidArgument,
+            "Accuracy has no gradient; put no loss behind it");
+  }
+
+ private:
+  static float Part(int64_t right, int64_t seen) {
+    return seen == 0 ? 0.f : static_cast<float>(right) / static_cast<float>(seen);
+  }
+
+  // A class with the same score as the true one counts as better.
+  bool IsRight(const float* scores, int64_t i, int64_t label) const {
+    const float* row =
+        scores + i / layout_.inner * layout_.classes * layout_.inner + i % layout_.inner;
+    const float own = row[label * layout_.inner];
+    int64_t not_worse = 0;
+    for (int64_t c = 0; c < layout_.classes; ++c) not_worse += row[c * layout_.inner] >= own;
+    return not_worse <= top_k_;
+  }
+
+  const int64_t top_k_;
+  const std::optional<int64_t> ignored_;
+  ClassLayout layout_;
+};
+
+}  // namespace
+
+void RegisterAccuracy(LayerRegistry& registry) { registry.Add<AccuracyLayer>("Accuracy"); }
+
+}  // namespace hearth::caffe

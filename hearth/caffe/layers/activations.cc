@@ -1,0 +1,179 @@
+// Activation functions without parameters of their own, ReLU aside.
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
+
+namespace hearth::caffe {
+namespace {
+
+float Sigmoid(float x) { return 1.f / (1.f + std::exp(-x)); }
+
+class SigmoidLayer : public NeuronLayer {
+ public:
+  using NeuronLayer::NeuronLayer;
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override { at::sigmoid_out(y, x); }
+  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
+                at::Tensor& dx) override {
+    Map(
+        dx, [](float g, float s) { return g * s * (1 - s); }, dy, y);
+  }
+  bool GradientNeedsInput() const override { return false; }
+};
+
+class TanHLayer : public NeuronLayer {
+ public:
+  using NeuronLayer::NeuronLayer;
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override { at::tanh_out(y, x); }
+  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
+                at::Tensor& dx) override {
+    Map(
+        dx, [](float g, float t) { return g * (1 - t * t); }, dy, y);
+  }
+  bool GradientNeedsInput() const override { return false; }
+};
+
+class AbsValLayer : public NeuronLayer {
+ public:
+  using NeuronLayer::NeuronLayer;
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [](float v) { return std::fabs(v); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    Map(
+        dx, [](float g, float v) { return v > 0   ? g
+                                          : v < 0 ? -g
+                                                  : 0; }, dy, x);
+  }
+};
+
+class EluLayer : public NeuronLayer {
+ public:
+  EluLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context), alpha_(param.elu_param().alpha()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [a = alpha_](float v) { return v > 0 ? v : a * std::expm1(v); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                at::Tensor& dx) override {
+    Map(
+        dx, [a = alpha_](float g, float v, float f) { return v > 0 ? g : g * (f + a); }, dy, x, y);
+  }
+
+ private:
+  const float alpha_;
+};
+
+// log(1 + e^x), written so that large inputs do not overflow.
+class BnllLayer : public NeuronLayer {
+ public:
+  using NeuronLayer::NeuronLayer;
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [](float v) { return std::max(v, 0.f) + std::log1p(std::exp(-std::fabs(v))); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    Map(
+        dx, [](float g, float v) { return g * Sigmoid(v); }, dy, x);
+  }
+};
+
+// x * sigmoid(beta * x)
+class SwishLayer : public NeuronLayer {
+ public:
+  SwishLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context), beta_(param.swish_param().beta()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [b = beta_](float v) { return v * Sigmoid(b * v); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    const auto slope = [b = beta_](float g, float v) {
+      const float s = Sigmoid(b * v);
+      return g * s * (1 + b * v * (1 - s));
+    };
+    Map(dx, slope, dy, x);
+  }
+
+ private:
+  const float beta_;
+};
+
+class ClipLayer : public NeuronLayer {
+ public:
+  ClipLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context),
+        min_(param.clip_param().min()),
+        max_(param.clip_param().max()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [lo = min_, hi = max_](float v) { return std::max(lo, std::min(v, hi)); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    const auto gate = [lo = min_, hi = max_](float g, float v) {
+      return v >= lo && v <= hi ? g : 0;
+    };
+    Map(dx, gate, dy, x);
+  }
+
+ private:
+  const float min_, max_;
+};
+
+class ThresholdLayer : public NeuronLayer {
+ public:
+  ThresholdLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context), threshold_(param.threshold_param().threshold()) {}
+
+  bool AllowsForceBackward(int) const override { return false; }
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [t = threshold_](float v) { return v > t ? 1.f : 0.f; }, x);
+  }
+  void Gradient(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) override {
+    Throw(ErrorCode::kInvalidArgument,
+          "a threshold has no gradient; put no loss behind it or set propagate_down: false");
+  }
+  bool GradientNeedsInput() const override { return false; }
+
+ private:
+  const float threshold_;
+};
+
+}  // namespace
+
+void RegisterActivations(LayerRegistry& registry) {
+  registry.Add<AbsValLayer>("AbsVal");
+  registry.Add<BnllLayer>("BNLL");
+  registry.Add<ClipLayer>("Clip");
+  registry.Add<EluLayer>("ELU");
+  registry.Add<SigmoidLayer>("Sigmoid");
+  registry.Add<SwishLayer>("Swish");
+  registry.Add<TanHLayer>("TanH");
+  registry.Add<ThresholdLayer>("Threshold");
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,35 @@
+// Every layer family, each registered by one function of its own file. A new family adds one line
+// here, one in all_layers.cc and its files to sources.cmake.
+#pragma once
+
+#include "hearth/caffe/layer_registry.h"
+
+namespace hearth::caffe {
+
+// What LayerRegistry::Default() is made of.
+void RegisterAllLayers(LayerRegistry& registry);
+
+void RegisterAccuracy(LayerRegistry& registry);
+void RegisterActivations(LayerRegistry& registry);
+void RegisterBatchNorm(LayerRegistry& registry);
+void RegisterConcatSlice(LayerRegistry& registry);
+void RegisterConvolution(LayerRegistry& registry);
+void RegisterCosData(LayerRegistry& registry);
+void RegisterDropout(LayerRegistry& registry);
+void RegisterEltwise(LayerRegistry& registry);
+void RegisterInnerProduct(LayerRegistry& registry);
+void RegisterInputData(LayerRegistry& registry);
+void RegisterLosses(LayerRegistry& registry);
+void RegisterLrn(LayerRegistry& registry);
+void RegisterMemoryData(LayerRegistry& registry);
+void RegisterPairLosses(LayerRegistry& registry);
+void RegisterPooling(LayerRegistry& registry);
+void RegisterPowers(LayerRegistry& registry);
+void RegisterReduction(LayerRegistry& registry);
+void RegisterRelu(LayerRegistry& registry);
+void RegisterScaleBias(LayerRegistry& registry);
+void RegisterShapeOps(LayerRegistry& registry);
+void RegisterSoftmax(LayerRegistry& registry);
+void RegisterSoftmaxLoss(LayerRegistry& registry);
+
+}  // namespace hearth::caffe

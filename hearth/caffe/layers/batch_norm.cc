@@ -1,0 +1,156 @@
+// BatchNorm: every channel to mean 0 and variance 1. Scale and shift are the Scale layer's
+// business.
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Parameters: running sums of means and variances, and the sum of their weights. None is learned by
+// gradients.
+class BatchNormLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  bool AllowsInPlace() const override { return true; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const BatchNormParameter& param = param_.batch_norm_param();
+    global_ = param.has_use_global_stats() ? param.use_global_stats() : context().phase == TEST;
+    channels_ = bottom[0]->num_axes() == 1 ? 1 : bottom[0]->shape(1);
+    blobs_ = {std::make_shared<Blob>(Shape{channels_}), std::make_shared<Blob>(Shape{channels_}),
+              std::make_shared<Blob>(Shape{1})};
+    for (int i = 0; i < 3; ++i) {
+      blobs_[i]->data().zero_();
+      if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
+      Require(
+          param_.param(i).lr_mult() == 0, ErrorCode::kInvalidArgument,
+          "param {} has lr_mult {}, but the statistics of BatchNorm are not learned: set it to 0",
+          i, param_.param(i).lr_mult());
+    }
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const int64_t channels = bottom[0]->num_axes() == 1 ? 1 : bottom[0]->shape(1);
+    Require(channels == channels_, ErrorCode::kInvalidArgument,
+            "it was made for {} channels, but its bottom has shape {}", channels_,
+            bottom[0]->ShapeString());
+    if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
+    if (top[0] == bottom[0]) normalized_.ReshapeLike(*bottom[0]);
+    rows_ = bottom[0]->shape(0);
+    inner_ = bottom[0]->count() / std::max<int64_t>(1, rows_ * channels_);
+    mean_.resize(channels_);
+    variance_.resize(channels_);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (global_) {
+      UseRunningStatistics();
+    } else {
+      Measure(bottom[0]->data_ptr());
+      UpdateRunningStatistics();
+    }
+    const float* x = bottom[0]->data_ptr();
+    float* y = top[0]->data_ptr();
+    ForEachChannel([&](int64_t c) {
+      const float mean = mean_[c], factor = Factor(c);
+      ForEachRow(c, [&](int64_t i) { y[i] = (x[i] - mean) * factor; });
+    });
+    // A layer behind may change the top in place, and Backward needs it as it is now.
+    if (top[0] == bottom[0]) normalized_.data().copy_(top[0]->data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    const float* y = (top[0] == bottom[0] ? normalized_ : *top[0]).data_ptr();
+    const float* dy = top[0]->diff_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    const auto count = static_cast<float>(rows_ * inner_);
+    ForEachChannel([&](int64_t c) {
+      const float factor = Factor(c);
+      float mean_dy = 0, mean_dy_y = 0;
+      if (!global_) {
+        double sum_dy = 0, sum_dy_y = 0;
+        ForEachRow(c, [&](int64_t i) {
+          sum_dy += dy[i];
+          sum_dy_y += dy[i] * y[i];
+        });
+        mean_dy = static_cast<float>(sum_dy) / count;
+        mean_dy_y = static_cast<float>(sum_dy_y) / count;
+      }
+      ForEachRow(c, [&](int64_t i) { dx[i] = (dy[i] - mean_dy - y[i] * mean_dy_y) * factor; });
+    });
+  }
+
+ private:
+  float Factor(int64_t c) const {
+    return 1.f / std::sqrt(variance_[c] + param_.batch_norm_param().eps());
+  }
+
+  void UseRunningStatistics() {
+    const float weight = *blobs_[2]->data_ptr();
+    const float scale = weight == 0 ? 0 : 1 / weight;
+    for (int64_t c = 0; c < channels_; ++c) {
+      mean_[c] = scale * blobs_[0]->data_ptr()[c];
+      variance_[c] = scale * blobs_[1]->data_ptr()[c];
+    }
+  }
+
+  void Measure(const float* x) {
+    const auto count = static_cast<double>(rows_ * inner_);
+    ForEachChannel([&](int64_t c) {
+      double sum = 0, squares = 0;
+      ForEachRow(c, [&](int64_t i) { sum += x[i]; });
+      const auto mean = static_cast<float>(sum / count);
+      ForEachRow(c, [&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
+      mean_[c] = mean;
+      variance_[c] = static_cast<float>(squares / count);
+    });
+  }
+
+  void UpdateRunningStatistics() {
+    const float keep = param_.batch_norm_param().moving_average_fraction();
+    const auto count = static_cast<float>(rows_ * inner_);
+    const float unbiased = count > 1 ? count / (count - 1) : 1;
+    *blobs_[2]->data_ptr() = *blobs_[2]->data_ptr() * keep + 1;
+    for (int64_t c = 0; c < channels_; ++c) {
+      float& mean = blobs_[0]->data_ptr()[c];
+      float& variance = blobs_[1]->data_ptr()[c];
+      mean = mean * keep + mean_[c];
+      variance = variance * keep + variance_[c] * unbiased;
+    }
+  }
+
+  template <typename Function>
+  void ForEachChannel(Function f) {
+    at::parallel_for(0, channels_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) f(c);
+    });
+  }
+
+  // f(index) for every value of channel c.
+  template <typename Function>
+  void ForEachRow(int64_t c, Function f) const {
+    for (int64_t n = 0; n < rows_; ++n) {
+      const int64_t begin = (n * channels_ + c) * inner_;
+#pragma GCC ivdep
+      for (int64_t i = begin; i < begin + inner_; ++i) f(i);
+    }
+  }
+
+  bool global_ = false;
+  int64_t channels_ = 0, rows_ = 0, inner_ = 0;
+  std::vector<float> mean_, variance_;  // those that the last Forward used
+  Blob normalized_;                     // in place only
+};
+
+}  // namespace
+
+void RegisterBatchNorm(LayerRegistry& registry) { registry.Add<BatchNormLayer>("BatchNorm"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Channels are axis 1; `global` takes the running statistics instead of the bottom's own.
+auto Reference(bool global, double eps) {
+  return [=](const Arrays& bottoms, const Arrays& params) {
+    Array y = bottoms[0];
+    const int64_t channels = y.shape[1];
+    const int64_t inner = y.Count() / (y.shape[0] * channels);
+    const auto channel = [=](int64_t i) { return i / inner % channels; };
+    std::vector<double> mean(channels), variance(channels);
+    const double count = static_cast<double>(y.Count() / channels);
+    for (int64_t i = 0; i < y.Count(); ++i) mean[channel(i)] += y.values[i] / count;
+    for (int64_t i = 0; i < y.Count(); ++i) {
+      variance[channel(i)] += std::pow(y.values[i] - mean[channel(i)], 2) / count;
+    }
+    for (int64_t c = 0; c < channels && global; ++c) {
+      mean[c] = params[0].values[c] / params[2].values[0];
+      variance[c] = params[1].values[c] / params[2].values[0];
+    }
+    for (int64_t i = 0; i < y.Count(); ++i) {
+      const int64_t c = channel(i);
+      y.values[i] = static_cast<float>((y.values[i] - mean[c]) / std::sqrt(variance[c] + eps));
+    }
+    return Arrays{y};
+  };
+}
+
+LayerCase Row(std::string name, const std::string& param, Phase phase, bool global,
+              double eps = 1e-5) {
+  LayerCase row{std::move(name),
+                "type: 'BatchNorm' batch_norm_param { " + param + " }",
+                {{{3, 2, 2, 2}}},
+                Reference(global, eps)};
+  row.phase = phase;
+  row.in_place = true;
+  // A variance below zero would be none.
+  row.prepare_layer = [](Layer* layer) {
+    for (const auto& blob : layer->blobs()) blob->data().abs_();
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<LayerCase> BatchNormCases() {
+  LayerCase rows = Row("batch_norm_2d", "", TRAIN, false);
+  rows.bottoms = {{{4, 3}}};
+  // One row of 2-d input has no variance: rounding decides its sign.
+  rows.fixed_rows = true;
+  return {
+      Row("batch_norm_train", "", TRAIN, false),
+      Row("batch_norm_test", "", TEST, true),
+      Row("batch_norm_global_in_train", "use_global_stats: true eps: 0.1", TRAIN, true, 0.1),
+      Row("batch_norm_own_in_test", "use_global_stats: false", TEST, false),
+      rows,
+  };
+}
+
+namespace {
+
+TEST(BatchNorm, AddsUpStatisticsWithTheUnbiasedVariance) {
+  LayerCase row = Row("case", "moving_average_fraction: 0.5", TRAIN, false);
+  row.bottoms = {{{2, 1}}};
+  row.prepare_layer = [](Layer* layer) {
+    for (const auto& blob : layer->blobs()) blob->data().fill_(8);
+  };
+  LayerRun run(row);
+  run.bottoms()[0]->data_ptr()[0] = 1;
+  run.bottoms()[0]->data_ptr()[1] = 3;
+  run.Forward();
+  EXPECT_FLOAT_EQ(*run.layer().blobs()[0]->data_ptr(), 8 * 0.5f + 2);
+  EXPECT_FLOAT_EQ(*run.layer().blobs()[1]->data_ptr(), 8 * 0.5f + 1 * 2);
+  EXPECT_FLOAT_EQ(*run.layer().blobs()[2]->data_ptr(), 8 * 0.5f + 1);
+}
+
+TEST(BatchNorm, WithoutAnyStatisticsDividesByTheRootOfEps) {
+  LayerCase row = Row("case", "eps: 0.25", TEST, true);
+  row.prepare_layer = [](Layer* layer) {
+    for (const auto& blob : layer->blobs()) blob->data().zero_();
+  };
+  LayerRun run(row);
+  run.Forward();
+  EXPECT_FLOAT_EQ(run.tops()[0]->data_ptr()[0], run.bottoms()[0]->data_ptr()[0] * 2);
+}
+
+TEST(BatchNorm, FreezesItsParameters) {
+  const LayerCase row = Row("case", "", TRAIN, false);
+  LayerRun run(row);
+  ASSERT_EQ(run.layer().param().param_size(), 3);
+  EXPECT_EQ(run.layer().param().param(2).lr_mult(), 0);
+  LayerCase learning = row;
+  learning.layer += " param { lr_mult: 1 }";
+  EXPECT_THROW(LayerRun other(learning), Error);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

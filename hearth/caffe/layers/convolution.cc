@@ -1,0 +1,157 @@
+// Convolution and Deconvolution over 0 to 3 spatial axes, as ATen has them.
+#include <ATen/ATen.h>
+
+#include <tuple>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/window.h"
+
+namespace hearth::caffe {
+namespace {
+
+class ConvolutionLayer : public Layer {
+ public:
+  ConvolutionLayer(const LayerParameter& param, const NetContext& context, bool transposed = false)
+      : Layer(param, context), transposed_(transposed) {}
+
+  Arity arity() const override { return {1, kNoLimit, 1, kNoLimit, true}; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const ConvolutionParameter& param = param_.convolution_param();
+    axis_ = bottom[0]->CanonicalAxis(param.axis());
+    const int64_t spatial_axes = bottom[0]->num_axes() - axis_ - 1;
+    Require(spatial_axes <= 3, ErrorCode::kUnimplemented,
+            "a bottom of shape {} has {} spatial axes behind axis {}; up to 3 are supported",
+            bottom[0]->ShapeString(), spatial_axes, axis_);
+    window_ = ReadWindow(param, spatial_axes);
+    channels_ = bottom[0]->shape(axis_);
+    outputs_ = param.num_output();
+    group_ = param.group();
+    Require(outputs_ > 0, ErrorCode::kInvalidArgument, "convolution_param needs num_output");
+    Require(group_ > 0 && channels_ % group_ == 0 && outputs_ % group_ == 0,
+            ErrorCode::kInvalidArgument,
+            "group {} does not divide its {} input channels and {} outputs", group_, channels_,
+            outputs_);
+    MakeParameters(param);
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const int64_t spatial_axes = static_cast<int64_t>(window_.kernel.size());
+    const Blob& first = *bottom[0];
+    Require(first.num_axes() == axis_ + 1 + spatial_axes && first.shape(axis_) == channels_,
+            ErrorCode::kInvalidArgument,
+            "it was made for {} channels on axis {} and {} spatial axes, not for shape {}",
+            channels_, axis_, spatial_axes, first.ShapeString());
+    Shape shape(first.shape().begin(), first.shape().begin() + axis_);
+    shape.push_back(outputs_);
+    for (int64_t i = 0; i < spatial_axes; ++i) {
+      const int64_t size = OutputSize(first.shape(axis_ + 1 + i), i);
+      Require(size > 0, ErrorCode::kInvalidArgument,
+              "kernel {} with pad {} does not fit into axis {} of shape {}", window_.kernel[i],
+              window_.pad[i], axis_ + 1 + i, first.ShapeString());
+      shape.push_back(size);
+    }
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      Require(bottom[i]->shape() == first.shape(), ErrorCode::kInvalidArgument,
+              "all bottoms must have one shape: {} and {} differ", first.ShapeString(),
+              bottom[i]->ShapeString());
+      top[i]->Reshape(shape);
+    }
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const ScopedWindow w = AtenWindow();
+    const at::Tensor weight = AtenWeight();
+    c10::optional<at::Tensor> bias;
+    if (has_bias()) bias = blobs_[1]->data();
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      at::Tensor y = AtenView(*top[i], top[i]->data());
+      y.copy_(at::convolution(AtenView(*bottom[i], bottom[i]->data()), weight, bias, w.stride,
+                              w.pad, w.dilation, transposed_, w.zero, group_));
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const ScopedWindow w = AtenWindow();
+    const at::Tensor weight = AtenWeight();
+    const bool wants_weight = param_propagate_down(0);
+    const bool wants_bias = has_bias() && param_propagate_down(1);
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      if (!propagate_down[i] && !wants_weight && !wants_bias) continue;
+      const auto [dx, dw, db] = at::convolution_backward(
+          AtenView(*top[i], top[i]->diff()), AtenView(*bottom[i], bottom[i]->data()), weight,
+          at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
+          {propagate_down[i], wants_weight, wants_bias});
+      if (propagate_down[i]) AtenView(*bottom[i], bottom[i]->diff()).copy_(dx);
+      if (wants_weight) blobs_[0]->diff().view_as(weight).add_(dw);
+      if (wants_bias) blobs_[1]->diff().add_(db);
+    }
+  }
+
+ private:
+  // The window as ATen takes it: at least one spatial axis.
+  struct ScopedWindow {
+    std::vector<int64_t> stride, pad, dilation, zero;
+  };
+  ScopedWindow AtenWindow() const {
+    if (window_.kernel.empty()) return {{1}, {0}, {1}, {0}};
+    return {window_.stride, window_.pad, window_.dilation,
+            std::vector<int64_t>(window_.kernel.size(), 0)};
+  }
+
+  // Batch axes folded into one; an axis of length 1 where there is no spatial one.
+  at::Tensor AtenView(const Blob& blob, const at::Tensor& tensor) const {
+    std::vector<int64_t> shape{blob.count(0, axis_)};
+    shape.insert(shape.end(), blob.shape().begin() + axis_, blob.shape().end());
+    if (window_.kernel.empty()) shape.push_back(1);
+    return tensor.view(shape);
+  }
+
+  at::Tensor AtenWeight() {
+    return window_.kernel.empty() ? blobs_[0]->data().unsqueeze(-1) : blobs_[0]->data();
+  }
+
+  void MakeParameters(const ConvolutionParameter& param) {
+    Shape shape =
+        transposed_ ? Shape{channels_, outputs_ / group_} : Shape{outputs_, channels_ / group_};
+    shape.insert(shape.end(), window_.kernel.begin(), window_.kernel.end());
+    Random& random = *context().random;
+    blobs_ = {std::make_shared<Blob>(shape)};
+    Fill(param.weight_filler(), *blobs_[0], random);
+    if (param.bias_term()) {
+      blobs_.push_back(std::make_shared<Blob>(Shape{outputs_}));
+      Fill(param.bias_filler(), *blobs_[1], random);
+    }
+  }
+
+  int64_t OutputSize(int64_t input, int64_t i) const {
+    const int64_t reach = window_.dilation[i] * (window_.kernel[i] - 1) + 1;
+    if (transposed_) return window_.stride[i] * (input - 1) + reach - 2 * window_.pad[i];
+    const int64_t room = input + 2 * window_.pad[i] - reach;
+    return room < 0 ? 0 : room / window_.stride[i] + 1;
+  }
+
+  bool has_bias() const { return blobs_.size() > 1; }
+
+  const bool transposed_;
+  Window window_;
+  int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
+};
+
+class DeconvolutionLayer : public ConvolutionLayer {
+ public:
+  DeconvolutionLayer(const LayerParameter& param, const NetContext& context)
+      : ConvolutionLayer(param, context, /*transposed=*/true) {}
+};
+
+}  // namespace
+
+void RegisterConvolution(LayerRegistry& registry) {
+  registry.Add<ConvolutionLayer>("Convolution");
+  registry.Add<DeconvolutionLayer>("Deconvolution");
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+// One spatial axis pair; a missing axis is one of length 1 with a kernel of 1.
+struct Conv2d {
+  int64_t group = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1;
+  bool transposed = false;
+
+  int64_t Out(int64_t in, int64_t kernel, int64_t stride, int64_t pad) const {
+    const int64_t reach = dilation * (kernel - 1) + 1;
+    return transposed ? stride * (in - 1) + reach - 2 * pad : (in + 2 * pad - reach) / stride + 1;
+  }
+
+  // Goes over every product of an input with a weight. A transposed convolution is the same with
+  // the parts of input and output swapped.
+  Array operator()(const Array& x, const Array& w, const Array* bias) const {
+    const int64_t outputs = transposed ? w.shape[1] * group : w.shape[0];
+    const int64_t kh = w.shape[2], kw = w.shape[3];
+    Array y({x.shape[0], outputs, Out(x.shape[2], kh, stride_h, pad_h),
+             Out(x.shape[3], kw, stride_w, pad_w)});
+    const Array& coarse = transposed ? x : y;  // walked by strides
+    const Array& fine = transposed ? y : x;
+    const int64_t coarse_per_group = coarse.shape[1] / group,
+                  fine_per_group = fine.shape[1] / group;
+    for (int64_t n = 0; n < x.shape[0]; ++n)
+      for (int64_t cc = 0; cc < coarse.shape[1]; ++cc)
+        for (int64_t f = 0; f < fine_per_group; ++f)
+          for (int64_t i = 0; i < coarse.shape[2]; ++i)
+            for (int64_t j = 0; j < coarse.shape[3]; ++j)
+              for (int64_t a = 0; a < kh; ++a)
+                for (int64_t b = 0; b < kw; ++b) {
+                  const int64_t fc = cc / coarse_per_group * fine_per_group + f;
+                  const int64_t fi = i * stride_h - pad_h + a * dilation;
+                  const int64_t fj = j * stride_w - pad_w + b * dilation;
+                  if (fi < 0 || fj < 0 || fi >= fine.shape[2] || fj >= fine.shape[3]) continue;
+                  const float weight = w.at({cc, f, a, b});
+                  if (transposed) {
+                    y.at({n, fc, fi, fj}) += x.at({n, cc, i, j}) * weight;
+                  } else {
+                    y.at({n, cc, i, j}) += x.at({n, fc, fi, fj}) * weight;
+                  }
+                }
+    if (bias != nullptr) {
+      const int64_t plane = y.shape[2] * y.shape[3];
+      for (size_t i = 0; i < y.values.size(); ++i) {
+        y.values[i] += bias->values[static_cast<int64_t>(i) / plane % outputs];
+      }
+    }
+    return y;
+  }
+};
+
+auto Reference(Conv2d conv) {
+  return [conv](const Arrays& bottoms, const Arrays& params) {
+    Arrays tops;
+    for (const Array& x : bottoms)
+      tops.push_back(conv(x, params[0], params.size() > 1 ? &params[1] : nullptr));
+    return tops;
+  };
+}
+
+std::string Layer(const std::string& param) {
+  return "type: 'Convolution' convolution_param { num_output: 4 " + param + " }";
+}
+
+}  // namespace
+
+std::vector<LayerCase> ConvolutionCases() {
+  const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
+  const auto reshaped = [](Shape x, Shape w, Shape y) {
+    return [=](const Arrays& bottoms, const Arrays& params) {
+      Shape in = x;
+      in[0] = bottoms[0].Count() / (x[1] * x[2] * x[3]);
+      Array out = Conv2d{}(Array(in, bottoms[0].values), Array(w, params[0].values), &params[1]);
+      out.shape = y;
+      out.shape[0] = bottoms[0].shape[0];
+      return Arrays{out};
+    };
+  };
+  return {
+      {"conv_plain", Layer("kernel_size: 3"), picture, Reference({})},
+      {"conv_stride_pad", Layer("kernel_size: 3 stride: 2 pad: 1"), picture,
+       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
+      {"conv_hw", Layer("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
+       picture, Reference({.stride_w = 2, .pad_h = 1})},
+      {"conv_group_dilation", Layer("kernel_size: 2 group: 2 dilation: 2"), picture,
+       Reference({.group = 2, .dilation = 2})},
+      {"conv_no_bias", Layer("kernel_size: 1 bias_term: false"), picture, Reference({})},
+      {"conv_two_bottoms",
+       Layer("kernel_size: 3"),
+       {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
+       Reference({}),
+       2},
+      {"conv_1d",
+       Layer("kernel_size: 3"),
+       {{{2, 2, 6}}},
+       reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
+      {"conv_3d",
+       "type: 'Convolution' convolution_param { num_output: 1 kernel_size: 1 }",
+       {{{1, 2, 2, 3, 2}}},
+       reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
+      {"conv_axis_2",
+       Layer("kernel_size: 3 axis: 2"),
+       {{{2, 3, 2, 5}}},
+       reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
+      {"conv_no_spatial_axes",
+       "type: 'Convolution' convolution_param { num_output: 3 }",
+       {{{4, 2}}},
+       reshaped({4, 2, 1, 1}, {3, 2, 1, 1}, {4, 3})},
+      {"deconv_stride_pad",
+       "type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 stride: 2 pad: 1 }",
+       {{{2, 2, 3, 3}}},
+       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1, .transposed = true})},
+      {"deconv_group",
+       "type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 2 group: 2 }",
+       {{{2, 2, 3, 3}}},
+       Reference({.group = 2, .transposed = true})},
+  };
+}
+
+namespace {
+
+std::string SetUpError(const std::string& layer, Shape bottom) {
+  const LayerCase row{"case", layer, {{bottom}}, nullptr};
+  try {
+    LayerRun run(row);
+    run.Forward();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Convolution, NamesWhatDoesNotFit) {
+  EXPECT_THAT(SetUpError(Layer("kernel_size: 9"), {1, 2, 5, 5}),
+              "kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)");
+  EXPECT_THAT(SetUpError(Layer("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
+              "group 3 does not divide its 2 input channels and 4 outputs");
+  EXPECT_THAT(SetUpError("type: 'Convolution' convolution_param { kernel_size: 3 }", {1, 2, 5, 5}),
+              "convolution_param needs num_output");
+}
+
+TEST(Convolution, SkipsTheGradientOfAFrozenParameter) {
+  const LayerCase row = ConvolutionCases()[0];
+  LayerRun run(row);
+  run.Forward();
+  run.layer().set_param_propagate_down(0, false);
+  run.layer().blobs()[0]->diff().fill_(3);
+  run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
+  EXPECT_TRUE(run.layer().blobs()[0]->diff().eq(3).all().item<bool>());
+  EXPECT_EQ(run.layer().blobs()[1]->diff_ptr()[0], 2 * 3 * 4);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,116 @@
+// Eltwise: product, weighted sum or maximum of blobs of one shape.
+#include <ATen/ATen.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
+
+namespace hearth::caffe {
+namespace {
+
+class EltwiseLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {2, kNoLimit, 1, 1}; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const EltwiseParameter& param = param_.eltwise_param();
+    const std::vector<float>& coeff = param.coeff();
+    Require(coeff.empty() || coeff.size() == bottom.size(), ErrorCode::kInvalidArgument,
+            "{} coeff for {} bottoms: give one per bottom, or none", coeff.size(), bottom.size());
+    Require(coeff.empty() || param.operation() == EltwiseParameter::SUM,
+            ErrorCode::kInvalidArgument, "coeff is for operation SUM only");
+    coeff_ = coeff.empty() ? std::vector<float>(bottom.size(), 1.f) : coeff;
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    for (const Blob* blob : bottom) {
+      Require(blob->shape() == bottom[0]->shape(), ErrorCode::kInvalidArgument,
+              "bottoms of shape {} and {} differ", bottom[0]->ShapeString(), blob->ShapeString());
+    }
+    top[0]->ReshapeLike(*bottom[0]);
+    if (operation() == EltwiseParameter::MAX) winner_.resize(top[0]->count());
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    at::Tensor& y = top[0]->data();
+    if (operation() == EltwiseParameter::PROD) {
+      at::mul_out(y, bottom[0]->data(), bottom[1]->data());
+      for (size_t i = 2; i < bottom.size(); ++i) y.mul_(bottom[i]->data());
+    } else if (operation() == EltwiseParameter::SUM) {
+      const float first = coeff_[0];
+      Map(
+          y, [first](float v) { return first * v; }, bottom[0]->data());
+      for (size_t i = 1; i < bottom.size(); ++i) y.add_(bottom[i]->data(), coeff_[i]);
+    } else {
+      ForwardMax(bottom, top[0]->data_ptr());
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      if (!propagate_down[i]) continue;
+      const at::Tensor& dy = top[0]->diff();
+      at::Tensor& dx = bottom[i]->diff();
+      if (operation() == EltwiseParameter::PROD) {
+        BackwardProduct(bottom, top[0], i);
+      } else if (operation() == EltwiseParameter::SUM) {
+        Map(
+            dx, [c = coeff_[i]](float g) { return c * g; }, dy);
+      } else {
+        const float* from = dy.const_data_ptr<float>();
+        float* to = dx.data_ptr<float>();
+        for (int64_t j = 0; j < top[0]->count(); ++j) {
+          to[j] = winner_[j] == static_cast<int32_t>(i) ? from[j] : 0;
+        }
+      }
+    }
+  }
+
+ private:
+  EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
+
+  // Of equal values, the second bottom wins against the first, and otherwise the earlier one.
+  void ForwardMax(const Blobs& bottom, float* y) {
+    const float* first = bottom[0]->data_ptr();
+    const float* second = bottom[1]->data_ptr();
+    for (int64_t j = 0; j < bottom[0]->count(); ++j) {
+      winner_[j] = first[j] > second[j] ? 0 : 1;
+      y[j] = std::max(first[j], second[j]);
+    }
+    for (size_t i = 2; i < bottom.size(); ++i) {
+      const float* x = bottom[i]->data_ptr();
+      for (int64_t j = 0; j < bottom[0]->count(); ++j) {
+        if (x[j] > y[j]) {
+          winner_[j] = static_cast<int32_t>(i);
+          y[j] = x[j];
+        }
+      }
+    }
+  }
+
+  void BackwardProduct(const Blobs& bottom, Blob* top, size_t i) {
+    at::Tensor& dx = bottom[i]->diff();
+    if (!param_.eltwise_param().stable_prod_grad()) {  // fast, but 0 / 0 where a factor is 0
+      Map(
+          dx, [](float y, float x, float g) { return y / x * g; }, top->data(), bottom[i]->data(),
+          top->diff());
+      return;
+    }
+    dx.copy_(top->diff());
+    for (size_t j = 0; j < bottom.size(); ++j) {
+      if (j != i) dx.mul_(bottom[j]->data());
+    }
+  }
+
+  std::vector<float> coeff_;
+  std::vector<int32_t> winner_;  // MAX: the bottom that each value came from
+};
+
+}  // namespace
+
+void RegisterEltwise(LayerRegistry& registry) { registry.Add<EltwiseLayer>("Eltwise"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,84 @@
+#include "hearth/caffe/layers/fed_data.h"
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+int64_t Count(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;
+  return count;
+}
+
+}  // namespace
+
+FedDataLayer::FedDataLayer(const LayerParameter& param, const NetContext& context)
+    : Layer(param, context) {}
+
+void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
+  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be given and above 0");
+  batch_size_ = batch_size;
+  tops_ = std::move(tops);
+  // Random choices must not depend on when the prefetching thread runs: they get a seed of their
+  // own.
+  if (context().random) seed_ = context().random->engine()();
+}
+
+std::optional<int64_t> FedDataLayer::Fetch() {
+  if (!is_fed()) return std::nullopt;
+  if (prefetcher_ == nullptr) {
+    Prefetcher::Options options{.batch_size = batch_size_,
+                                .row_sizes = {},
+                                .threads = context().transform_threads,
+                                .seed = seed_};
+    for (const Top& top : tops_) options.row_sizes.push_back(Count(top.row_shape));
+    const auto read = [this](const feed::Minibatch::Row& row, uint64_t seed,
+                             const std::vector<float*>& values) { ReadRow(row, seed, values); };
+    prefetcher_ = std::make_unique<Prefetcher>(context().open_source(param_), options, read);
+  }
+  batch_ = &prefetcher_->Next();
+  if (context().on_bad_row) {
+    for (const auto& bad : batch_->bad_rows) context().on_bad_row(bad.id, bad.reason);
+  }
+  return batch_->rows.size();
+}
+
+void FedDataLayer::NextEpoch() {
+  batch_ = nullptr;
+  if (prefetcher_ != nullptr) prefetcher_->NextEpoch();
+}
+
+void FedDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
+  const int64_t rows =
+      batch_ != nullptr && batch_->rows.size() > 0 ? batch_->rows.size() : batch_size_;
+  for (size_t i = 0; i < top.size(); ++i) {
+    Shape shape = tops_[i].row_shape;
+    shape.insert(tops_[i].transposed ? shape.end() : shape.begin(), rows);
+    top[i]->Reshape(shape);
+  }
+}
+
+void FedDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
+  Require(
+      batch_ != nullptr && batch_->rows.size() > 0, ErrorCode::kInvalidArgument,
+      "it has no rows to deliver: it is fed by rows of a DataFrame or file, and none were fetched");
+  for (size_t i = 0; i < top.size(); ++i) Deliver(i, *top[i]);
+}
+
+void FedDataLayer::Deliver(size_t i, Blob& top) const {
+  const std::vector<float>& from = batch_->tops[i];
+  float* to = top.data_ptr();
+  if (!tops_[i].transposed) {
+    std::copy_n(from.data(), top.count(), to);
+    return;
+  }
+  const int64_t rows = batch_->rows.size(), values = top.count() / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t v = 0; v < values; ++v) to[v * rows + r] = from[r * values + v];
+  }
+}
+
+}  // namespace hearth::caffe

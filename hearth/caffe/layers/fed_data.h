@@ -1,0 +1,54 @@
+// What the layers that are fed by rows share.
+#pragma once
+
+#include <memory>
+
+#include "hearth/caffe/layer.h"
+#include "hearth/caffe/layers/prefetcher.h"
+
+namespace hearth::caffe {
+
+// Reads rows from context.open_source, opened at the first Fetch. Rows that cannot be used are
+// skipped with all their columns, reported to context.on_bad_row from Fetch, and replaced by the
+// rows that follow.
+class FedDataLayer : public Layer {
+ public:
+  FedDataLayer(const LayerParameter& param, const NetContext& context);
+
+  std::optional<int64_t> Fetch() override;
+  const feed::Minibatch* fetched_rows() const override { return batch_ ? &batch_->rows : nullptr; }
+  void NextEpoch() override;
+
+  // Tops have the size of the last minibatch, before it batch_size rows.
+  void Reshape(const Blobs& bottom, const Blobs& top) override;
+  void Forward(const Blobs& bottom, const Blobs& top) override;
+  void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
+
+ protected:
+  struct Top {
+    Shape row_shape;
+    bool transposed = false;  // rows are the last axis instead of the first
+  };
+  // Called once, from SetUp of the layer.
+  void SetTops(int64_t batch_size, std::vector<Top> tops);
+
+  virtual bool is_fed() const { return static_cast<bool>(context().open_source); }
+  // As Prefetcher::ReadRow.
+  virtual void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+                       const std::vector<float*>& tops) const = 0;
+
+  int64_t batch_size() const { return batch_size_; }
+  // Ends the prefetching thread, which calls ReadRow: for the destructor of the class that has it.
+  void StopFetching() { prefetcher_.reset(); }
+
+ private:
+  void Deliver(size_t i, Blob& top) const;
+
+  int64_t batch_size_ = 0;
+  uint64_t seed_ = 0;
+  std::vector<Top> tops_;
+  const Prefetcher::Batch* batch_ = nullptr;
+  std::unique_ptr<Prefetcher> prefetcher_;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,89 @@
+// InnerProduct: y = x W^T + b over the axes from `axis` on.
+#include <ATen/ATen.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+class InnerProductLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const InnerProductParameter& param = param_.inner_product_param();
+    outputs_ = param.num_output();
+    Require(outputs_ > 0, ErrorCode::kInvalidArgument,
+            "inner_product_param needs num_output, the number of outputs per row");
+    axis_ = bottom[0]->CanonicalAxis(param.axis());
+    inputs_ = bottom[0]->count(axis_);
+    transpose_ = param.transpose();
+    Random& random = *context().random;
+    blobs_ = {
+        std::make_shared<Blob>(transpose_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_})};
+    Fill(param.weight_filler(), *blobs_[0], random);
+    if (param.bias_term()) {
+      blobs_.push_back(std::make_shared<Blob>(Shape{outputs_}));
+      Fill(param.bias_filler(), *blobs_[1], random);
+    }
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const int64_t inputs = bottom[0]->count(axis_);
+    Require(inputs == inputs_, ErrorCode::kInvalidArgument,
+            "its weights take {} values per row, but a bottom of shape {} has {} from axis {} on",
+            inputs_, bottom[0]->ShapeString(), inputs, axis_);
+    rows_ = bottom[0]->count(0, axis_);
+    Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);
+    shape.push_back(outputs_);
+    top[0]->Reshape(shape);
+    if (has_bias() && (!ones_.defined() || ones_.numel() != rows_)) ones_ = at::ones({rows_});
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const at::Tensor x = bottom[0]->data().view({rows_, inputs_});
+    at::Tensor y = top[0]->data().view({rows_, outputs_});
+    const at::Tensor w = transpose_ ? blobs_[0]->data() : blobs_[0]->data().t();
+    if (has_bias()) {
+      at::addmm_out(y, blobs_[1]->data(), x, w);
+    } else {
+      at::mm_out(y, x, w);
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const at::Tensor x = bottom[0]->data().view({rows_, inputs_});
+    const at::Tensor dy = top[0]->diff().view({rows_, outputs_});
+    const at::Tensor& w = blobs_[0]->data();
+    if (param_propagate_down(0)) {
+      if (transpose_) {
+        blobs_[0]->diff().addmm_(x.t(), dy);
+      } else {
+        blobs_[0]->diff().addmm_(dy.t(), x);
+      }
+    }
+    if (has_bias() && param_propagate_down(1)) blobs_[1]->diff().addmv_(dy.t(), ones_);
+    if (propagate_down[0]) {
+      at::Tensor dx = bottom[0]->diff().view({rows_, inputs_});
+      at::mm_out(dx, dy, transpose_ ? w.t() : w);
+    }
+  }
+
+ private:
+  bool has_bias() const { return blobs_.size() > 1; }
+
+  int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
+  bool transpose_ = false;
+  at::Tensor ones_;  // sums the bias gradient over rows
+};
+
+}  // namespace
+
+void RegisterInnerProduct(LayerRegistry& registry) {
+  registry.Add<InnerProductLayer>("InnerProduct");
+}
+
+}  // namespace hearth::caffe

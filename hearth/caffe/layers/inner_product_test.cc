@@ -1,0 +1,67 @@
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Rows are the first `axis` axes of the bottom.
+auto Reference(size_t axis, bool transpose) {
+  return [=](const Arrays& bottoms, const Arrays& params) {
+    const Array& x = bottoms[0];
+    const Array& w = params[0];
+    const int64_t outputs = w.shape[transpose ? 1 : 0], inputs = w.shape[transpose ? 0 : 1];
+    Shape shape(x.shape.begin(), x.shape.begin() + axis);
+    shape.push_back(outputs);
+    Array y(shape);
+    for (int64_t row = 0; row < x.Count() / inputs; ++row)
+      for (int64_t o = 0; o < outputs; ++o) {
+        double sum = params.size() > 1 ? params[1].values[o] : 0;
+        for (int64_t i = 0; i < inputs; ++i) {
+          sum += x.values[row * inputs + i] * (transpose ? w.at({i, o}) : w.at({o, i}));
+        }
+        y.values[row * outputs + o] = static_cast<float>(sum);
+      }
+    return Arrays{y};
+  };
+}
+
+std::string Layer(const std::string& param) {
+  return "type: 'InnerProduct' inner_product_param { num_output: 5 " + param + " }";
+}
+
+}  // namespace
+
+std::vector<LayerCase> InnerProductCases() {
+  return {
+      {"ip_plain", Layer(""), {{{3, 2, 2, 2}}}, Reference(1, false)},
+      {"ip_axis", Layer("axis: -1"), {{{3, 2, 4}}}, Reference(2, false)},
+      {"ip_transpose", Layer("transpose: true"), {{{3, 8}}}, Reference(1, true)},
+      {"ip_no_bias", Layer("bias_term: false"), {{{3, 8}}}, Reference(1, false)},
+  };
+}
+
+namespace {
+
+TEST(InnerProduct, NamesBottomsThatDoNotFitItsWeights) {
+  const LayerCase row = InnerProductCases()[2];
+  LayerRun run(row);
+  run.bottoms()[0]->Reshape({3, 9});
+  try {
+    run.Forward();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        error.message(),
+        "its weights take 8 values per row, but a bottom of shape 3 9 (27) has 9 from axis 1 on");
+  }
+}
+
+TEST(InnerProduct, NeedsNumOutput) {
+  const LayerCase row{"case", "type: 'InnerProduct'", {{{3, 2}}}, nullptr};
+  EXPECT_THROW(LayerRun run(row), Error);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,129 @@
+#include "hearth/caffe/layers/layer_case.h"
+
+#include <algorithm>
+#include <random>
+
+#include "hearth/caffe/layer_registry.h"
+#include "hearth/caffe/proto/text_reader.h"
+
+namespace hearth::caffe {
+namespace {
+
+Array MakeInput(const CaseInput& input, Shape shape, std::mt19937& random) {
+  Array array(std::move(shape));
+  const auto count = static_cast<float>(array.Count());
+  for (size_t i = 0; i < array.values.size(); ++i) {
+    array.values[i] = input.classes > 0 ? static_cast<float>(random() % input.classes)
+                                        : input.low + (i + 0.5f) * (input.high - input.low) / count;
+  }
+  std::shuffle(array.values.begin(), array.values.end(), random);
+  return array;
+}
+
+}  // namespace
+
+int64_t Array::Count() const {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;
+  return count;
+}
+
+int64_t Array::Offset(const Shape& position) const {
+  int64_t offset = 0;
+  for (size_t i = 0; i < shape.size(); ++i) offset = offset * shape[i] + position[i];
+  return offset;
+}
+
+Array ValuesOf(Blob& blob) {
+  return {blob.shape(), {blob.data_ptr(), blob.data_ptr() + blob.count()}};
+}
+
+void SetValues(const Array& array, at::Tensor& tensor) {
+  std::copy(array.values.begin(), array.values.end(), tensor.data_ptr<float>());
+}
+
+LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_case) {
+  LayerParameter param;
+  ParseText(case_.layer, case_.name, &param);
+  param.set_name(case_.name);
+  NetContext context;
+  context.phase = case_.phase;
+  context.random = std::make_shared<Random>(5);
+  if (case_.prepare_context) case_.prepare_context(&context);
+  layer_ = LayerRegistry::Default().Create(param, context);
+
+  const auto add = [this](Blobs* blobs) {
+    storage_.push_back(std::make_unique<Blob>());
+    blobs->push_back(storage_.back().get());
+  };
+  for (size_t i = 0; i < case_.bottoms.size(); ++i) add(&bottom_pointers_);
+  for (int i = 0; i < case_.tops; ++i) {
+    if (in_place && i == 0) {
+      top_pointers_.push_back(bottom_pointers_[0]);
+    } else {
+      add(&top_pointers_);
+    }
+  }
+  FillBottoms(0, 1);
+  layer_->SetUp(bottom_pointers_, top_pointers_);
+  std::mt19937 random(2);
+  for (const auto& blob : layer_->blobs()) {
+    SetValues(MakeInput({{}, -0.9f, 1.1f}, blob->shape(), random), blob->data());
+  }
+  if (case_.prepare_layer) case_.prepare_layer(layer_.get());
+}
+
+void LayerRun::FillBottoms(int64_t rows, unsigned seed) {
+  std::mt19937 random(seed);
+  for (size_t i = 0; i < case_.bottoms.size(); ++i) {
+    Shape shape = case_.bottoms[i].shape;
+    if (rows > 0) shape[0] = rows;
+    bottom_pointers_[i]->Reshape(shape);
+    SetValues(MakeInput(case_.bottoms[i], shape, random), bottom_pointers_[i]->data());
+  }
+}
+
+void LayerRun::Forward() {
+  layer_->Reshape(bottom_pointers_, top_pointers_);
+  layer_->Forward(bottom_pointers_, top_pointers_);
+}
+
+std::vector<bool> LayerRun::propagate_down() const {
+  std::vector<bool> propagate(bottom_pointers_.size(), true);
+  for (const int bottom : case_.without_gradient) propagate[bottom] = false;
+  return propagate;
+}
+
+void LayerRun::Backward(const Arrays& top_diffs) {
+  for (size_t i = 0; i < top_diffs.size(); ++i) {
+    SetValues(top_diffs[i], top_pointers_[i]->diff());
+  }
+  layer_->Backward(top_pointers_, propagate_down(), bottom_pointers_);
+}
+
+Arrays LayerRun::ParamValues() const {
+  Arrays arrays;
+  for (const auto& blob : layer_->blobs()) arrays.push_back(ValuesOf(*blob));
+  return arrays;
+}
+
+Arrays LayerRun::Values(const Blobs& blobs) {
+  Arrays arrays;
+  for (Blob* blob : blobs) arrays.push_back(ValuesOf(*blob));
+  return arrays;
+}
+
+std::vector<LayerCase> AllLayerCases() {
+  std::vector<LayerCase> all;
+  for (const auto& family :
+       {AccuracyCases(),     ActivationCases(), BatchNormCases(), ConcatSliceCases(),
+        ConvolutionCases(),  DataCases(),       DropoutCases(),   EltwiseCases(),
+        InnerProductCases(), LossCases(),       LrnCases(),       PairLossCases(),
+        PoolingCases(),      PowerCases(),      ReductionCases(), ReluCases(),
+        ScaleBiasCases(),    ShapeOpCases(),    SoftmaxCases(),   SoftmaxLossCases()}) {
+    all.insert(all.end(), family.begin(), family.end());
+  }
+  return all;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,169 @@
+// What every layer promises, checked for each row of the table: shapes and values against a plain
+// reference, gradients against differences, other numbers of rows, in-place tops.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "hearth/caffe/layer_registry.h"
+#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/proto/text_reader.h"
+
+namespace hearth::caffe {
+
+void PrintTo(const LayerCase& layer_case, std::ostream* os) { *os << layer_case.name; }
+
+namespace {
+
+void ExpectNear(const Arrays& got, const Arrays& expected, float tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].shape, expected[i].shape) << "array " << i;
+    for (size_t j = 0; j < got[i].values.size(); ++j) {
+      const float e = expected[i].values[j];
+      ASSERT_NEAR(got[i].values[j], e, tolerance * (1 + std::fabs(e)))
+          << "array " << i << " at " << j;
+    }
+  }
+}
+
+// Random weights of the tops in the scalar that gradients are taken of.
+Arrays TopWeights(const Arrays& tops, const LayerCase& layer_case, bool is_loss) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Arrays weights;
+  for (size_t i = 0; i < tops.size(); ++i) {
+    const auto& without = layer_case.tops_without_gradient;
+    const bool counts = std::find(without.begin(), without.end(), i) == without.end();
+    weights.emplace_back(tops[i].shape);
+    for (float& weight : weights[i].values) {
+      weight = !counts ? 0 : is_loss ? 0.7f : uniform(random);
+    }
+  }
+  return weights;
+}
+
+double Objective(LayerRun& run, const Arrays& weights) {
+  run.Forward();
+  const Arrays tops = run.TopValues();
+  double sum = 0;
+  for (size_t i = 0; i < tops.size(); ++i) {
+    for (size_t j = 0; j < tops[i].values.size(); ++j) {
+      if (weights[i].values[j] != 0) sum += double{weights[i].values[j]} * tops[i].values[j];
+    }
+  }
+  return sum;
+}
+
+// Compares `gradient` with central differences of the objective along every value of `blob`.
+void ExpectGradient(LayerRun& run, const Arrays& weights, Blob& blob,
+                    const std::vector<float>& gradient, const std::string& what) {
+  constexpr float kStep = 4e-3f;
+  for (int64_t i = 0; i < blob.count(); ++i) {
+    const float value = blob.data_ptr()[i];
+    blob.data_ptr()[i] = value + kStep;
+    const double above = Objective(run, weights);
+    blob.data_ptr()[i] = value - kStep;
+    const double below = Objective(run, weights);
+    blob.data_ptr()[i] = value;
+    const double slope = (above - below) / (2 * kStep);
+    ASSERT_NEAR(gradient[i], slope, 5e-3 * std::max(1.0, std::fabs(slope))) << what << " at " << i;
+  }
+}
+
+class LayerTable : public ::testing::TestWithParam<LayerCase> {};
+
+TEST_P(LayerTable, ForwardAgreesWithThePlainReference) {
+  LayerRun run(GetParam());
+  const Arrays expected = run.Expected();
+  run.Forward();
+  ExpectNear(run.TopValues(), expected, 1e-5f);
+}
+
+TEST_P(LayerTable, TakesAnotherNumberOfRows) {
+  if (GetParam().fixed_rows || GetParam().bottoms.empty()) GTEST_SKIP() << "rows are fixed";
+  LayerRun run(GetParam());
+  run.Forward();
+  for (const int64_t rows : {int64_t{1}, GetParam().bottoms[0].shape[0] + 2}) {
+    run.FillBottoms(rows, 7);
+    const Arrays expected = run.Expected();
+    run.Forward();
+    ExpectNear(run.TopValues(), expected, 1e-5f);
+  }
+}
+
+TEST_P(LayerTable, GradientsAgreeWithDifferences) {
+  const LayerCase& row = GetParam();
+  if (!row.has_gradient) GTEST_SKIP() << "has no gradient";
+  LayerRun run(row);
+  run.Forward();
+  const Arrays weights = TopWeights(run.TopValues(), row, run.layer().IsLoss());
+  // Backward must overwrite the bottoms' diffs and add to the parameters'.
+  for (Blob* bottom : run.bottoms()) bottom->diff().fill_(99);
+  for (const auto& blob : run.layer().blobs()) blob->diff().fill_(0.5f);
+  run.Backward(weights);
+
+  std::vector<std::vector<float>> bottom_diffs, param_diffs;
+  for (Blob* bottom : run.bottoms()) {
+    bottom_diffs.emplace_back(bottom->diff_ptr(), bottom->diff_ptr() + bottom->count());
+  }
+  for (const auto& blob : run.layer().blobs()) {
+    param_diffs.emplace_back(blob->diff_ptr(), blob->diff_ptr() + blob->count());
+    for (float& diff : param_diffs.back()) diff -= 0.5f;
+  }
+  const std::vector<bool> wanted = run.propagate_down();
+  for (size_t i = 0; i < run.bottoms().size(); ++i) {
+    if (!wanted[i]) {
+      EXPECT_EQ(bottom_diffs[i], std::vector<float>(bottom_diffs[i].size(), 99)) << "bottom " << i;
+    } else {
+      ExpectGradient(run, weights, *run.bottoms()[i], bottom_diffs[i],
+                     "bottom " + std::to_string(i));
+    }
+  }
+  for (size_t i = 0; i < param_diffs.size(); ++i) {
+    if (run.layer().type() == "BatchNorm") continue;  // statistics, not learned
+    ExpectGradient(run, weights, *run.layer().blobs()[i], param_diffs[i],
+                   "parameter " + std::to_string(i));
+  }
+}
+
+TEST_P(LayerTable, InPlaceGivesTheSame) {
+  const LayerCase& row = GetParam();
+  if (!row.in_place) GTEST_SKIP() << "is not run in place";
+  LayerRun apart(row), in_place(row, /*in_place=*/true);
+  EXPECT_TRUE(in_place.layer().AllowsInPlace());
+  const Arrays expected = in_place.Expected();
+  apart.Forward();
+  in_place.Forward();
+  ExpectNear(in_place.TopValues(), expected, 1e-5f);
+  if (!row.has_gradient) return;
+
+  const Arrays weights = TopWeights(expected, row, false);
+  for (LayerRun* run : {&apart, &in_place}) {
+    for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
+    run->Backward(weights);
+  }
+  EXPECT_TRUE(at::allclose(in_place.bottoms()[0]->diff(), apart.bottoms()[0]->diff()));
+  for (size_t i = 0; i < apart.layer().blobs().size(); ++i) {
+    EXPECT_TRUE(
+        at::allclose(in_place.layer().blobs()[i]->diff(), apart.layer().blobs()[i]->diff()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LayerTable, ::testing::ValuesIn(AllLayerCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(LayerTableRows, CoverEveryRegisteredType) {
+  std::set<std::string> covered;
+  for (const LayerCase& row : AllLayerCases()) {
+    LayerParameter param;
+    ParseText(row.layer, row.name, &param);
+    covered.insert(param.type());
+  }
+  EXPECT_THAT(LayerRegistry::Default().types(), ::testing::ElementsAreArray(covered));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,181 @@
+// Losses against class labels or targets: HingeLoss, MultinomialLogisticLoss and
+// SigmoidCrossEntropyLoss. SoftmaxWithLoss has its own file.
+#include <algorithm>
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/loss_normalizer.h"
+
+namespace hearth::caffe {
+namespace {
+
+// A loss of scores (bottom 0) against labels or targets (bottom 1).
+class LabelLossLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {2, 2, 1, 1}; }
+  bool IsLoss() const override { return true; }
+  bool AutoTopBlobs() const override { return true; }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[1], ErrorCode::kInvalidArgument, "{} has no gradient for its labels",
+            type());
+    if (propagate_down[0]) Gradient(*top[0]->diff_ptr(), bottom);
+  }
+
+ protected:
+  virtual void Gradient(float loss_weight, const Blobs& bottom) = 0;
+};
+
+// Rows of scores with one label each.
+class RowLossLayer : public LabelLossLayer {
+ public:
+  using LabelLossLayer::LabelLossLayer;
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    rows_ = bottom[0]->shape(0);
+    classes_ = bottom[0]->count(1);
+    ClassLayout{rows_, classes_, 1}.RequireLabels(*bottom[1]);
+    top[0]->Reshape({});
+  }
+
+ protected:
+  int64_t Label(const Blobs& bottom, int64_t row) const {
+    return *ClassLabel(bottom[1]->data_ptr(), row, classes_, std::nullopt);
+  }
+
+  int64_t rows_ = 0, classes_ = 0;
+};
+
+// max(0, 1 + score) of wrong classes and max(0, 1 - score) of the right one, or their squares.
+class HingeLossLayer : public RowLossLayer {
+ public:
+  using RowLossLayer::RowLossLayer;
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* x = bottom[0]->data_ptr();
+    double sum = 0;
+    for (int64_t n = 0; n < rows_; ++n) {
+      const int64_t label = Label(bottom, n);
+      for (int64_t c = 0; c < classes_; ++c) {
+        const float margin = Margin(x[n * classes_ + c], c == label);
+        sum += squared() ? margin * margin : margin;
+      }
+    }
+    *top[0]->data_ptr() = static_cast<float>(sum / static_cast<double>(rows_));
+  }
+
+ protected:
+  void Gradient(float loss_weight, const Blobs& bottom) override {
+    const float scale = loss_weight / static_cast<float>(rows_);
+    const float* x = bottom[0]->data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    for (int64_t n = 0; n < rows_; ++n) {
+      const int64_t label = Label(bottom, n);
+      for (int64_t c = 0; c < classes_; ++c) {
+        const int64_t i = n * classes_ + c;
+        const float margin = Margin(x[i], c == label);
+        const float size = squared() ? 2 * margin : margin > 0 ? 1.f : 0.f;
+        dx[i] = scale * (c == label ? -size : size);
+      }
+    }
+  }
+
+ private:
+  bool squared() const { return param_.hinge_loss_param().norm() == HingeLossParameter::L2; }
+  static float Margin(float score, bool is_label) {
+    return std::max(0.f, 1.f + (is_label ? -score : score));
+  }
+};
+
+// The bottom holds probabilities already.
+class MultinomialLogisticLossLayer : public RowLossLayer {
+ public:
+  using RowLossLayer::RowLossLayer;
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* p = bottom[0]->data_ptr();
+    double sum = 0;
+    for (int64_t n = 0; n < rows_; ++n) {
+      sum -= std::log(std::max(p[n * classes_ + Label(bottom, n)], kSmallest));
+    }
+    *top[0]->data_ptr() = static_cast<float>(sum / static_cast<double>(rows_));
+  }
+
+ protected:
+  void Gradient(float loss_weight, const Blobs& bottom) override {
+    const float scale = -loss_weight / static_cast<float>(rows_);
+    const float* p = bottom[0]->data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    std::fill_n(dx, bottom[0]->count(), 0.f);
+    for (int64_t n = 0; n < rows_; ++n) {
+      const int64_t i = n * classes_ + Label(bottom, n);
+      dx[i] = scale / std::max(p[i], kSmallest);
+    }
+  }
+
+ private:
+  static constexpr float kSmallest = 1e-20f;
+};
+
+// Independent logistic regressions; targets may lie between 0 and 1.
+class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
+ public:
+  SigmoidCrossEntropyLossLayer(const LayerParameter& param, const NetContext& context)
+      : LabelLossLayer(param, context),
+        normalizer_(LossNormalizer::Read(param.loss_param(), LossParameter::BATCH_SIZE)),
+        ignored_(IgnoredLabel(param.loss_param())) {}
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom[0]->count() == bottom[1]->count(), ErrorCode::kInvalidArgument,
+            "scores of shape {} and targets of shape {} must hold equally many values",
+            bottom[0]->ShapeString(), bottom[1]->ShapeString());
+    top[0]->Reshape({});
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float *x = bottom[0]->data_ptr(), *t = bottom[1]->data_ptr();
+    double sum = 0;
+    int64_t valid = 0;
+    for (int64_t i = 0; i < bottom[0]->count(); ++i) {
+      if (IsIgnored(t[i])) continue;
+      // log(1 + e^-|x|) does not overflow, whatever the sign of x.
+      sum -= x[i] * (t[i] - (x[i] >= 0 ? 1.f : 0.f)) - std::log1p(std::exp(-std::fabs(x[i])));
+      ++valid;
+    }
+    divisor_ = normalizer_.Divisor(bottom[0]->shape(0), bottom[0]->count(1), valid);
+    *top[0]->data_ptr() = static_cast<float>(sum) / divisor_;
+  }
+
+ protected:
+  void Gradient(float loss_weight, const Blobs& bottom) override {
+    const float scale = loss_weight / divisor_;
+    const float *x = bottom[0]->data_ptr(), *t = bottom[1]->data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    for (int64_t i = 0; i < bottom[0]->count(); ++i) {
+      dx[i] = IsIgnored(t[i]) ? 0.f : scale * (1.f / (1.f + std::exp(-x[i])) - t[i]);
+    }
+  }
+
+ private:
+  // The target is cut to a whole number first, as in Caffe: 0 ignores every soft target below 1.
+  bool IsIgnored(float target) const { return static_cast<int64_t>(target) == ignored_; }
+
+  const LossNormalizer normalizer_;
+  const std::optional<int64_t> ignored_;
+  float divisor_ = 1;
+};
+
+}  // namespace
+
+void RegisterLosses(LayerRegistry& registry) {
+  registry.Add<HingeLossLayer>("HingeLoss");
+  registry.Add<MultinomialLogisticLossLayer>("MultinomialLogisticLoss");
+  registry.Add<SigmoidCrossEntropyLossLayer>("SigmoidCrossEntropyLoss");
+}
+
+}  // namespace hearth::caffe

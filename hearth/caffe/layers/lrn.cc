@@ -1,0 +1,115 @@
+// Local response normalization: y = x * s^-beta, s = k + alpha / n * (sum of squares around x).
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neighbour_sum.h"
+
+namespace hearth::caffe {
+namespace {
+
+// s^-beta. The root form of the usual exponent is several times faster than pow.
+void NegativePower(const float* s, float beta, float* out, int64_t count) {
+  if (beta == 0.75f) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float root = std::sqrt(s[i]);
+      out[i] = 1.f / (root * std::sqrt(root));
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = std::pow(s[i], -beta);
+  }
+}
+
+class LrnLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const LRNParameter& param = param_.lrn_param();
+    within_ = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
+    size_ = param.local_size();
+    Require(size_ % 2 == 1, ErrorCode::kInvalidArgument, "local_size must be odd, not {}", size_);
+    // Within a channel, Caffe has no k: the sum is added to 1.
+    k_ = within_ ? 1.f : param.k();
+    alpha_ = param.alpha() / static_cast<float>(within_ ? size_ * size_ : size_);
+    beta_ = param.beta();
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
+            "LRN takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
+    top[0]->ReshapeLike(*bottom[0]);
+    scale_.ReshapeLike(*bottom[0]);
+    picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
+    scratch_.resize(at::get_num_threads() * 2 * picture_.size());
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* x = bottom[0]->data_ptr();
+    float* y = top[0]->data_ptr();
+    float* scale = scale_.data_ptr();
+    ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
+      const int64_t count = picture_.size();
+      const float* in = x + offset;
+      float* s = scale + offset;
+      for (int64_t i = 0; i < count; ++i) scratch[i] = in[i] * in[i];
+      Sum(scratch, scratch + count, s);
+      for (int64_t i = 0; i < count; ++i) s[i] = k_ + alpha_ * s[i];
+      NegativePower(s, beta_, scratch, count);
+      for (int64_t i = 0; i < count; ++i) y[offset + i] = in[i] * scratch[i];
+    });
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    const float* x = bottom[0]->data_ptr();
+    const float* y = top[0]->data_ptr();
+    const float* dy = top[0]->diff_ptr();
+    const float* scale = scale_.data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    const float slope = 2 * alpha_ * beta_;
+    ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
+      const int64_t count = picture_.size();
+      const float *in = x + offset, *out = y + offset, *g = dy + offset, *s = scale + offset;
+      float* to = dx + offset;
+      for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * out[i] / s[i];
+      Sum(scratch, scratch + count, to);
+      NegativePower(s, beta_, scratch, count);
+      for (int64_t i = 0; i < count; ++i) to[i] = g[i] * scratch[i] - slope * in[i] * to[i];
+    });
+  }
+
+ private:
+  // f(offset of the picture, scratch memory for two pictures), on several threads.
+  template <typename Function>
+  void ForEachPicture(int64_t count, Function f) {
+    at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      float* scratch = &scratch_[at::get_thread_num() * 2 * picture_.size()];
+      for (int64_t n = begin; n < end; ++n) f(n * picture_.size(), scratch);
+    });
+  }
+
+  void Sum(const float* values, float* scratch, float* sums) const {
+    if (within_) {
+      SumWithinChannels(picture_, size_, values, scratch, sums);
+    } else {
+      SumAcrossChannels(picture_, size_, values, sums);
+    }
+  }
+
+  bool within_ = false;
+  int64_t size_ = 1;
+  float k_ = 1, alpha_ = 1, beta_ = 0.75f;
+  PictureShape picture_;
+  Blob scale_;  // s
+  std::vector<float> scratch_;
+};
+
+}  // namespace
+
+void RegisterLrn(LayerRegistry& registry) { registry.Add<LrnLayer>("LRN"); }
+
+}  // namespace hearth::caffe

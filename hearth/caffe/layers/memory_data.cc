@@ -1,0 +1,129 @@
+// MemoryData: pictures and labels, from rows (source_class) or from arrays that the program sets.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/array_fed.h"
+#include "hearth/caffe/layers/fed_data.h"
+#include "hearth/caffe/layers/picture_reader.h"
+#include "hearth/caffe/layers/row_values.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Row columns: data (bytes or numbers) and label; optional channels, height, width and encoded.
+class MemoryDataLayer : public FedDataLayer, public ArrayFed {
+ public:
+  MemoryDataLayer(const LayerParameter& param, const NetContext& context)
+      : FedDataLayer(param, context),
+        size_{param.memory_data_param().channels(), param.memory_data_param().height(),
+              param.memory_data_param().width()},
+        reader_(param.transform_param(), context.phase, size_, context.resize_images) {}
+  ~MemoryDataLayer() override { StopFetching(); }
+
+  Arity arity() const override { return {0, 0, 1, 2}; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const PictureSize& out = reader_.output();
+    std::vector<Top> tops = {{{out.channels, out.height, out.width}}};
+    if (top.size() > 1) tops.push_back({{}});
+    SetTops(param_.memory_data_param().batch_size(), std::move(tops));
+  }
+
+  void SetArrays(at::Tensor data, at::Tensor labels) override {
+    const Shape shape = {size_.channels, size_.height, size_.width};
+    Require(data.dim() == 4 && data.sizes().slice(1) == at::IntArrayRef(shape),
+            ErrorCode::kInvalidArgument, "data of shape {} must be items x {} x {} x {}",
+            fmt::join(data.sizes(), " x "), shape[0], shape[1], shape[2]);
+    Require(data.size(0) > 0 && data.size(0) % batch_size() == 0, ErrorCode::kInvalidArgument,
+            "{} items are no multiple of batch_size {}", data.size(0), batch_size());
+    Require(labels.numel() == data.size(0), ErrorCode::kInvalidArgument,
+            "{} labels for {} items: give one each", labels.numel(), data.size(0));
+    data_ = std::move(data);
+    labels_ = std::move(labels);
+    next_item_ = 0;
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    if (is_fed() || !data_.defined()) {
+      FedDataLayer::Reshape(bottom, top);
+      return;
+    }
+    top[0]->Reshape({batch_size(), size_.channels, size_.height, size_.width});
+    if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
+  }
+
+  // Arrays are delivered as they are: transform_param is for rows.
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (is_fed()) {
+      FedDataLayer::Forward(bottom, top);
+      return;
+    }
+    Require(data_.defined(), ErrorCode::kInvalidArgument,
+            "it has no data: set source_class to feed it by rows, or set its arrays");
+    std::copy_n(data_.const_data_ptr<float>() + next_item_ * size_.count(), top[0]->count(),
+                top[0]->data_ptr());
+    if (top.size() > 1) {
+      std::copy_n(labels_.const_data_ptr<float>() + next_item_, batch_size(), top[1]->data_ptr());
+    }
+    next_item_ = (next_item_ + batch_size()) % data_.size(0);
+  }
+
+ protected:
+  bool is_fed() const override { return FedDataLayer::is_fed() && param_.has_source_class(); }
+
+  void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+               const std::vector<float*>& tops) const override {
+    if (tops.size() > 1) *tops[1] = NumberAt(ColumnWithValue(row, "label"), row.index);
+    const feed::ColumnView& data = ColumnWithValue(row, "data");
+    if (!feed::IsBytes(data.type())) {
+      std::vector<float> scratch;
+      reader_.ReadFloats(data.FloatList(row.index, &scratch), RowSize(row), seed, tops[0]);
+    } else if (IsEncoded(row)) {
+      reader_.ReadEncoded(data.Bytes(row.index), seed, tops[0]);
+    } else {
+      reader_.ReadRaw(data.Bytes(row.index), RowSize(row), seed, tops[0]);
+    }
+  }
+
+ private:
+  static const feed::ColumnView* Given(const feed::Minibatch::Row& row, std::string_view name) {
+    const feed::ColumnView* column = row.batch->FindColumn(name);
+    return column != nullptr && !column->IsNull(row.index) ? column : nullptr;
+  }
+
+  bool IsEncoded(const feed::Minibatch::Row& row) const {
+    const feed::ColumnView* column = Given(row, "encoded");
+    return column != nullptr ? column->AsInt64(row.index) != 0
+                             : param_.memory_data_param().image_encoded();
+  }
+
+  PictureSize RowSize(const feed::Minibatch::Row& row) const {
+    const auto number = [&row](std::string_view name, int64_t fallback) {
+      const feed::ColumnView* column = Given(row, name);
+      return column != nullptr ? column->AsInt64(row.index) : fallback;
+    };
+    const PictureSize size = {number("channels", size_.channels), number("height", size_.height),
+                              number("width", size_.width)};
+    // Bounded before they are multiplied: they come from the data.
+    constexpr int64_t kMost = 1 << 20;
+    Require(std::min({size.channels, size.height, size.width}) > 0 &&
+                std::max({size.channels, size.height, size.width}) <= kMost,
+            ErrorCode::kDataLoss, "a picture of {} x {} x {} is not possible", size.channels,
+            size.height, size.width);
+    return size;
+  }
+
+  const PictureSize size_;
+  const PictureReader reader_;
+  at::Tensor data_, labels_;
+  int64_t next_item_ = 0;
+};
+
+}  // namespace
+
+void RegisterMemoryData(LayerRegistry& registry) { registry.Add<MemoryDataLayer>("MemoryData"); }
+
+}  // namespace hearth::caffe

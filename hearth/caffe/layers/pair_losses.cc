@@ -1,0 +1,150 @@
+// Losses between two blobs of one shape: EuclideanLoss and ContrastiveLoss.
+#include <algorithm>
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+void RequireSameCount(const Blobs& bottom) {
+  Require(bottom[0]->count() == bottom[1]->count(), ErrorCode::kInvalidArgument,
+          "its bottoms must hold equally many values, not shapes {} and {}",
+          bottom[0]->ShapeString(), bottom[1]->ShapeString());
+}
+
+// Half the squared distance, averaged over rows.
+class EuclideanLossLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {2, 2, 1, 1}; }
+  bool IsLoss() const override { return true; }
+  bool AutoTopBlobs() const override { return true; }
+  bool AllowsForceBackward(int) const override { return true; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    RequireSameCount(bottom);
+    top[0]->Reshape({});
+    difference_.ReshapeLike(*bottom[0]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float *a = bottom[0]->data_ptr(), *b = bottom[1]->data_ptr();
+    float* d = difference_.data_ptr();
+    double sum = 0;
+    for (int64_t i = 0; i < difference_.count(); ++i) {
+      d[i] = a[i] - b[i];
+      sum += d[i] * d[i];
+    }
+    *top[0]->data_ptr() =
+        static_cast<float>(sum / (2.0 * static_cast<double>(bottom[0]->shape(0))));
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const float scale = *top[0]->diff_ptr() / static_cast<float>(bottom[0]->shape(0));
+    for (int i = 0; i < 2; ++i) {
+      if (!propagate_down[i]) continue;
+      const float* d = difference_.data_ptr();
+      float* dx = bottom[i]->diff_ptr();
+      const float factor = i == 0 ? scale : -scale;
+      for (int64_t j = 0; j < difference_.count(); ++j) dx[j] = factor * d[j];
+    }
+  }
+
+ private:
+  Blob difference_;
+};
+
+// Pulls the rows of similar pairs together and pushes the others apart, up to a margin.
+class ContrastiveLossLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {3, 3, 1, 1}; }
+  bool IsLoss() const override { return true; }
+  bool AutoTopBlobs() const override { return true; }
+  bool AllowsForceBackward(int bottom) const override { return bottom != 2; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    RequireSameCount(bottom);
+    const int64_t rows = bottom[0]->shape(0);
+    Require(bottom[2]->count() == rows, ErrorCode::kInvalidArgument,
+            "{} rows need {} similarity labels, but bottom 2 has shape {}", rows, rows,
+            bottom[2]->ShapeString());
+    top[0]->Reshape({});
+    difference_.ReshapeLike(*bottom[0]);
+    squares_.resize(rows);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float *a = bottom[0]->data_ptr(), *b = bottom[1]->data_ptr();
+    const float* similar = bottom[2]->data_ptr();
+    const int64_t dim = difference_.count() / rows();
+    float* d = difference_.data_ptr();
+    double loss = 0;
+    for (int64_t n = 0; n < rows(); ++n) {
+      float square = 0;
+      for (int64_t i = n * dim; i < (n + 1) * dim; ++i) {
+        d[i] = a[i] - b[i];
+        square += d[i] * d[i];
+      }
+      squares_[n] = square;
+      if (similar[n] != 0) {
+        loss += square;
+      } else if (legacy()) {
+        loss += std::max(margin() - square, 0.f);
+      } else {
+        const float missing = std::max(margin() - std::sqrt(square), 0.f);
+        loss += missing * missing;
+      }
+    }
+    *top[0]->data_ptr() = static_cast<float>(loss / (2.0 * static_cast<double>(rows())));
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[2], ErrorCode::kInvalidArgument,
+            "ContrastiveLoss has no gradient for its similarity labels");
+    const float scale = *top[0]->diff_ptr() / static_cast<float>(rows());
+    const float* similar = bottom[2]->data_ptr();
+    const float* d = difference_.data_ptr();
+    const int64_t dim = difference_.count() / rows();
+    for (int i = 0; i < 2; ++i) {
+      if (!propagate_down[i]) continue;
+      float* dx = bottom[i]->diff_ptr();
+      for (int64_t n = 0; n < rows(); ++n) {
+        const float factor = (i == 0 ? scale : -scale) * Pull(similar[n] != 0, squares_[n]);
+        for (int64_t j = n * dim; j < (n + 1) * dim; ++j) dx[j] = factor * d[j];
+      }
+    }
+  }
+
+ private:
+  int64_t rows() const { return static_cast<int64_t>(squares_.size()); }
+  float margin() const { return param_.contrastive_loss_param().margin(); }
+  bool legacy() const { return param_.contrastive_loss_param().legacy_version(); }
+
+  // Factor of the difference in the gradient of one pair.
+  float Pull(bool similar, float square) const {
+    if (similar) return 1;
+    if (legacy()) return margin() > square ? -1.f : 0.f;
+    const float distance = std::sqrt(square);
+    // The small constant keeps equal rows from dividing by zero.
+    return distance < margin() ? -(margin() - distance) / (distance + 1e-4f) : 0.f;
+  }
+
+  Blob difference_;
+  std::vector<float> squares_;  // of each pair's distance
+};
+
+}  // namespace
+
+void RegisterPairLosses(LayerRegistry& registry) {
+  registry.Add<ContrastiveLossLayer>("ContrastiveLoss");
+  registry.Add<EuclideanLossLayer>("EuclideanLoss");
+}
+
+}  // namespace hearth::caffe

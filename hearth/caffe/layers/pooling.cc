@@ -1,0 +1,208 @@
+// Pooling: the largest value, the average or a random one of each window.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cfloat>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/pooling_windows.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int64_t kPlaneGrain = 1;
+
+class PoolingLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override {
+    const bool has_mask = param_.pooling_param().pool() == PoolingParameter::MAX;
+    return {1, 1, 1, has_mask ? 2 : 1};
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
+            "pooling takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
+    rows_ = PoolingAxis::Read(param_.pooling_param(), 'h', bottom[0]->shape(2));
+    columns_ = PoolingAxis::Read(param_.pooling_param(), 'w', bottom[0]->shape(3));
+    for (Blob* blob : top) {
+      blob->Reshape({bottom[0]->shape(0), bottom[0]->shape(1), rows_.outputs, columns_.outputs});
+    }
+    planes_ = bottom[0]->count(0, 2);
+    if (pool() != PoolingParameter::AVE) chosen_.resize(top[0]->count());
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* x = bottom[0]->data_ptr();
+    float* y = top[0]->data_ptr();
+    float* mask = top.size() > 1 ? top[1]->data_ptr() : nullptr;
+    const bool draws = pool() == PoolingParameter::STOCHASTIC && context().phase == TRAIN;
+    if (draws) DrawThresholds();
+    at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const float* from = x + p * in_size();
+        float* to = y + p * out_size();
+        if (pool() == PoolingParameter::MAX) {
+          MaxPlane(from, to, &chosen_[p * out_size()]);
+          if (mask != nullptr) {
+            std::copy_n(&chosen_[p * out_size()], out_size(), mask + p * out_size());
+          }
+        } else if (pool() == PoolingParameter::AVE) {
+          AveragePlane(from, to);
+        } else if (draws) {
+          DrawPlane(from, to, p);
+        } else {
+          ExpectedPlane(from, to);
+        }
+      }
+    });
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
+            ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
+    const float* dy = top[0]->diff_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
+      std::fill(dx + begin * in_size(), dx + end * in_size(), 0.f);
+      for (int64_t p = begin; p < end; ++p) {
+        const float* from = dy + p * out_size();
+        float* to = dx + p * in_size();
+        if (pool() == PoolingParameter::AVE) {
+          SpreadPlane(from, to);
+        } else {
+          const int32_t* chosen = &chosen_[p * out_size()];
+          for (int64_t i = 0; i < out_size(); ++i) {
+            if (chosen[i] >= 0) to[chosen[i]] += from[i];
+          }
+        }
+      }
+    });
+  }
+
+ private:
+  PoolingParameter::PoolMethod pool() const { return param_.pooling_param().pool(); }
+  int64_t in_size() const { return rows_.inputs * columns_.inputs; }
+  int64_t out_size() const { return rows_.outputs * columns_.outputs; }
+
+  // A window that lies outside the picture gives -FLT_MAX and the mask -1, as in Caffe.
+  void MaxPlane(const float* x, float* y, int32_t* chosen) const {
+    for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
+      const PoolingAxis::Span v = rows_.Clipped(oh);
+      for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
+        const PoolingAxis::Span h = columns_.Clipped(ow);
+        float best = -FLT_MAX;
+        int64_t best_index = -1;
+        for (int64_t i = v.begin; i < v.end; ++i) {
+          for (int64_t j = h.begin; j < h.end; ++j) {
+            const float value = x[i * columns_.inputs + j];
+            if (value > best) {
+              best = value;
+              best_index = i * columns_.inputs + j;
+            }
+          }
+        }
+        *y++ = best;
+        *chosen++ = static_cast<int32_t>(best_index);
+      }
+    }
+  }
+
+  void AveragePlane(const float* x, float* y) const {
+    for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
+      const PoolingAxis::Span v = rows_.Clipped(oh);
+      for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
+        const PoolingAxis::Span h = columns_.Clipped(ow);
+        float sum = 0;
+        for (int64_t i = v.begin; i < v.end; ++i) {
+          for (int64_t j = h.begin; j < h.end; ++j) sum += x[i * columns_.inputs + j];
+        }
+        *y++ = sum / Divisor(oh, ow);
+      }
+    }
+  }
+
+  void SpreadPlane(const float* dy, float* dx) const {
+    for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
+      const PoolingAxis::Span v = rows_.Clipped(oh);
+      for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
+        const PoolingAxis::Span h = columns_.Clipped(ow);
+        const float share = *dy++ / Divisor(oh, ow);
+        for (int64_t i = v.begin; i < v.end; ++i) {
+          for (int64_t j = h.begin; j < h.end; ++j) dx[i * columns_.inputs + j] += share;
+        }
+      }
+    }
+  }
+
+  // Counts padding; an empty window averages to 0.
+  float Divisor(int64_t oh, int64_t ow) const {
+    return static_cast<float>(std::max<int64_t>(1, rows_.PaddedSize(oh)) *
+                              std::max<int64_t>(1, columns_.PaddedSize(ow)));
+  }
+
+  void DrawThresholds() {
+    thresholds_.resize(chosen_.size());
+    for (float& threshold : thresholds_) threshold = context().random->Uniform(0, 1);
+  }
+
+  // One value of each window, with a probability in proportion to it.
+  void DrawPlane(const float* x, float* y, int64_t plane) {
+    int64_t out = plane * out_size();
+    for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
+      const PoolingAxis::Span v = rows_.Clipped(oh);
+      for (int64_t ow = 0; ow < columns_.outputs; ++ow, ++out) {
+        const PoolingAxis::Span h = columns_.Clipped(ow);
+        const float threshold = thresholds_[out] * Sums(x, v, h).first;
+        float reached = 0;
+        int64_t index = -1;
+        for (int64_t i = v.begin; i < v.end && (index < 0 || reached < threshold); ++i) {
+          for (int64_t j = h.begin; j < h.end && (index < 0 || reached < threshold); ++j) {
+            index = i * columns_.inputs + j;
+            reached += x[index];
+          }
+        }
+        *y++ = index < 0 ? 0 : x[index];
+        chosen_[out] = static_cast<int32_t>(index);
+      }
+    }
+  }
+
+  // At test time the expectation of that draw.
+  void ExpectedPlane(const float* x, float* y) const {
+    for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
+      for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
+        const auto [sum, squares] = Sums(x, rows_.Clipped(oh), columns_.Clipped(ow));
+        *y++ = sum > 0 ? squares / sum : 0;
+      }
+    }
+  }
+
+  // Of the values and of their squares.
+  std::pair<float, float> Sums(const float* x, PoolingAxis::Span v, PoolingAxis::Span h) const {
+    float sum = 0, squares = 0;
+    for (int64_t i = v.begin; i < v.end; ++i) {
+      for (int64_t j = h.begin; j < h.end; ++j) {
+        const float value = x[i * columns_.inputs + j];
+        sum += value;
+        squares += value * value;
+      }
+    }
+    return {sum, squares};
+  }
+
+  PoolingAxis rows_, columns_;
+  int64_t planes_ = 0;
+  std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
+  std::vector<float> thresholds_;
+};
+
+}  // namespace
+
+void RegisterPooling(LayerRegistry& registry) { registry.Add<PoolingLayer>("Pooling"); }
+
+}  // namespace hearth::caffe

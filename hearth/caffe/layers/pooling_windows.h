@@ -1,0 +1,34 @@
+// Where the windows of a pooling layer lie along one axis.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+struct PoolingAxis {
+  int64_t inputs = 0, outputs = 0;
+  int64_t kernel = 1, stride = 1, pad = 0;
+
+  struct Span {
+    int64_t begin, end;
+  };
+
+  // `axis` is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each other.
+  static PoolingAxis Read(const PoolingParameter& param, char axis, int64_t inputs);
+
+  // The part of window i inside the picture; empty (begin >= end) where it lies outside.
+  Span Clipped(int64_t i) const {
+    const int64_t begin = i * stride - pad;
+    return {std::max<int64_t>(begin, 0), std::min(begin + kernel, inputs)};
+  }
+  // Its length with padding counted, as the divisor of an average has it.
+  int64_t PaddedSize(int64_t i) const {
+    const int64_t begin = i * stride - pad;
+    return std::min(begin + kernel, inputs + pad) - begin;
+  }
+};
+
+}  // namespace hearth::caffe

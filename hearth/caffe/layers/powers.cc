@@ -1,0 +1,133 @@
+// Power, Exp and Log: each of shift + scale * x.
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
+
+namespace hearth::caffe {
+namespace {
+
+// (shift + scale * x) ^ power
+class PowerLayer : public NeuronLayer {
+ public:
+  PowerLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context),
+        power_(param.power_param().power()),
+        scale_(param.power_param().scale()),
+        shift_(param.power_param().shift()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    if (is_constant()) {
+      y.fill_(power_ == 0 ? 1.f : std::pow(shift_, power_));
+    } else if (power_ == 1) {
+      Map(
+          y, [a = scale_, b = shift_](float v) { return b + a * v; }, x);
+    } else if (power_ == 2) {
+      Map(
+          y, [a = scale_, b = shift_](float v) { return (b + a * v) * (b + a * v); }, x);
+    } else {
+      Map(
+          y, [a = scale_, b = shift_, p = power_](float v) { return std::pow(b + a * v, p); }, x);
+    }
+  }
+
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    const float slope = power_ * scale_;
+    if (is_constant()) {
+      dx.zero_();
+    } else if (power_ == 1) {
+      Map(
+          dx, [slope](float g) { return g * slope; }, dy);
+    } else if (power_ == 2) {
+      Map(
+          dx, [slope, a = scale_, b = shift_](float g, float v) { return g * slope * (b + a * v); },
+          dy, x);
+    } else {
+      const auto derivative = [slope, a = scale_, b = shift_, p = power_ - 1](float g, float v) {
+        return g * slope * std::pow(b + a * v, p);
+      };
+      Map(dx, derivative, dy, x);
+    }
+  }
+
+  bool GradientNeedsInput() const override { return !is_constant() && power_ != 1; }
+
+ private:
+  bool is_constant() const { return power_ * scale_ == 0; }
+
+  const float power_, scale_, shift_;
+};
+
+// The natural logarithm of a base as Exp and Log write it: -1 stands for e.
+float LogOfBase(float base, const char* layer) {
+  if (base == -1) return 1;
+  Require(base > 0, ErrorCode::kInvalidArgument, "{} takes a base above 0 (or -1 for e), not {}",
+          layer, base);
+  return std::log(base);
+}
+
+// base ^ (shift + scale * x)
+class ExpLayer : public NeuronLayer {
+ public:
+  ExpLayer(const LayerParameter& param, const NetContext& context) : NeuronLayer(param, context) {
+    const float log_base = LogOfBase(param.exp_param().base(), "Exp");
+    inner_ = log_base * param.exp_param().scale();
+    outer_ = std::exp(log_base * param.exp_param().shift());
+  }
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [a = inner_, b = outer_](float v) { return b * std::exp(a * v); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
+                at::Tensor& dx) override {
+    Map(
+        dx, [a = inner_](float g, float v) { return g * v * a; }, dy, y);
+  }
+  bool GradientNeedsInput() const override { return false; }
+
+ private:
+  float inner_, outer_;
+};
+
+// log of shift + scale * x to the base
+class LogLayer : public NeuronLayer {
+ public:
+  LogLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context),
+        factor_(1 / LogOfBase(param.log_param().base(), "Log")),
+        scale_(param.log_param().scale()),
+        shift_(param.log_param().shift()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    Map(
+        y, [f = factor_, a = scale_, b = shift_](float v) { return f * std::log(b + a * v); }, x);
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    Map(
+        dx,
+        [f = factor_ * scale_, a = scale_, b = shift_](float g, float v) {
+          return g * f / (b + a * v);
+        },
+        dy, x);
+  }
+
+ private:
+  const float factor_, scale_, shift_;
+};
+
+}  // namespace
+
+void RegisterPowers(LayerRegistry& registry) {
+  registry.Add<ExpLayer>("Exp");
+  registry.Add<LogLayer>("Log");
+  registry.Add<PowerLayer>("Power");
+}
+
+}  // namespace hearth::caffe

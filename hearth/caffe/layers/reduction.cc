@@ -1,0 +1,75 @@
+// Reduction: the sum, sum of magnitudes, sum of squares or mean over all axes from `axis` on.
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+class ReductionLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const ReductionParameter& param = param_.reduction_param();
+    const int64_t axis = bottom[0]->CanonicalAxis(param.axis());
+    top[0]->Reshape({bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis});
+    size_ = bottom[0]->count(axis);
+    factor_ = param.coeff();
+    if (param.operation() == ReductionParameter::MEAN) factor_ /= static_cast<float>(size_);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* x = bottom[0]->data_ptr();
+    float* y = top[0]->data_ptr();
+    for (int64_t row = 0; row < top[0]->count(); ++row, x += size_) {
+      double sum = 0;
+      for (int64_t i = 0; i < size_; ++i) sum += Term(x[i]);
+      y[row] = static_cast<float>(sum) * factor_;
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    const float* x = bottom[0]->data_ptr();
+    const float* dy = top[0]->diff_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    for (int64_t row = 0; row < top[0]->count(); ++row, x += size_, dx += size_) {
+      const float g = dy[row] * factor_;
+      for (int64_t i = 0; i < size_; ++i) dx[i] = g * Slope(x[i]);
+    }
+  }
+
+ private:
+  float Term(float x) const {
+    switch (param_.reduction_param().operation()) {
+      case ReductionParameter::ASUM:
+        return std::fabs(x);
+      case ReductionParameter::SUMSQ:
+        return x * x;
+      default:
+        return x;
+    }
+  }
+  float Slope(float x) const {
+    switch (param_.reduction_param().operation()) {
+      case ReductionParameter::ASUM:
+        return x > 0 ? 1.f : x < 0 ? -1.f : 0.f;
+      case ReductionParameter::SUMSQ:
+        return 2 * x;
+      default:
+        return 1;
+    }
+  }
+
+  int64_t size_ = 0;
+  float factor_ = 1;
+};
+
+}  // namespace
+
+void RegisterReduction(LayerRegistry& registry) { registry.Add<ReductionLayer>("Reduction"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,110 @@
+// ReLU and PReLU: f(x) = x above zero, slope * x below.
+#include "hearth/base/error.h"
+#include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
+
+namespace hearth::caffe {
+namespace {
+
+class ReluLayer : public NeuronLayer {
+ public:
+  ReluLayer(const LayerParameter& param, const NetContext& context)
+      : NeuronLayer(param, context), slope_(param.relu_param().negative_slope()) {}
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    if (slope_ == 0) {
+      Map(
+          y, [](float v) { return v > 0 ? v : 0; }, x);
+    } else {
+      Map(
+          y, [slope = slope_](float v) { return v > 0 ? v : slope * v; }, x);
+    }
+  }
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    Map(
+        dx, [slope = slope_](float g, float v) { return v > 0 ? g : slope * g; }, dy, x);
+  }
+  // The output has the input's sign, unless a negative slope is itself negative.
+  bool GradientNeedsInput() const override { return slope_ < 0; }
+
+ private:
+  const float slope_;
+};
+
+// The slope is learned: one per channel, or one for all.
+class PReluLayer : public NeuronLayer {
+ public:
+  using NeuronLayer::NeuronLayer;
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const PReLUParameter& param = param_.prelu_param();
+    Require(bottom[0]->num_axes() >= 2, ErrorCode::kInvalidArgument,
+            "PReLU takes a bottom of 2 or more axes, not one of shape {}",
+            bottom[0]->ShapeString());
+    shared_ = param.channel_shared();
+    blobs_ = {std::make_shared<Blob>(shared_ ? Shape{} : Shape{bottom[0]->shape(1)})};
+    FillerParameter filler = param.filler();
+    if (!param.has_filler()) filler.set_value(0.25f);
+    Fill(filler, *blobs_[0], *context().random);
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    NeuronLayer::Reshape(bottom, top);
+    channels_ = bottom[0]->shape(1);
+    inner_ = bottom[0]->count(2);
+    Require(shared_ || channels_ == blobs_[0]->count(), ErrorCode::kInvalidArgument,
+            "PReLU was made for {} channels and got {}", blobs_[0]->count(), channels_);
+  }
+
+ protected:
+  void Apply(const at::Tensor& x, at::Tensor& y) override {
+    const float* slopes = blobs_[0]->data_ptr();
+    ForEachPlane(x.numel(), [&, from = x.const_data_ptr<float>(), to = y.data_ptr<float>()](
+                                int64_t begin, int64_t channel) {
+      const float slope = slopes[channel];
+      for (int64_t i = begin; i < begin + inner_; ++i) {
+        to[i] = from[i] > 0 ? from[i] : slope * from[i];
+      }
+    });
+  }
+
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+                at::Tensor& dx) override {
+    const float* slopes = blobs_[0]->data_ptr();
+    float* slope_diffs = blobs_[0]->diff_ptr();
+    const bool wants_slope = param_propagate_down(0);
+    ForEachPlane(x.numel(), [&, g = dy.const_data_ptr<float>(), v = x.const_data_ptr<float>(),
+                             to = dx.data_ptr<float>()](int64_t begin, int64_t channel) {
+      const float slope = slopes[channel];
+      float sum = 0;
+      for (int64_t i = begin; i < begin + inner_; ++i) {
+        if (v[i] <= 0) sum += g[i] * v[i];
+        to[i] = v[i] > 0 ? g[i] : slope * g[i];
+      }
+      if (wants_slope) slope_diffs[channel] += sum;
+    });
+  }
+
+ private:
+  template <typename Function>
+  void ForEachPlane(int64_t count, Function f) {
+    for (int64_t begin = 0, plane = 0; begin < count; begin += inner_, ++plane) {
+      f(begin, shared_ ? 0 : plane % channels_);
+    }
+  }
+
+  bool shared_ = false;
+  int64_t channels_ = 0, inner_ = 0;
+};
+
+}  // namespace
+
+void RegisterRelu(LayerRegistry& registry) {
+  registry.Add<ReluLayer>("ReLU");
+  registry.Add<PReluLayer>("PReLU");
+}
+
+}  // namespace hearth::caffe

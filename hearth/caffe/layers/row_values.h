@@ -1,0 +1,19 @@
+// Single values of rows as the data layers read them. Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "hearth/feed/minibatch.h"
+
+namespace hearth::caffe {
+
+// The row's name: its column `id` or `SampleID` as text, else `number` in eight digits.
+std::string RowId(const feed::Minibatch::Row& row, int64_t number);
+
+// The row's value in a column; throws kDataLoss naming the column where it is null.
+const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::string_view name);
+
+// A number, or text that is one. Throws kDataLoss for other text.
+float NumberAt(const feed::ColumnView& column, int64_t row);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,199 @@
+// Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom and
+// is repeated over the axes before and behind its own.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// The bottom as outer x size x inner, where `size` counts the values of the smaller blob.
+struct Broadcast {
+  int64_t outer = 1, size = 1, inner = 1;
+
+  // `num_axes` of -1: all axes from `axis` on; 0: one value for all.
+  static Shape OperandShape(const Blob& bottom, int64_t axis, int64_t num_axes) {
+    if (num_axes == 0) return {};
+    const int64_t begin = bottom.CanonicalAxis(axis);
+    const int64_t end = num_axes == -1 ? bottom.num_axes() : begin + num_axes;
+    Require(num_axes >= -1 && end <= bottom.num_axes(), ErrorCode::kInvalidArgument,
+            "axis {} and num_axes {} reach beyond a bottom of shape {}", axis, num_axes,
+            bottom.ShapeString());
+    return {bottom.shape().begin() + begin, bottom.shape().begin() + end};
+  }
+
+  static Broadcast Of(const Blob& bottom, const Blob& operand, int64_t axis) {
+    // A single value stands for the whole of each row.
+    const int64_t begin = operand.num_axes() == 0 ? 0 : bottom.CanonicalAxis(axis);
+    const int64_t end = begin + operand.num_axes();
+    const bool fits =
+        end <= bottom.num_axes() &&
+        std::equal(operand.shape().begin(), operand.shape().end(), bottom.shape().begin() + begin);
+    Require(fits, ErrorCode::kInvalidArgument,
+            "a blob of shape {} does not match a bottom of shape {} from axis {} on",
+            operand.ShapeString(), bottom.ShapeString(), axis);
+    return {bottom.count(0, begin), operand.count(), bottom.count(end)};
+  }
+
+  // f(first index, last index, index into the smaller blob) for every run of one value.
+  template <typename Function>
+  void ForEachRun(Function f) const {
+    at::parallel_for(0, outer * size, 1 + 16384 / std::max<int64_t>(1, inner),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t r = begin; r < end; ++r)
+                         f(r * inner, (r + 1) * inner, r % size);
+                     });
+  }
+};
+
+// sums[s] += the sum of f(i) over all positions i that share value s of the smaller blob.
+template <typename Function>
+void AddSums(const Broadcast& shape, float* sums, Function f) {
+  at::parallel_for(0, shape.size, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      double sum = 0;
+      for (int64_t o = 0; o < shape.outer; ++o) {
+        const int64_t first = (o * shape.size + s) * shape.inner;
+        for (int64_t i = first; i < first + shape.inner; ++i) sum += f(i);
+      }
+      sums[s] += static_cast<float>(sum);
+    }
+  });
+}
+
+// What both layers share: where the operand and the bias come from.
+class BroadcastLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {1, 2, 1, 1}; }
+  bool AllowsInPlace() const override { return true; }
+
+ protected:
+  void MakeOperand(const Blob& bottom, int64_t num_axes, const FillerParameter& filler) {
+    blobs_.push_back(
+        std::make_shared<Blob>(Broadcast::OperandShape(bottom, operand_axis_, num_axes)));
+    Fill(filler, *blobs_.back(), *context().random);
+  }
+
+  void ReshapeTop(const Blobs& bottom, const Blobs& top) {
+    if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
+    shape_ = Broadcast::Of(*bottom[0], Operand(bottom), operand_axis_);
+  }
+
+  Blob& Operand(const Blobs& bottom) { return bottom.size() > 1 ? *bottom[1] : *blobs_[0]; }
+
+  void AddBias(const float* x, const float* bias, float* y) const {
+    shape_.ForEachRun([=](int64_t begin, int64_t end, int64_t s) {
+      for (int64_t i = begin; i < end; ++i) y[i] = x[i] + bias[s];
+    });
+  }
+
+  // Adds to a parameter's diff; a bottom's is written.
+  template <typename Function>
+  void SumInto(const Blobs& bottom, Function f) {
+    Blob& operand = Operand(bottom);
+    if (bottom.size() > 1) operand.diff().zero_();
+    AddSums(shape_, operand.diff_ptr(), f);
+  }
+
+  int64_t operand_axis_ = 1;
+  Broadcast shape_;
+};
+
+class BiasLayer : public BroadcastLayer {
+ public:
+  using BroadcastLayer::BroadcastLayer;
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const BiasParameter& param = param_.bias_param();
+    operand_axis_ = param.axis();
+    if (bottom.size() == 1) MakeOperand(*bottom[0], param.num_axes(), param.filler());
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override { ReshapeTop(bottom, top); }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    AddBias(bottom[0]->data_ptr(), Operand(bottom).data_ptr(), top[0]->data_ptr());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const float* dy = top[0]->diff_ptr();
+    if (bottom.size() > 1 ? propagate_down[1] : param_propagate_down(0)) {
+      SumInto(bottom, [dy](int64_t i) { return dy[i]; });
+    }
+    if (propagate_down[0] && top[0] != bottom[0]) bottom[0]->diff().copy_(top[0]->diff());
+  }
+};
+
+class ScaleLayer : public BroadcastLayer {
+ public:
+  using BroadcastLayer::BroadcastLayer;
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const ScaleParameter& param = param_.scale_param();
+    operand_axis_ = param.axis();
+    if (bottom.size() == 1) {
+      FillerParameter filler = param.filler();
+      if (!param.has_filler()) filler.set_value(1);
+      MakeOperand(*bottom[0], param.num_axes(), filler);
+    }
+    if (param.bias_term()) {
+      blobs_.push_back(std::make_shared<Blob>(Operand(bottom).shape()));
+      Fill(param.bias_filler(), *blobs_.back(), *context().random);
+    }
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    ReshapeTop(bottom, top);
+    if (top[0] == bottom[0]) input_.ReshapeLike(*bottom[0]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (top[0] == bottom[0]) input_.data().copy_(bottom[0]->data());
+    const float* x = bottom[0]->data_ptr();
+    const float* scale = Operand(bottom).data_ptr();
+    float* y = top[0]->data_ptr();
+    shape_.ForEachRun([=](int64_t begin, int64_t end, int64_t s) {
+      for (int64_t i = begin; i < end; ++i) y[i] = x[i] * scale[s];
+    });
+    if (has_bias()) AddBias(y, blobs_.back()->data_ptr(), y);
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const float* dy = top[0]->diff_ptr();
+    if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
+      AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
+    }
+    if (bottom.size() > 1 ? propagate_down[1] : param_propagate_down(0)) {
+      const float* x = (top[0] == bottom[0] ? input_ : *bottom[0]).data_ptr();
+      SumInto(bottom, [dy, x](int64_t i) { return dy[i] * x[i]; });
+    }
+    if (propagate_down[0]) {
+      const float* scale = Operand(bottom).data_ptr();
+      float* dx = bottom[0]->diff_ptr();
+      shape_.ForEachRun([=](int64_t begin, int64_t end, int64_t s) {
+        for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * scale[s];
+      });
+    }
+  }
+
+ private:
+  bool has_bias() const { return param_.scale_param().bias_term(); }
+
+  Blob input_;  // in place only
+};
+
+}  // namespace
+
+void RegisterScaleBias(LayerRegistry& registry) {
+  registry.Add<BiasLayer>("Bias");
+  registry.Add<ScaleLayer>("Scale");
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,145 @@
+// Layers that change no value: Split, Flatten, Reshape, Silence.
+#include <ATen/ATen.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// One bottom for several readers: the data is shared, the gradients are summed.
+class SplitLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {1, 1, 1, kNoLimit}; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    for (Blob* blob : top) {
+      blob->ReshapeLike(*bottom[0]);
+      blob->ShareData(*bottom[0]);
+    }
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {}
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    at::Tensor& dx = bottom[0]->diff();
+    if (top.size() == 1) {
+      dx.copy_(top[0]->diff());
+      return;
+    }
+    at::add_out(dx, top[0]->diff(), top[1]->diff());
+    for (size_t i = 2; i < top.size(); ++i) dx.add_(top[i]->diff());
+  }
+};
+
+// The top is the bottom's memory under another shape.
+class ViewLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    top[0]->Reshape(NewShape(*bottom[0]));
+    Require(top[0]->count() == bottom[0]->count(), ErrorCode::kInvalidArgument,
+            "{} values of shape {} cannot take the shape {}", bottom[0]->count(),
+            bottom[0]->ShapeString(), top[0]->ShapeString());
+    top[0]->ShareData(*bottom[0]);
+    top[0]->ShareDiff(*bottom[0]);
+  }
+  void Forward(const Blobs&, const Blobs&) override {}
+  void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
+
+ protected:
+  virtual Shape NewShape(const Blob& bottom) const = 0;
+};
+
+class FlattenLayer : public ViewLayer {
+ public:
+  using ViewLayer::ViewLayer;
+
+ protected:
+  Shape NewShape(const Blob& bottom) const override {
+    const FlattenParameter& param = param_.flatten_param();
+    const int64_t first = bottom.CanonicalAxis(param.axis());
+    const int64_t last = bottom.CanonicalAxis(param.end_axis());
+    Require(first <= last, ErrorCode::kInvalidArgument, "axis {} lies behind end_axis {}",
+            param.axis(), param.end_axis());
+    Shape shape(bottom.shape().begin(), bottom.shape().begin() + first);
+    shape.push_back(bottom.count(first, last + 1));
+    shape.insert(shape.end(), bottom.shape().begin() + last + 1, bottom.shape().end());
+    return shape;
+  }
+};
+
+// reshape_param replaces num_axes axes from `axis` on by `shape`: 0 copies the dimension at its
+// place, one -1 takes what is left.
+class ReshapeLayer : public ViewLayer {
+ public:
+  using ViewLayer::ViewLayer;
+
+ protected:
+  Shape NewShape(const Blob& bottom) const override {
+    const ReshapeParameter& param = param_.reshape_param();
+    const int64_t axes = bottom.num_axes();
+    // Here -1 means behind the last axis, so that new axes can be appended.
+    const int64_t begin = param.axis() >= 0 ? param.axis() : axes + param.axis() + 1;
+    const int64_t end = param.num_axes() == -1 ? axes : begin + param.num_axes();
+    Require(begin >= 0 && begin <= end && end <= axes, ErrorCode::kInvalidArgument,
+            "axis {} and num_axes {} do not lie within shape {}", param.axis(), param.num_axes(),
+            bottom.ShapeString());
+    Shape shape(bottom.shape().begin(), bottom.shape().begin() + begin);
+    int64_t inferred = -1;
+    for (const int64_t dim : param.shape().dim()) {
+      const auto place = static_cast<int64_t>(shape.size());
+      Require(dim >= -1 && (dim != 0 || place < axes) && (dim != -1 || inferred < 0),
+              ErrorCode::kInvalidArgument,
+              "dim {} cannot stand at place {} for a bottom of shape {}", dim, place,
+              bottom.ShapeString());
+      if (dim == -1) inferred = place;
+      shape.push_back(dim == 0 ? bottom.shape(place) : dim == -1 ? 1 : dim);
+    }
+    shape.insert(shape.end(), bottom.shape().begin() + end, bottom.shape().end());
+    if (inferred >= 0) Infer(bottom, inferred, &shape);
+    return shape;
+  }
+
+ private:
+  static void Infer(const Blob& bottom, int64_t place, Shape* shape) {
+    int64_t known = 1;
+    for (const int64_t dim : *shape) known *= dim;
+    Require(known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
+            "the -1 at place {} cannot be found: {} values of shape {} are no multiple of {}",
+            place, bottom.count(), bottom.ShapeString(), known);
+    (*shape)[place] = bottom.count() / known;
+  }
+};
+
+// Takes bottoms that nobody else reads, so that they are no outputs of the net.
+class SilenceLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {1, kNoLimit, 0, 0}; }
+  void Reshape(const Blobs&, const Blobs&) override {}
+  void Forward(const Blobs&, const Blobs&) override {}
+  void Backward(const Blobs&, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      if (propagate_down[i]) bottom[i]->diff().zero_();
+    }
+  }
+};
+
+}  // namespace
+
+void RegisterShapeOps(LayerRegistry& registry) {
+  registry.Add<FlattenLayer>("Flatten");
+  registry.Add<ReshapeLayer>("Reshape");
+  registry.Add<SilenceLayer>("Silence");
+  registry.Add<SplitLayer>("Split");
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,96 @@
+// SoftmaxWithLoss: the mean of -log(softmax of the true class).
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cfloat>
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/loss_normalizer.h"
+
+namespace hearth::caffe {
+namespace {
+
+class SoftmaxLossLayer : public Layer {
+ public:
+  SoftmaxLossLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context),
+        normalizer_(LossNormalizer::Read(param.loss_param(), LossParameter::VALID)),
+        ignored_(IgnoredLabel(param.loss_param())) {}
+
+  Arity arity() const override { return {2, 2, 1, 2}; }
+  bool IsLoss() const override { return true; }
+  bool AutoTopBlobs() const override { return true; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    axis_ = bottom[0]->CanonicalAxis(param_.softmax_param().axis());
+    layout_ = ClassLayout::Of(*bottom[0], axis_);
+    layout_.RequireLabels(*bottom[1]);
+    top[0]->Reshape({});
+    probabilities_.ReshapeLike(*bottom[0]);
+    if (top.size() > 1) top[1]->ReshapeLike(*bottom[0]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    at::_softmax_out(probabilities_.data(), bottom[0]->data(), axis_, /*half_to_float=*/false);
+    const float* p = probabilities_.data_ptr();
+    const float* labels = bottom[1]->data_ptr();
+    double loss = 0;
+    int64_t valid = 0;
+    for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
+      const auto label = ClassLabel(labels, i, layout_.classes, ignored_);
+      if (!label) continue;
+      loss -= std::log(std::max(p[Index(i, *label)], FLT_MIN));
+      ++valid;
+    }
+    divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, valid);
+    *top[0]->data_ptr() = static_cast<float>(loss) / divisor_;
+    if (top.size() > 1) top[1]->data().copy_(probabilities_.data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[1], ErrorCode::kInvalidArgument,
+            "SoftmaxWithLoss has no gradient for its labels");
+    if (!propagate_down[0]) return;
+    const float scale = *top[0]->diff_ptr() / divisor_;
+    const float* p = probabilities_.data_ptr();
+    const float* labels = bottom[1]->data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    const int64_t row = layout_.classes * layout_.inner;
+    at::parallel_for(0, layout_.outer, 16384 / row + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin * row; i < end * row; ++i) dx[i] = scale * p[i];
+      for (int64_t i = begin * layout_.inner; i < end * layout_.inner; ++i) {
+        const auto label = static_cast<int64_t>(labels[i]);
+        if (label != ignored_) {
+          dx[Index(i, label)] -= scale;
+        } else {
+          for (int64_t c = 0; c < layout_.classes; ++c) dx[Index(i, c)] = 0;
+        }
+      }
+    });
+  }
+
+ private:
+  // Position of class c for the label at position i.
+  int64_t Index(int64_t i, int64_t c) const {
+    return (i / layout_.inner * layout_.classes + c) * layout_.inner + i % layout_.inner;
+  }
+
+  const LossNormalizer normalizer_;
+  const std::optional<int64_t> ignored_;
+  ClassLayout layout_;
+  int64_t axis_ = 1;
+  float divisor_ = 1;
+  Blob probabilities_;
+};
+
+}  // namespace
+
+void RegisterSoftmaxLoss(LayerRegistry& registry) {
+  registry.Add<SoftmaxLossLayer>("SoftmaxWithLoss");
+}
+
+}  // namespace hearth::caffe
