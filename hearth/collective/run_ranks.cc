@@ -1,6 +1,8 @@
 #include "hearth/collective/run_ranks.h"
 
 #include <exception>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "hearth/base/error.h"
@@ -51,12 +53,9 @@ void RunThreadGroups(int ranks, const std::function<void(Group&)>& body) {
   std::vector<Thread> threads;
   for (auto& group : groups) {
     threads.emplace_back("rank", [&body, &group] {
-      try {
-        body(*group);
-      } catch (...) {
-        group.reset();  // as a process would leave
-        throw;
-      }
+      // Ends with the thread, as it would with a process.
+      const std::unique_ptr<Group> own = std::move(group);
+      body(*own);
     });
   }
   JoinAll(threads);

@@ -7,4 +7,5 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterPrototxt(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterCollective(m);
 }

@@ -1,0 +1,184 @@
+// How operations end when something goes wrong: soon, and naming who.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/thread.h"
+#include "hearth/collective/run_ranks.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr double kLong = 30;
+
+// The error of a call that must fail, and how long it took.
+struct Outcome {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message = "nothing was thrown";
+  double seconds = 0;
+};
+
+Outcome OutcomeOf(const std::function<void()>& call) {
+  Outcome outcome;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    call();
+  } catch (const Error& error) {
+    outcome.code = error.code();
+    outcome.message = error.message();
+  }
+  outcome.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+void Sum(Group& group, std::vector<float>& data, double timeout_s) {
+  group.AllReduce(data.data(), data.size(), DataType::kFloat32, Op::kSum,
+                  Deadline::After(timeout_s));
+}
+
+// Holds a rank back until the test has seen enough.
+class Gate {
+ public:
+  void Open() { promise_.set_value(); }
+  void Wait() { future_.wait_for(std::chrono::duration<double>(kLong)); }
+
+ private:
+  std::promise<void> promise_;
+  std::shared_future<void> future_ = promise_.get_future().share();
+};
+
+class Failures : public ::testing::TestWithParam<Wiring> {
+ protected:
+  std::string HostOfRank1() const {
+    return GetParam() == Wiring::kThreads ? "this process" : "host1";
+  }
+};
+
+TEST_P(Failures, APeerThatLeavesEndsTheWaitAndIsNamed) {
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    if (group.rank() == 1) return;
+    std::vector<float> data(1 << 20);
+    const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
+    EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
+    EXPECT_THAT(outcome.message,
+                AllOf(HasSubstr("all-reduce of 4194304 bytes: rank 1 (host " + HostOfRank1() + ")")));
+    EXPECT_LT(outcome.seconds, kLong / 2);
+  });
+}
+
+TEST_P(Failures, AStuckPeerIsNamedWhenTheTimeIsOver) {
+  Gate gate;
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    if (group.rank() == 1) return gate.Wait();
+    std::vector<float> data(1000);
+    const Outcome outcome = OutcomeOf([&] { Sum(group, data, 0.2); });
+    gate.Open();
+    EXPECT_EQ(outcome.code, ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(outcome.message, AllOf(HasSubstr("all-reduce of 4000 bytes"),
+                                       HasSubstr("rank 1 (host " + HostOfRank1() + ")")));
+    EXPECT_GE(outcome.seconds, 0.2);
+    EXPECT_LT(outcome.seconds, kLong / 2);
+  });
+}
+
+TEST_P(Failures, AbortFromAnotherThreadEndsTheWaitWithItsReason) {
+  Gate gate;
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    if (group.rank() == 1) return gate.Wait();
+    std::promise<void> begun;
+    Thread aborter("aborter", [&] {
+      begun.get_future().wait();
+      group.Abort("rank 1 on host h failed: layer conv1");
+    });
+    const Outcome outcome = OutcomeOf([&] {
+      begun.set_value();
+      group.Barrier(Deadline::After(kLong));
+    });
+    aborter.Join();
+    gate.Open();
+    EXPECT_EQ(outcome.code, ErrorCode::kAborted);
+    EXPECT_EQ(outcome.message, "rank 1 on host h failed: layer conv1");
+    EXPECT_LT(outcome.seconds, kLong / 2);
+  });
+}
+
+TEST_P(Failures, AnErrorIsFinalForTheGroup) {
+  Gate gate;
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    if (group.rank() == 1) return gate.Wait();
+    const Outcome first = OutcomeOf([&] { group.Barrier(Deadline::After(0.05)); });
+    std::vector<float> data(10);
+    const Outcome second = OutcomeOf([&] { Sum(group, data, kLong); });
+    gate.Open();
+    EXPECT_EQ(second.code, ErrorCode::kDeadlineExceeded);
+    EXPECT_EQ(second.message, first.message);
+    EXPECT_LT(second.seconds, kLong / 2);
+  });
+}
+
+TEST_P(Failures, ARankThatGaveUpEndsThePeersWaits) {
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    std::vector<float> data(10);
+    if (group.rank() == 1) {
+      group.Abort("enough");
+      EXPECT_EQ(OutcomeOf([&] { Sum(group, data, kLong); }).code, ErrorCode::kAborted);
+    } else {
+      const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
+      EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
+      EXPECT_LT(outcome.seconds, kLong / 2);
+    }
+  });
+}
+
+TEST_P(Failures, BroadcastRefusesARootThatDoesNotExist) {
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    char byte = 0;
+    const Outcome outcome = OutcomeOf([&] { group.Broadcast(&byte, 1, 2, Deadline::After(1)); });
+    EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(outcome.message, HasSubstr("ranks 0 to 1"));
+    group.Barrier(Deadline::After(kLong));  // the group is still whole
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
+                         [](const auto& info) { return NameOf(info.param); });
+
+TEST(FailuresOfGroups, RanksThatDoDifferentThingsInSharedMemoryAreTold) {
+  RunGroups(Wiring::kThreads, 2, [&](Group& group) {
+    std::vector<float> data(group.rank() == 0 ? 100 : 50);
+    const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
+    // The rank that finds out first leaves; the other may see either.
+    EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
+                outcome.code == ErrorCode::kUnavailable)
+        << outcome.message;
+  });
+}
+
+TEST(FailuresOfGroups, AFailureAtTheRendezvousReachesAWaitingGroup) {
+  const auto run = [] {
+    RunGroups(Wiring::kShared, 3, [&](Group& group) {
+      if (group.rank() == 1) Throw(ErrorCode::kDataLoss, "layer conv1: no weights");
+      std::vector<float> data(10);
+      const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
+      EXPECT_TRUE(outcome.code == ErrorCode::kAborted || outcome.code == ErrorCode::kUnavailable);
+      EXPECT_LT(outcome.seconds, kLong / 2);
+    });
+  };
+  EXPECT_EQ(OutcomeOf(run).message, "layer conv1: no weights");
+}
+
+}  // namespace
+}  // namespace hearth::collective

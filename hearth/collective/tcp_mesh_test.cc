@@ -1,0 +1,106 @@
+#include "hearth/collective/tcp_mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/hmac.h"
+#include "hearth/base/thread.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TcpMesh : public ::testing::Test {
+ protected:
+  TcpMesh() : listeners_() {
+    listeners_.emplace_back("127.0.0.1");
+    listeners_.emplace_back("127.0.0.1");
+  }
+
+  MeshSetup Setup(int self) {
+    MeshSetup setup;
+    for (int i = 0; i < 2; ++i) {
+      setup.ranks.push_back({{i, "host" + std::to_string(i)}, "127.0.0.1", listeners_[i].port()});
+    }
+    setup.self = self;
+    setup.token = token_;
+    setup.session = "session";
+    return setup;
+  }
+
+  std::vector<std::optional<Connection>> Connect(const MeshSetup& setup, double timeout_s = 20) {
+    return ConnectMesh(setup, listeners_[setup.self], abort_, Deadline::After(timeout_s));
+  }
+
+  std::string ErrorOf(const MeshSetup& setup, double timeout_s) {
+    try {
+      Connect(setup, timeout_s);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "connected";
+  }
+
+  const std::string token_ = NewToken();
+  std::vector<TcpListener> listeners_;
+  AbortSignal abort_;
+};
+
+TEST_F(TcpMesh, ConnectsBothRanksToEachOther) {
+  std::vector<std::optional<Connection>> first;
+  Thread other("rank 1", [&] {
+    auto own = Connect(Setup(1));
+    own[0]->Write("hello", Deadline::After(5));
+  });
+  first = Connect(Setup(0));
+  char text[5];
+  first[1]->Read(text, sizeof(text), Deadline::After(5));
+  EXPECT_EQ(std::string(text, sizeof(text)), "hello");
+  EXPECT_FALSE(first[0].has_value());
+  other.Join();
+}
+
+TEST_F(TcpMesh, RefusesAWrongTokenAndWaitsOnForTheRightRank) {
+  Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+  MeshSetup wrong = Setup(1);
+  wrong.token = NewToken();
+  EXPECT_THAT(ErrorOf(wrong, 20), HasSubstr("connecting to rank 0 (host host0)"));
+  EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+  accepting.Join();
+}
+
+TEST_F(TcpMesh, RefusesAProofOfAnEarlierSession) {
+  Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+  MeshSetup earlier = Setup(1);
+  earlier.session = "earlier";
+  EXPECT_NE(ErrorOf(earlier, 20), "connected");
+  EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+  accepting.Join();
+}
+
+TEST_F(TcpMesh, DropsAStrangerThatSpeaksSomethingElse) {
+  Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+  Connection stranger =
+      Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
+  stranger.Write("GET / HTTP/1.1\r\n\r\n" + std::string(100, ' '), Deadline::After(5));
+  EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+  accepting.Join();
+}
+
+TEST_F(TcpMesh, NamesTheRankThatDidNotCome) {
+  EXPECT_THAT(ErrorOf(Setup(0), 0.1), HasSubstr("rank 1 (host host1) did not connect in time"));
+}
+
+TEST_F(TcpMesh, AbortEndsTheWaitForRanks) {
+  abort_.Raise("rank 1 on host h failed");
+  EXPECT_EQ(ErrorOf(Setup(0), 20), "rank 1 on host h failed");
+}
+
+}  // namespace
+}  // namespace hearth::collective

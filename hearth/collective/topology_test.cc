@@ -1,0 +1,59 @@
+#include "hearth/collective/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Ranks with the same letter reach each other.
+Topology Of(const std::string& hosts) {
+  std::vector<std::vector<bool>> reach(hosts.size(), std::vector<bool>(hosts.size()));
+  for (size_t a = 0; a < hosts.size(); ++a) {
+    for (size_t b = 0; b < hosts.size(); ++b) reach[a][b] = hosts[a] == hosts[b];
+  }
+  return Topology(reach);
+}
+
+TEST(Topology, RanksThatReachEachOtherAreOneHost) {
+  const Topology topology = Of("aaa");
+  EXPECT_TRUE(topology.one_host());
+  EXPECT_EQ(topology.Describe(), "shared memory");
+}
+
+TEST(Topology, RanksThatReachNobodyTalkOverTcp) {
+  const Topology topology = Of("abc");
+  EXPECT_TRUE(topology.one_rank_per_host());
+  EXPECT_EQ(topology.Describe(), "tcp");
+}
+
+TEST(Topology, EveryRankOfEqualHostsTakesAPart) {
+  const Topology topology = Of("abab");
+  EXPECT_EQ(topology.parts(), 2);
+  EXPECT_THAT(topology.Across(0), ElementsAre(0, 1));
+  EXPECT_THAT(topology.Across(1), ElementsAre(2, 3));
+  EXPECT_EQ(topology.Describe(), "shared memory within 2 hosts, tcp between them");
+}
+
+TEST(Topology, OneRankOfEachUnequalHostSpeaksForIt) {
+  const Topology topology = Of("aab");
+  EXPECT_EQ(topology.parts(), 1);
+  EXPECT_THAT(topology.Across(0), ElementsAre(0, 2));
+  EXPECT_THAT(topology.host_of(1), ElementsAre(0, 1));
+}
+
+TEST(Topology, ReachInOneDirectionOnlyDoesNotMakeAHost) {
+  const Topology topology({{true, true}, {false, true}});
+  EXPECT_TRUE(topology.one_rank_per_host());
+}
+
+TEST(Topology, ReachThatIsNotTransitiveStillGivesWholeHosts) {
+  // 1 reaches both others, which do not reach each other.
+  const Topology topology({{true, true, false}, {true, true, true}, {false, true, true}});
+  EXPECT_THAT(topology.hosts(), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+}
+
+}  // namespace
+}  // namespace hearth::collective
