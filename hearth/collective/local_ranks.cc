@@ -14,6 +14,7 @@ namespace {
 // About 20 us: longer than a peer on another core needs to notice, short enough not to take the
 // core from a peer that shares it.
 constexpr int kSpins = 1000;
+constexpr int kSpinsPerYield = 100;
 
 }  // namespace
 
@@ -68,6 +69,8 @@ void LocalRanks::RingAll(bool only_sleepers) {
 void LocalRanks::Await(int index, Deadline deadline) {
   for (int i = 0; i < spins_; ++i) {
     if (Reached(index)) return;
+    // The peer may be ready to run on this very core.
+    if (i % kSpinsPerYield == kSpinsPerYield - 1) std::this_thread::yield();
     Pause();
   }
   if (!Reached(index)) Sleep(index, deadline);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/pause.h"
 
 namespace hearth::collective {
 namespace {
@@ -57,7 +57,7 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
     if (moved) {
       idle = 0;
     } else if (++idle <= kSpins) {
-      Pause();
+      std::this_thread::yield();
     } else {
       Wait(deadline);
     }
