@@ -66,10 +66,7 @@ std::vector<Json> Coordinator::WaitRoster(Deadline deadline) {
 std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [this] { return !events_.empty() || closed_; });
-  if (events_.empty()) {
-    Require(!closed_, ErrorCode::kAborted, "the coordinator was closed");
-    return std::nullopt;
-  }
+  if (events_.empty()) return std::nullopt;
   Event event = std::move(events_.front());
   events_.pop_front();
   return event;
@@ -114,6 +111,8 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
   const auto type = frame.at("type").get<std::string>();
   if (type == "heartbeat") return;
   const std::lock_guard lock(mutex_);
+  // After a failure nothing completes any more: every rank gets the failure as its answer.
+  if (failure_ && (type == "reserve" || type == "gather")) return;
   if (type == "reserve") {
     OnReserve(rank, frame);
   } else if (type == "gather") {

@@ -51,8 +51,8 @@ class Coordinator : private ControlServer::Handler {
   // rank failed first.
   std::vector<Json> WaitRoster(Deadline deadline);
 
-  // The oldest event that was not taken, Done()'s included; nothing at the deadline. When
-  // none is left after Close() it throws kAborted. Only the newest 4096 are kept.
+  // The oldest event that was not taken, Done()'s included; nothing at the deadline, and at once
+  // when none is left after Close(). Only the newest 4096 are kept.
   std::optional<Event> NextEvent(Deadline deadline);
 
   // To every member that is connected now.

@@ -195,8 +195,8 @@ TEST(Member, FrozenProcessIsNoticedByItsMissingHeartbeats) {
     int port = 0;
     there.Read(&port, sizeof(port), Soon());
     Member member(OptionsOf(options, port, 1));
-    ErrorOf([&] { member.Reserve({}); });
-    ::_exit(0);
+    member.Reserve({});
+    ::pause();
   }
   Coordinator coordinator(options);
   const int port = coordinator.port();
