@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,10 +87,8 @@ class Net {
   NetParameter ToProto(bool write_diff = false) const;
 
  private:
-  void FillLossDiffs(NetLayer& layer);
-  void BackwardLayer(NetLayer& layer);
+  float TakeLoss(NetLayer& layer);
   void FindGradientOrder();
-  [[noreturn]] void Rethrow(const NetLayer& layer, const char* doing) const;
 
   Phase phase_;
   NetGraph graph_;

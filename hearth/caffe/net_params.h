@@ -43,15 +43,18 @@ class NetParams {
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
   void ClearDiffs();
+  // Drops the data buffer once every parameter uses another net's memory.
+  void ReleaseData() { data_.reset(); }
 
  private:
-  void Add(NetGraph& graph, int layer, int index);
-  void Share(NetGraph& graph, NetParam& param, const NetParam& owner);
-  void BindShared(bool diffs);
+  void Add(NetGraph& graph, int layer_index, int index);
+  void Share(NetGraph& graph, NetParam& param);
+  at::Tensor SliceOf(const at::Tensor& flat, const NetParam& param) const;
 
   NetGraph* graph_;
   std::vector<NetParam> all_;
   std::vector<LearnableParam> learnable_;
+  std::vector<bool> has_lr_mult_, has_decay_mult_;  // per learnable: given in the prototxt
   ParamLayout layout_;
   at::Tensor data_, diff_;
 };

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hearth/caffe/gradient_sync.h"
@@ -31,10 +33,12 @@ struct SolverOptions {
   NetContext train_context;  // phase is set by the solver; a missing `random` is made from the seed
   NetContext test_context;   // for the solver's own test nets
   std::shared_ptr<GradientSync> sync;  // LocalSync when empty
+  std::string solver_file;   // where the prototxt came from: the default snapshot_prefix
   bool is_root = true;       // logs, tests and snapshots; false on all but one of several solvers
   uint64_t seed = 0;         // used where the prototxt has no random_seed
   uint64_t rank = 0;         // mixed into the seed: augmentation and dropout differ by rank
-  // Replaces the solver's own test nets: called (on every solver) when a test is due.
+  // Replaces the solver's own test nets: called (on every solver) when a test is due, also before the
+  // first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
   std::function<void(const IterationReport&)> on_iteration;
   // Called on the root with the names of model and state when a snapshot is complete.
@@ -82,6 +86,8 @@ class Solver {
   std::vector<at::Tensor>& history() { return history_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Gradient {
     double weight = 0;   // minibatches behind it, over all ranks once it is summed
     double loss = 0;     // sum of loss * weight of the local passes
@@ -89,25 +95,27 @@ class Solver {
     int64_t rows = 0;
   };
 
-  void BuildTestNets();
-  void TestIfDue();
+  void BuildTestNets(uint64_t seed);
+  void RunTests();
   void Test(size_t index);
   void RunIteration();
   Gradient ComputeGradient();
-  void RunPass(bool last, Gradient* gradient);
-  void ReportUntouchedGradients();
-  void ApplyUpdate(const Gradient& gradient);
-  double GradientScale(const Gradient& gradient);
+  void RunPass(Gradient* gradient);
+  float GradientScale(const Gradient& gradient);
+  void ApplyUpdate(const Gradient& gradient, float rate);
   void UpdateSmoothedLoss(float loss);
-  void Display();
+  void Display(float rate);
+  void DisplayLastLoss();
   void SnapshotIfDue();
   void CheckSnapshotPrefix() const;
-  void SkipToFeedPosition(int64_t epoch, int64_t fetches);
   SolverState MakeState(const std::string& model) const;
+  void RestoreHistory(const SolverState& state, const std::string& uri);
+  void SkipToFeedPosition(int64_t epoch, int64_t fetches);
 
   SolverParameter param_;
   SolverOptions options_;
   std::shared_ptr<GradientSync> sync_;
+  std::shared_ptr<Random> random_;  // the train net's
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
   LearningRate learning_rate_;
@@ -116,10 +124,13 @@ class Solver {
 
   int iteration_ = 0;
   int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
+  bool in_last_pass_ = false;        // of iter_size: gradients become final
   std::deque<float> losses_;
   float smoothed_loss_ = 0;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   bool stopped_ = false;
+  Clock::time_point display_clock_;
+  int display_iteration_ = 0;
 };
 
 }  // namespace hearth::caffe

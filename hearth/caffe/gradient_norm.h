@@ -1,0 +1,12 @@
+// The size of a gradient, for clip_gradients.
+#pragma once
+
+#include <cstdint>
+
+namespace hearth::caffe {
+
+// Sum of squares in double precision. The same bits for any number of threads, so that ranks which
+// hold the same gradient clip it alike.
+double SumOfSquares(const float* values, int64_t count);
+
+}  // namespace hearth::caffe

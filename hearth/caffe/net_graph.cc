@@ -1,0 +1,160 @@
+#include "hearth/caffe/net_graph.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/net_backward.h"
+
+namespace hearth::caffe {
+namespace {
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const NetContext& context, const LayerRegistry& registry)
+      : context_(context), registry_(registry) {}
+
+  NetGraph Build(const NetParameter& param);
+
+ private:
+  void AddLayer(LayerParameter param);
+  void ConnectBottom(const LayerParameter& param, int index, NetLayer* layer);
+  void ConnectTop(const LayerParameter& param, int index, NetLayer* layer);
+  void AddAutomaticTops(NetLayer* layer);
+  int AddBlob(const std::string& name);
+
+  const NetContext& context_;
+  const LayerRegistry& registry_;
+  NetGraph graph_;
+  std::set<std::string> unused_;  // blobs that no layer has consumed; ordered as Caffe's outputs
+};
+
+void CheckCount(const char* what, int count, int least, int most) {
+  if (count >= least && count <= most) return;
+  const std::string wanted = least == most             ? fmt::format("exactly {}", least)
+                             : most == Layer::kNoLimit ? fmt::format("at least {}", least)
+                                                       : fmt::format("{} to {}", least, most);
+  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt gives it {}", wanted, what,
+        count);
+}
+
+void CheckArity(const Layer& layer, const NetLayer& connected) {
+  const Layer::Arity arity = layer.arity();
+  const auto bottoms = static_cast<int>(connected.bottom.size());
+  const auto tops = static_cast<int>(connected.top.size());
+  CheckCount("bottom", bottoms, arity.min_bottoms, std::max(arity.min_bottoms, arity.max_bottoms));
+  CheckCount("top", tops, arity.min_tops, std::max(arity.min_tops, arity.max_tops));
+  Require(!arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
+          "the layer needs as many tops as bottoms, the prototxt gives it {} and {}", tops, bottoms);
+}
+
+// In-place tops are right only where the layer says so: it may read its bottom after writing its top.
+void CheckInPlace(const Layer& layer, const NetLayer& connected) {
+  if (layer.AllowsInPlace()) return;
+  for (Blob* top : connected.top) {
+    const bool in_place =
+        std::find(connected.bottom.begin(), connected.bottom.end(), top) != connected.bottom.end();
+    Require(!in_place, ErrorCode::kInvalidArgument,
+            "the layer cannot run in place; give its top another name than its bottom");
+  }
+}
+
+// A loss layer's first top weighs 1 unless the prototxt says otherwise.
+std::vector<float> LossWeights(const LayerParameter& param, const Layer& layer, size_t tops) {
+  std::vector<float> weights(param.loss_weight());
+  if (weights.empty() && layer.IsLoss()) weights = {1};
+  Require(weights.empty() || weights.size() == tops || (layer.IsLoss() && weights.size() < tops),
+          ErrorCode::kInvalidArgument, "loss_weight is given {} time(s) for {} top(s)", weights.size(),
+          tops);
+  weights.resize(tops, 0);
+  return weights;
+}
+
+NetGraph GraphBuilder::Build(const NetParameter& param) {
+  graph_.name = param.name();
+  graph_.force_backward = param.force_backward();
+  graph_.layers.reserve(param.layer().size());
+  for (const LayerParameter& layer : param.layer()) AddLayer(layer);
+  graph_.outputs.assign(unused_.begin(), unused_.end());
+  return std::move(graph_);
+}
+
+void GraphBuilder::AddLayer(LayerParameter param) {
+  if (!param.has_phase()) param.set_phase(context_.phase);
+  NetLayer& connected = graph_.layers.emplace_back();
+  connected.layer = registry_.Create(param, context_);
+  Layer& layer = *connected.layer;
+  InLayer(layer, "setting up", connected.bottom, [&] {
+    Require(param.propagate_down().empty() || param.propagate_down_size() == param.bottom_size(),
+            ErrorCode::kInvalidArgument, "propagate_down is given {} time(s) for {} bottom(s)",
+            param.propagate_down_size(), param.bottom_size());
+    for (int i = 0; i < param.bottom_size(); ++i) ConnectBottom(param, i, &connected);
+    for (int i = 0; i < param.top_size(); ++i) ConnectTop(param, i, &connected);
+    if (layer.AutoTopBlobs()) AddAutomaticTops(&connected);
+    CheckArity(layer, connected);
+    CheckInPlace(layer, connected);
+    connected.loss_weights = LossWeights(param, layer, connected.top.size());
+    layer.SetUp(connected.bottom, connected.top);
+    layer.Reshape(connected.bottom, connected.top);
+    Require(param.param().size() <= layer.blobs().size(), ErrorCode::kInvalidArgument,
+            "param is given {} time(s), but the layer has {} parameter(s)", param.param_size(),
+            layer.blobs().size());
+  });
+  if (param.type() == "Input") {
+    graph_.inputs.insert(graph_.inputs.end(), param.top().begin(), param.top().end());
+  }
+}
+
+void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLayer* layer) {
+  const auto found = graph_.blob_ids.find(param.bottom(index));
+  Require(found != graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
+          "no earlier layer has the top '{}' that is its bottom {}", param.bottom(index), index);
+  layer->bottom_ids.push_back(found->second);
+  layer->bottom.push_back(graph_.blobs[found->second].get());
+  unused_.erase(param.bottom(index));
+}
+
+void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* layer) {
+  const std::string& name = param.top(index);
+  const bool in_place = index < param.bottom_size() && name == param.bottom(index);
+  const auto found = graph_.blob_ids.find(name);
+  Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
+          "its top '{}' is already made by an earlier layer", name);
+  int id = 0;
+  if (in_place) {
+    id = found->second;
+  } else {
+    id = AddBlob(name);
+    graph_.blob_ids[name] = id;
+  }
+  unused_.insert(name);
+  layer->top_ids.push_back(id);
+  layer->top.push_back(graph_.blobs[id].get());
+}
+
+void GraphBuilder::AddAutomaticTops(NetLayer* layer) {
+  while (static_cast<int>(layer->top.size()) < layer->layer->arity().min_tops) {
+    const int id = AddBlob("(automatic)");
+    layer->top_ids.push_back(id);
+    layer->top.push_back(graph_.blobs[id].get());
+  }
+}
+
+int GraphBuilder::AddBlob(const std::string& name) {
+  graph_.blobs.push_back(std::make_unique<Blob>());
+  graph_.blob_names.push_back(name);
+  return static_cast<int>(graph_.blobs.size()) - 1;
+}
+
+}  // namespace
+
+NetGraph BuildNetGraph(const NetParameter& param, const NetContext& context,
+                       const LayerRegistry& registry) {
+  NetGraph graph = GraphBuilder(context, registry).Build(param);
+  PlanBackward(param, &graph);
+  return graph;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,119 @@
+#include "hearth/caffe/net_params.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
+
+namespace hearth::caffe {
+namespace {
+
+const ParamSpec& SpecOf(const Layer& layer, int index) {
+  const LayerParameter& param = layer.param();
+  return index < param.param_size() ? param.param(index) : ParamSpec::Default();
+}
+
+void CheckSharedShape(const ParamSpec& spec, const Blob& blob, const Blob& owner,
+                      const std::string& owner_layer) {
+  const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
+  const bool fits = permissive ? blob.count() == owner.count() : blob.shape() == owner.shape();
+  Require(fits, ErrorCode::kInvalidArgument,
+          "parameter '{}' of shape {} cannot be shared with layer '{}', where its shape is {}{}",
+          spec.name(), blob.ShapeString(), owner_layer, owner.ShapeString(),
+          permissive ? "" : "; share_mode: PERMISSIVE asks only for the same count");
+}
+
+// A multiplier that several layers give must be the same in all of them.
+void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<float> given,
+                     bool owner_gave_it, float* value) {
+  if (!given) return;
+  Require(!owner_gave_it || *given == *value, ErrorCode::kInvalidArgument,
+          "shared parameter '{}' has {} {} here and {} elsewhere", spec.name(), what, *given, *value);
+  *value = *given;
+}
+
+}  // namespace
+
+NetParams::NetParams(NetGraph& graph) : graph_(&graph) {
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    Layer& layer = *graph.layers[i].layer;
+    InLayer(layer, "parameters", graph.layers[i].bottom, [&] {
+      for (size_t j = 0; j < layer.blobs().size(); ++j) {
+        Add(graph, static_cast<int>(i), static_cast<int>(j));
+      }
+    });
+  }
+  BindData(at::zeros({layout_.size}, at::kFloat));
+}
+
+void NetParams::Add(NetGraph& graph, int layer_index, int index) {
+  Layer& layer = *graph.layers[layer_index].layer;
+  const ParamSpec& spec = SpecOf(layer, index);
+  NetParam param{layer_index, index, spec.name(), -1, learnable_.size()};
+  if (!spec.name().empty()) {
+    for (size_t i = 0; i < all_.size() && param.owner < 0; ++i) {
+      if (all_[i].name == spec.name()) param.owner = static_cast<int>(i);
+    }
+  }
+  if (param.owner >= 0) {
+    Share(graph, param);
+  } else {
+    Blob* blob = layer.blobs()[index].get();
+    learnable_.push_back({blob, spec.lr_mult(), spec.decay_mult()});
+    has_lr_mult_.push_back(spec.has_lr_mult());
+    has_decay_mult_.push_back(spec.has_decay_mult());
+    layout_.Append(blob->count());
+  }
+  all_.push_back(param);
+}
+
+void NetParams::Share(NetGraph& graph, NetParam& param) {
+  const Layer& layer = *graph.layers[param.layer].layer;
+  const ParamSpec& spec = SpecOf(layer, param.index);
+  const NetParam& owner = all_[param.owner];
+  param.learnable = owner.learnable;
+  LearnableParam& learnable = learnable_[owner.learnable];
+  Blob& blob = *graph.layers[param.layer].layer->blobs()[param.index];
+  CheckSharedShape(spec, blob, *learnable.blob, graph.layers[owner.layer].layer->name());
+  const auto given = [](bool has, float value) { return has ? std::optional(value) : std::nullopt; };
+  MergeMultiplier("lr_mult", spec, given(spec.has_lr_mult(), spec.lr_mult()),
+                  has_lr_mult_[owner.learnable], &learnable.lr_mult);
+  MergeMultiplier("decay_mult", spec, given(spec.has_decay_mult(), spec.decay_mult()),
+                  has_decay_mult_[owner.learnable], &learnable.decay_mult);
+  has_lr_mult_[owner.learnable] = has_lr_mult_[owner.learnable] || spec.has_lr_mult();
+  has_decay_mult_[owner.learnable] = has_decay_mult_[owner.learnable] || spec.has_decay_mult();
+}
+
+const at::Tensor& NetParams::diff() {
+  if (!diff_.defined()) BindDiff(at::zeros({layout_.size}, at::kFloat));
+  return diff_;
+}
+
+at::Tensor NetParams::SliceOf(const at::Tensor& flat, const NetParam& param) const {
+  const ParamLayout::Slice slice = layout_.slices[param.learnable];
+  return flat.narrow(0, slice.offset, slice.count);
+}
+
+void NetParams::BindData(at::Tensor flat) {
+  data_ = std::move(flat);
+  for (const NetParam& param : all_) {
+    Blob& blob = *graph_->layers[param.layer].layer->blobs()[param.index];
+    at::Tensor slice = SliceOf(data_, param);
+    // Values move along; those of a sharing layer's own filler are dropped.
+    if (param.owner < 0) slice.copy_(blob.data().view({-1}));
+    blob.BindData(std::move(slice));
+  }
+}
+
+void NetParams::BindDiff(at::Tensor flat) {
+  diff_ = std::move(flat);
+  for (const NetParam& param : all_) {
+    graph_->layers[param.layer].layer->blobs()[param.index]->BindDiff(SliceOf(diff_, param));
+  }
+}
+
+void NetParams::ClearDiffs() { diff().zero_(); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,81 @@
+// The part of Net that moves weights between nets and files.
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/blob_proto.h"
+#include "hearth/caffe/net.h"
+
+namespace hearth::caffe {
+namespace {
+
+using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
+
+void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
+  Require(mine == theirs, ErrorCode::kInvalidArgument,
+          "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
+          "learn it from scratch",
+          layer, mine, theirs);
+}
+
+const NetLayer* FindLayer(const std::vector<NetLayer>& layers, const std::string& name) {
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const NetLayer& layer) {
+    return layer.layer->name() == name;
+  });
+  return found == layers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  for (const LayerParameter& source : trained.layer()) {
+    const NetLayer* target = FindLayer(graph_.layers, source.name());
+    if (target == nullptr) {
+      if (!source.blobs().empty()) log::Info("Ignoring source layer {}", source.name());
+      continue;
+    }
+    ParamBlobs& blobs = target->layer->blobs();
+    RequireSameCount(source.name(), blobs.size(), source.blobs().size());
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      const BlobProto& proto = source.blobs(static_cast<int>(i));
+      Require(HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+              "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
+              "from scratch",
+              source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
+      ReadBlobData(proto, blobs[i].get());
+    }
+  }
+}
+
+void Net::ShareTrainedLayersWith(Net& other) {
+  size_t shared = 0;
+  for (const NetLayer& source : other.graph_.layers) {
+    const NetLayer* target = FindLayer(graph_.layers, source.layer->name());
+    if (target == nullptr) continue;
+    ParamBlobs& blobs = target->layer->blobs();
+    RequireSameCount(source.layer->name(), blobs.size(), source.layer->blobs().size());
+    for (size_t i = 0; i < blobs.size(); ++i, ++shared) {
+      Blob& from = *source.layer->blobs()[i];
+      Require(blobs[i]->shape() == from.shape(), ErrorCode::kInvalidArgument,
+              "layer '{}': parameter {} has shape {}, in the net that it shares with {}",
+              source.layer->name(), i, blobs[i]->ShapeString(), from.ShapeString());
+      blobs[i]->ShareData(from);
+    }
+  }
+  if (shared == params_.all().size()) params_.ReleaseData();
+}
+
+NetParameter Net::ToProto(bool write_diff) const {
+  NetParameter proto;
+  proto.set_name(name());
+  for (const NetLayer& layer : graph_.layers) {
+    LayerParameter* param = proto.add_layer();
+    *param = layer.layer->param();
+    param->clear_blobs();
+    for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
+  }
+  return proto;
+}
+
+}  // namespace hearth::caffe
