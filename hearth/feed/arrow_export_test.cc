@@ -11,6 +11,7 @@ TEST(ArrowExport, WhatIsExportedCanBeReadAgain) {
                    .AddFloatList("x", {{1, 2}, {3}})
                    .AddString("s", {"a", ""})
                    .Build();
+  const std::weak_ptr<const BatchView> watch = batch;
   ArrowSchema schema;
   ArrowArray array;
   ExportBatch(batch, &schema, &array);
@@ -25,6 +26,7 @@ TEST(ArrowExport, WhatIsExportedCanBeReadAgain) {
   EXPECT_EQ(again.column("s").Bytes(0), "a");
   schema.release(&schema);
   array.release(&array);
+  EXPECT_TRUE(watch.expired()) << "children are released with their parent";
 }
 
 TEST(ArrowExport, TheRowsLiveUntilAllThatWasMovedOutIsReleased) {

@@ -148,6 +148,22 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
   return *scratch;
 }
 
+void ColumnView::PrefetchPlace(int64_t row) const {
+  if (const int64_t width = OffsetWidth(type()); width != 0) {
+    __builtin_prefetch(static_cast<const char*>(buffers_.offsets) + row * width);
+  } else {
+    __builtin_prefetch(buffers_.data + row * NumberWidth(type()));
+  }
+}
+
+void ColumnView::PrefetchValue(int64_t row) const {
+  if (IsBytes(type())) {
+    __builtin_prefetch(buffers_.data + ValueRange(row).begin);
+  } else if (IsList(type())) {
+    children_[0].PrefetchPlace(ValueRange(row).begin);
+  }
+}
+
 const ColumnView* ColumnView::FindChild(std::string_view name) const {
   for (const ColumnView& child : children_) {
     if (child.name() == name) return &child;

@@ -54,6 +54,11 @@ class ColumnView {
   // values are float32, else into `scratch`.
   std::span<const float> FloatList(int64_t row, std::vector<float>* scratch) const;
 
+  // Hints that a row will be read soon, for readers that jump between rows: first the row's place
+  // in its buffers, then, once that is there, the first bytes of its value.
+  void PrefetchPlace(int64_t row) const;
+  void PrefetchValue(int64_t row) const;
+
   // Field of a struct column, null where there is none of that name.
   const ColumnView* FindChild(std::string_view name) const;
 

@@ -44,6 +44,15 @@ TEST(DealSource, DeviceThatIsAheadDoesNotLoseTheOthersEpoch) {
   EXPECT_THAT(TakeEpoch(*sources[1], 2), ElementsAre(2, 3));
 }
 
+TEST(DealSource, EveryEpochStartsWithTheFirstDevice) {
+  const auto sources = DealSource(Numbers(6), 2);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1, 4, 5));
+    EXPECT_THAT(TakeEpoch(*sources[1], 2), ElementsAre(2, 3));
+    for (const auto& source : sources) source->NextEpoch();
+  }
+}
+
 TEST(DealSource, MoreDevicesThanRowsLeaveSomeWithoutAny) {
   const auto sources = DealSource(Numbers(2), 3);
   EXPECT_THAT(TakeEpoch(*sources[2], 1), IsEmpty());

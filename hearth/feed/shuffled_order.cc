@@ -22,15 +22,16 @@ ShuffledOrder::ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch)
       half_bits_(std::max(6, (static_cast<int>(std::bit_width(rows_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
   uint64_t state = Mix(seed) ^ Mix(~epoch);
-  for (uint64_t& key : keys_) key = state = Mix(state);
+  for (uint64_t& key : keys_) key = (state = Mix(state)) | 1;
 }
 
-// A Feistel network permutes whatever its round function is.
+// A Feistel network permutes whatever its round function is, so a cheap one will do: the high bits
+// of a product depend on all bits of both factors.
 uint64_t ShuffledOrder::Permute(uint64_t value) const {
   uint64_t left = value >> half_bits_;
   uint64_t right = value & half_mask_;
   for (const uint64_t key : keys_) {
-    const uint64_t mixed = left ^ (Mix(right ^ key) & half_mask_);
+    const uint64_t mixed = left ^ ((right + 1) * key >> (64 - half_bits_));
     left = right;
     right = mixed;
   }

@@ -61,6 +61,8 @@ class FullDisk : public ::testing::Test {
   FullDisk() {
     ::getrlimit(RLIMIT_FSIZE, &before_);
     old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+  }
+  void FillDisk() {
     const rlimit limit = {256 << 10, before_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
@@ -74,7 +76,18 @@ class FullDisk : public ::testing::Test {
   sighandler_t old_handler_;
 };
 
+TEST_F(FullDisk, IsFoundInTheMiddleOfASegmentToo) {
+  SpillFile file(::testing::TempDir(), 1 << 20);
+  file.Append(Filled(100, 1));
+  FillDisk();
+  EXPECT_EQ(CodeOf([&] {
+              for (int i = 0; i < 10; ++i) file.Append(Filled(50'000, 2));
+            }),
+            ErrorCode::kResourceExhausted);
+}
+
 TEST_F(FullDisk, SaysWhereAndWhatToDoAndKeepsWhatIsThere) {
+  FillDisk();
   SpillFile file(::testing::TempDir(), 64 << 10);
   const auto first = file.Append(Filled(50'000, 1));
   const Error error = Thrown([&] {

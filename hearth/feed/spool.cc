@@ -1,6 +1,7 @@
 #include "hearth/feed/spool.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -40,9 +41,10 @@ void Spool::Drain() {
 void Spool::Keep(std::span<const std::byte> image) {
   BatchView batch(file_.Append(image));
   const std::lock_guard lock(mutex_);
-  const int64_t rows = batch.rows();
-  entries_.push_back({rows_, std::move(batch)});
-  rows_ += rows;
+  batches_.push_back(std::move(batch));
+  const BatchView& kept = batches_.back();
+  if (kept.rows() > 0) starts_.push_back({rows_, &kept});
+  rows_ += kept.rows();
   changed_.notify_all();
 }
 
@@ -59,8 +61,8 @@ void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready re
 const BatchView* Spool::WaitBatch(size_t index) {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(options_.timeout_s),
-       [&] { return complete_ || entries_.size() > index; });
-  return entries_.size() > index ? &entries_[index].batch : nullptr;
+       [&] { return complete_ || batches_.size() > index; });
+  return batches_.size() > index ? &batches_[index] : nullptr;
 }
 
 int64_t Spool::WaitComplete(Deadline deadline) {
@@ -69,12 +71,16 @@ int64_t Spool::WaitComplete(Deadline deadline) {
   return rows_;
 }
 
+// A binary search without branches: shuffled positions would mispredict every one of them.
 Minibatch::Row Spool::RowAt(int64_t position) const {
-  const auto after =
-      std::upper_bound(entries_.begin(), entries_.end(), position,
-                       [](int64_t wanted, const Entry& entry) { return wanted < entry.first_row; });
-  const Entry& entry = *std::prev(after);
-  return {&entry.batch, position - entry.first_row};
+  const size_t count = starts_.size();
+  size_t found = 0;
+  for (size_t step = std::bit_floor(count); step > 0; step >>= 1) {
+    const size_t next = found + step;
+    const bool right = next < count && starts_[std::min(next, count - 1)].first_row <= position;
+    found = right ? next : found;
+  }
+  return {starts_[found].batch, position - starts_[found].first_row};
 }
 
 }  // namespace hearth::feed

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/thread.h"
@@ -39,13 +40,14 @@ class Spool {
   int64_t WaitComplete(Deadline deadline);
   int64_t WaitComplete() { return WaitComplete(Deadline::After(options_.timeout_s)); }
 
-  // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete().
+  // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
+  // has returned.
   Minibatch::Row RowAt(int64_t position) const;
 
  private:
-  struct Entry {
+  struct Start {
     int64_t first_row;
-    BatchView batch;
+    const BatchView* batch;
   };
 
   void Drain();
@@ -59,7 +61,8 @@ class Spool {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Entry> entries_;  // addresses stay; immutable once complete
+  std::deque<BatchView> batches_;  // addresses stay
+  std::vector<Start> starts_;      // of each batch that has rows; immutable once complete
   int64_t rows_ = 0;
   bool complete_ = false;
   std::exception_ptr error_;

@@ -19,7 +19,19 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   for (; position_ < end; ++position_) {
     out->rows.push_back(spool_->RowAt(order_ ? order_->At(position_) : position_));
   }
+  if (order_) Prefetch(*out);
   return out->size();
+}
+
+// Shuffled rows lie anywhere in the spool: small ones would each wait for memory, one by one.
+// Asking for all rows of the minibatch at once makes those waits overlap.
+void SpoolSource::Prefetch(const Minibatch& minibatch) {
+  for (const Minibatch::Row& row : minibatch.rows) {
+    for (const ColumnView& column : row.batch->columns()) column.PrefetchPlace(row.index);
+  }
+  for (const Minibatch::Row& row : minibatch.rows) {
+    for (const ColumnView& column : row.batch->columns()) column.PrefetchValue(row.index);
+  }
 }
 
 void SpoolSource::TakeArriving(int64_t max_rows, Minibatch* out) {

@@ -28,6 +28,7 @@ class SpoolSource : public MinibatchSource {
 
  private:
   void TakeArriving(int64_t max_rows, Minibatch* out);
+  static void Prefetch(const Minibatch& minibatch);
 
   std::shared_ptr<Spool> spool_;
   ReplayOptions options_;

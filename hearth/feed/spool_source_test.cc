@@ -110,6 +110,19 @@ TEST(SpoolSource, FirstEpochGivesRowsWhileTheFeederStillSends) {
   EXPECT_EQ(source.Next(4, &minibatch), 1);
 }
 
+TEST(SpoolSource, DeviceNeedsOnlyTheRowsBeforeItsOwn) {
+  RingEnds ends = CreateRing(64 << 10);
+  const auto sources = DealSource(
+      std::make_shared<SpoolSource>(
+          std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 1}),
+          ReplayOptions{}),
+      2);
+  RingWriter writer(std::move(ends.writer));
+  WriteNumbers(writer, 0, 4);
+  Minibatch minibatch;
+  EXPECT_EQ(sources[0]->Next(4, &minibatch), 4) << "without the rows of the second device";
+}
+
 // The promise of the feed: each row once per epoch, however rows, batches and devices divide.
 TEST(SpoolSource, EveryRowOncePerEpochForAllPartitionsBatchSizesAndDevices) {
   const std::vector<std::vector<int>> partitions = {
