@@ -28,6 +28,7 @@ from report import Report, alternate, arguments, seconds
 TASKS = 2
 BATCH_SIZE = 64
 GOAL_RESIDENT_MB = 256
+MEMORY_ROW = "memory/stalled consumer"
 RING_PASS_BYTES = 1.5e9
 
 # The trainer's part, in a process of its own: minibatches from the spool, their values gathered.
@@ -281,8 +282,7 @@ def stalled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def bench_memory(report: Report, rounds: int, spark: Any, data: Data) -> None:
-    name = "memory/stalled consumer"
-    if not report.wants(name):
+    if not report.wants(MEMORY_ROW):
         return
     frame = spark.read.parquet(data.path).mapInArrow(stalled, "megabytes double")
     worst = []
@@ -291,7 +291,7 @@ def bench_memory(report: Report, rounds: int, spark: Any, data: Data) -> None:
         assert len(answers) == TASKS, "the ring took all rows: the data is too small"
         worst.append(max(answer.megabytes for answer in answers))
     report.add(
-        name,
+        MEMORY_ROW,
         ours=worst,
         peer=[GOAL_RESIDENT_MB],
         peer_name="the goal",
@@ -304,6 +304,9 @@ def bench_spark(report: Report, rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="hearth-bench-") as folder:
         spark = start_spark()
         for name in ("784 floats", "150 KB images", "10 floats"):
+            rows = [f"dataframe/{name}", f"replay/{name}", MEMORY_ROW]
+            if not any(map(report.wants, rows)):
+                continue
             data = write_data(Path(folder), name)
             bench_dataframe(report, rounds, spark, data)
             bench_replay(report, rounds, spark, data)
