@@ -1,10 +1,14 @@
 #include "hearth/trainer/device_trainer.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string_view>
 
+#include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/snapshot.h"
 #include "hearth/trainer/net_source.h"
@@ -22,6 +26,7 @@ void DeviceTrainer::Run() {
   AnnounceStart();
   solver_->Solve();
   outcome_.iteration = solver_->iteration();
+  CheckEqualWeights();
   if (is_root() && !job_.model.empty()) WriteModel();
 }
 
@@ -44,6 +49,7 @@ void DeviceTrainer::BuildSolver() {
   options.test_context = Context();
   options.sync = sync_;
   options.is_root = is_root();
+  options.solver_file = job_.solver.path;
   options.seed = job_.seed;
   options.rank = static_cast<uint64_t>(options_.group->rank());
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
@@ -125,6 +131,20 @@ void DeviceTrainer::ObeySignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
   if (effect == SignalEffect::kSnapshot) solver_->RequestSnapshot();
+}
+
+// Ranks that drift apart train nonsense without any other sign of it.
+void DeviceTrainer::CheckEqualWeights() {
+  const at::Tensor& data = solver_->net().params().data();
+  const std::string_view bytes(static_cast<const char*>(data.data_ptr()),
+                               static_cast<size_t>(data.nbytes()));
+  const auto hash = static_cast<int64_t>(std::hash<std::string_view>()(bytes));
+  int64_t largest[] = {hash, ~hash};  // equal on all ranks only where all hashes are equal
+  options_.group->AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
+                            Deadline::After(kStepTimeoutSeconds));
+  Require(largest[0] == hash && largest[1] == ~hash, ErrorCode::kInternal,
+          "after iteration {} rank {}'s weights differ from those of other ranks", iteration_.load(),
+          options_.group->rank());
 }
 
 void DeviceTrainer::WriteModel() {

@@ -46,7 +46,8 @@ class DeviceTrainer {
  public:
   DeviceTrainer(const Job& job, DeviceOptions options);
 
-  // Builds the net, takes rank 0's weights, trains to the end. Throws the first failure.
+  // Builds the net, takes rank 0's weights, trains to the end, and checks that all ranks ended with
+  // the same bits. Throws the first failure.
   void Run();
 
   // The last finished iteration, -1 before the first; any thread.
@@ -63,6 +64,7 @@ class DeviceTrainer {
   void Validate(int64_t iteration);
   void OnIteration(const caffe::IterationReport& report);
   void ObeySignals();
+  void CheckEqualWeights();
   void WriteModel();
   int64_t EffectiveBatch() const;
 

@@ -1,5 +1,7 @@
 #include "hearth/trainer/failure.h"
 
+#include <c10/util/Exception.h>
+
 namespace hearth::trainer {
 
 nlohmann::json Failure::ToEvent() const {
@@ -15,6 +17,8 @@ Failure DescribeException(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     failure.code = error.code();
     failure.message = error.message();
+  } catch (const c10::Error& error) {
+    failure.message = error.what_without_backtrace();
   } catch (const std::bad_alloc&) {
     failure.code = ErrorCode::kResourceExhausted;
     failure.message = "out of memory";
@@ -28,11 +32,11 @@ Failure DescribeException(const std::exception_ptr& exception) {
 }
 
 std::string LayerNameIn(const std::string& message) {
-  const std::string start = "layer \"";
+  const std::string start = "layer '";
   const size_t begin = message.find(start);
   if (begin == std::string::npos) return "";
   const size_t name = begin + start.size();
-  const size_t end = message.find('"', name);
+  const size_t end = message.find('\'', name);
   return end == std::string::npos ? "" : message.substr(name, end - name);
 }
 

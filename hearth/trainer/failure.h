@@ -25,7 +25,7 @@ struct Failure {
 // The code and message of whatever was thrown; not only hearth::Error.
 Failure DescribeException(const std::exception_ptr& exception);
 
-// The name in `layer "conv1" (Convolution): ...`, which is how nets begin errors of a layer.
+// The name in "layer 'conv1' (Convolution), forward: ...", which is how nets tell of a layer.
 std::string LayerNameIn(const std::string& message);
 
 }  // namespace hearth::trainer

@@ -15,7 +15,7 @@ Failure Describe(const Exception& exception) {
 
 TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
   const Failure failure = Describe(
-      Error(ErrorCode::kInvalidArgument, "layer \"conv1\" (Convolution): kernel is too large"));
+      Error(ErrorCode::kInvalidArgument, "layer 'conv1' (Convolution), set-up: kernel is too large"));
   EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(failure.layer, "conv1");
   EXPECT_EQ(failure.ToEvent()["code"], "invalid_argument");
@@ -31,7 +31,7 @@ TEST(FailureTest, EveryKindOfExceptionBecomesAReport) {
 
 TEST(FailureTest, MessagesWithoutALayerNameNone) {
   EXPECT_EQ(LayerNameIn("disk full"), "");
-  EXPECT_EQ(LayerNameIn("layer \"open"), "");
+  EXPECT_EQ(LayerNameIn("layer 'open"), "");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "hearth/trainer/feature_session.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"

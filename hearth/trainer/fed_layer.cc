@@ -1,21 +1,10 @@
 #include "hearth/trainer/fed_layer.h"
 
-#include <algorithm>
-
 #include "hearth/base/error.h"
+#include "hearth/caffe/net_filter.h"
 
 namespace hearth::trainer {
 namespace {
-
-bool RunsIn(const caffe::LayerParameter& layer, caffe::Phase phase) {
-  const auto matches = [phase](const caffe::NetStateRule& rule) {
-    return !rule.has_phase() || rule.phase() == phase;
-  };
-  const auto& include = layer.include();
-  const auto& exclude = layer.exclude();
-  if (!include.empty()) return std::any_of(include.begin(), include.end(), matches);
-  return std::none_of(exclude.begin(), exclude.end(), matches);
-}
 
 RowSource MemoryDataSource(const caffe::LayerParameter& layer) {
   const auto& param = layer.memory_data_param();
@@ -31,10 +20,11 @@ RowSource CoSDataSource(const caffe::LayerParameter& layer) {
 
 }  // namespace
 
-std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net, caffe::Phase phase) {
-  for (const auto& layer : net.layer()) {
+std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net) {
+  const caffe::NetParameter filtered = caffe::FilterNet(net);
+  for (const auto& layer : filtered.layer()) {
     const bool memory_data = layer.type() == "MemoryData" && layer.has_source_class();
-    if ((!memory_data && layer.type() != "CoSData") || !RunsIn(layer, phase)) continue;
+    if (!memory_data && layer.type() != "CoSData") continue;
     RowSource source = memory_data ? MemoryDataSource(layer) : CoSDataSource(layer);
     const std::string& reader = layer.source_class();
     Require(reader.ends_with("DataFrameSource") || reader.ends_with("ImageDataFrame"),

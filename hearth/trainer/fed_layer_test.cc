@@ -13,7 +13,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::optional<RowSource> SourceOf(const std::string& layer, caffe::Phase phase = caffe::TRAIN) {
-  return RowSourceOf(caffe::ParseNet(layer, "net"), phase);
+  caffe::NetParameter net = caffe::ParseNet(layer, "net");
+  net.mutable_state()->set_phase(phase);
+  return RowSourceOf(net);
 }
 
 TEST(FedLayerTest, FindsTheSourceOfThePhase) {

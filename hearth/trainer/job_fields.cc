@@ -15,7 +15,7 @@ void JobFields::AllowOnly(std::initializer_list<std::string_view> names) const {
   for (const auto& [name, value] : object_.items()) {
     Require(std::find(names.begin(), names.end(), name) != names.end(), ErrorCode::kInvalidArgument,
             "the job has an unknown field \"{}{}\"; known here: {}", path_, name,
-            fmt::join(names, ", "));
+            fmt::join(names.begin(), names.end(), ", "));
   }
 }
 

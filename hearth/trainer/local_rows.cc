@@ -4,8 +4,8 @@
 
 namespace hearth::trainer {
 
-std::optional<feed::RingEnd> LocalRows::Open(const caffe::NetParameter& net, caffe::Phase phase) {
-  const auto source = RowSourceOf(net, phase);
+std::optional<feed::RingEnd> LocalRows::Open(const caffe::NetParameter& net) {
+  const auto source = RowSourceOf(net);
   if (!source) return std::nullopt;
   feed::RingEnds ends = feed::CreateRing();
   readers_.push_back(std::make_unique<ReaderProcess>(

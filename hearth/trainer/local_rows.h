@@ -15,7 +15,7 @@ namespace hearth::trainer {
 class LocalRows {
  public:
   // The reader's end of a ring with the rows of the net's fed layer; nothing where it has none.
-  std::optional<feed::RingEnd> Open(const caffe::NetParameter& net, caffe::Phase phase);
+  std::optional<feed::RingEnd> Open(const caffe::NetParameter& net);
 
  private:
   std::vector<std::unique_ptr<ReaderProcess>> readers_;

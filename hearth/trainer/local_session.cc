@@ -1,12 +1,17 @@
 #include "hearth/trainer/local_session.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <random>
 #include <thread>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/net_file.h"
 #include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/solver_nets.h"
 #include "hearth/feed/spool_source.h"
 #include "hearth/storage/file.h"
 #include "hearth/trainer/local_rows.h"
@@ -42,13 +47,6 @@ StreamFds Release(feed::RingEnd end) { return {end.memory.Release(), end.signal.
 
 bool WantsTests(const caffe::SolverParameter& solver) {
   return solver.test_interval() > 0 && solver.test_iter_size() > 0 && solver.test_iter(0) > 0;
-}
-
-// The net whose TRAIN phase the solver trains, for its data layer.
-caffe::NetParameter TrainNetOf(const caffe::SolverParameter& solver) {
-  if (solver.has_train_net_param()) return solver.train_net_param();
-  if (solver.has_train_net()) return caffe::ReadNet(solver.train_net());
-  return solver.has_net_param() ? solver.net_param() : caffe::ReadNet(solver.net());
 }
 
 // One line per value, as the caffe program writes them.
@@ -106,9 +104,9 @@ void TrainLocally(const LocalOptions& options) {
   if (solver.has_net()) job.net = ReadPrototxt(solver.net());
 
   LocalRows rows;
-  if (auto end = rows.Open(TrainNetOf(solver), caffe::TRAIN)) job.train = Release(std::move(*end));
+  if (auto end = rows.Open(caffe::TrainNetOf(SolverOf(job)))) job.train = Release(std::move(*end));
   if (WantsTests(solver)) {
-    if (auto end = rows.Open(TestNetOf(job), caffe::TEST)) {
+    if (auto end = rows.Open(TestNetOf(job))) {
       job.test = Release(std::move(*end));
       job.validate = true;
     }
@@ -128,7 +126,7 @@ void TestLocally(const LocalOptions& options) {
 
   LocalRows rows;
   std::shared_ptr<feed::MinibatchSource> source;
-  if (auto end = rows.Open(param, caffe::TEST)) {
+  if (auto end = rows.Open(param)) {
     feed::SpoolOptions spool;
     spool.directory = job.spill_dir;
     source = std::make_shared<feed::SpoolSource>(

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net_file.h"
+#include "hearth/caffe/solver_nets.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::trainer {
@@ -45,19 +46,8 @@ caffe::SolverParameter SolverOf(const Job& job) {
 }
 
 caffe::NetParameter TestNetOf(const Job& job) {
-  caffe::SolverParameter solver;
-  if (!job.solver.text.empty()) solver = caffe::ParseSolver(job.solver.text, job.solver.path);
-  caffe::NetParameter net;
-  if (!job.net.text.empty()) {
-    net = caffe::ParseNet(job.net.text, job.net.path);
-  } else if (solver.test_net_param_size() > 0) {
-    net = solver.test_net_param(0);
-  } else if (solver.test_net_size() > 0) {
-    net = caffe::ReadNet(solver.test_net(0));
-  } else {
-    net = solver.has_net_param() ? solver.net_param() : caffe::ReadNet(solver.net());
-  }
-  if (solver.test_state_size() > 0) *net.mutable_state() = solver.test_state(0);
+  if (!job.solver.text.empty()) return caffe::TestNetsOf(SolverOf(job)).at(0);
+  caffe::NetParameter net = caffe::ParseNet(job.net.text, job.net.path);
   net.mutable_state()->set_phase(caffe::TEST);
   SetState(job, net.mutable_state());
   return net;

@@ -1,4 +1,4 @@
-// Which net a job trains or runs: the prototxt that came with the job, with the solver's states.
+// What a job trains or runs: the prototxt that came with it, and the rows that feed it.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ namespace hearth::trainer {
 // beside the job's model where it has one.
 caffe::SolverParameter SolverOf(const Job& job);
 
-// The TEST net: the job's, or the solver's first test net, with level and stages of its test_state.
+// The TEST net: the first that the solver tests, or, without a solver, the job's own. The solver must
+// have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
 
 // An open_source that gives `source` to the one fed layer of a net. Throws kInvalidArgument for a

@@ -76,6 +76,21 @@ std::vector<int64_t> Numbers(int64_t begin, int64_t end) {
   return numbers;
 }
 
+void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+  try {
+    for (const auto& numbers : batches) {
+      feed::BatchBuilder builder;
+      AddRows(numbers, &builder);
+      ArrowSchema schema;
+      ArrowArray array;
+      builder.Export(&schema, &array);
+      if (!writer->WriteArrow(schema, array, Deadline::After(kFeedSeconds))) return;
+    }
+    writer->WriteEnd(Deadline::After(kFeedSeconds));
+  } catch (const Error&) {
+  }
+}
+
 TestFolder::TestFolder() {
   path_ = (std::filesystem::temp_directory_path() / "hearth_trainer_XXXXXX").string();
   if (!mkdtemp(path_.data())) ThrowErrno(errno, "cannot make a folder for a test");
@@ -134,28 +149,11 @@ TrainerHarness::~TrainerHarness() {
 }
 
 void TrainerHarness::FeedTrain(std::vector<std::vector<int64_t>> batches) {
-  Feed(train_.get(), std::move(batches));
+  feeders_.emplace_back([this, batches = std::move(batches)] { WriteRows(train_.get(), batches); });
 }
 
 void TrainerHarness::FeedTest(std::vector<std::vector<int64_t>> batches) {
-  Feed(test_.get(), std::move(batches));
-}
-
-void TrainerHarness::Feed(feed::RingWriter* writer, std::vector<std::vector<int64_t>> batches) {
-  feeders_.emplace_back([writer, batches = std::move(batches)] {
-    try {
-      for (const auto& numbers : batches) {
-        feed::BatchBuilder builder;
-        AddRows(numbers, &builder);
-        ArrowSchema schema;
-        ArrowArray array;
-        builder.Export(&schema, &array);
-        if (!writer->WriteArrow(schema, array, Deadline::After(kFeedSeconds))) return;
-      }
-      writer->WriteEnd(Deadline::After(kFeedSeconds));
-    } catch (const Error&) {  // the trainer died; its own report says why
-    }
-  });
+  feeders_.emplace_back([this, batches = std::move(batches)] { WriteRows(test_.get(), batches); });
 }
 
 std::optional<nlohmann::json> TrainerHarness::NextEvent(double seconds) {

@@ -28,6 +28,10 @@ std::string TestSolver(int max_iter, const std::string& more = "");
 void AddRows(const std::vector<int64_t>& numbers, feed::BatchBuilder* builder);
 std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 
+// Writes batches of such rows into a ring and ends it; gives up quietly when the reader has died,
+// whose own report says why.
+void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
+
 // A fresh folder, removed at the end.
 class TestFolder {
  public:
@@ -73,7 +77,6 @@ class TrainerHarness {
 
  private:
   void Start(const std::vector<int>& inherited, int control_fd);
-  void Feed(feed::RingWriter* writer, std::vector<std::vector<int64_t>> batches);
 
   std::optional<Connection> control_;
   std::string pending_;
