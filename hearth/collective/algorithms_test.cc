@@ -70,8 +70,8 @@ class Algorithms : public ::testing::TestWithParam<int> {
     for (const size_t count : Counts()) {
       auto data = Data(count);
       Execute([&](const Exchange& exchange, Buffer buffer,
-              Deadline deadline) { reduce(exchange, buffer, Op::kSum, deadline); },
-          data);
+                  Deadline deadline) { reduce(exchange, buffer, Op::kSum, deadline); },
+              data);
       for (const auto& result : data) {
         size_t wrong = 0;
         for (size_t i = 0; i < count; ++i) wrong += result[i] != SumAt(i) ? 1 : 0;
@@ -90,8 +90,8 @@ TEST_P(Algorithms, TreeBroadcastReachesAllFromEveryRoot) {
     auto data = Data(200001);
     const auto expected = data[static_cast<size_t>(root)];
     Execute([&](const Exchange& exchange, Buffer buffer,
-            Deadline deadline) { TreeBroadcast(exchange, buffer, root, deadline); },
-        data);
+                Deadline deadline) { TreeBroadcast(exchange, buffer, root, deadline); },
+            data);
     for (const auto& result : data) EXPECT_EQ(result, expected);
   }
 }

@@ -9,12 +9,18 @@ namespace {
 
 std::string_view NameOf(Operation operation) {
   switch (operation) {
-    case Operation::kAllReduce: return "all-reduce";
-    case Operation::kReduceScatter: return "reduce-scatter";
-    case Operation::kAllGather: return "all-gather";
-    case Operation::kBroadcast: return "broadcast";
-    case Operation::kBarrier: return "barrier";
-    case Operation::kAllocate: return "allocation";
+    case Operation::kAllReduce:
+      return "all-reduce";
+    case Operation::kReduceScatter:
+      return "reduce-scatter";
+    case Operation::kAllGather:
+      return "all-gather";
+    case Operation::kBroadcast:
+      return "broadcast";
+    case Operation::kBarrier:
+      return "barrier";
+    case Operation::kAllocate:
+      return "allocation";
   }
   return "unknown operation";
 }

@@ -58,22 +58,32 @@ HEARTH_INLINE void Both(void* first, void* second, size_t count) {
 template <template <typename> class Operation>
 HEARTH_INLINE void IntoAny(DataType type, void* into, const void* from, size_t count) {
   switch (type) {
-    case DataType::kFloat32: return Into<float, Operation>(into, from, count);
-    case DataType::kFloat64: return Into<double, Operation>(into, from, count);
-    case DataType::kInt32: return Into<int32_t, Operation>(into, from, count);
-    case DataType::kInt64: return Into<int64_t, Operation>(into, from, count);
-    case DataType::kUint8: return Into<uint8_t, Operation>(into, from, count);
+    case DataType::kFloat32:
+      return Into<float, Operation>(into, from, count);
+    case DataType::kFloat64:
+      return Into<double, Operation>(into, from, count);
+    case DataType::kInt32:
+      return Into<int32_t, Operation>(into, from, count);
+    case DataType::kInt64:
+      return Into<int64_t, Operation>(into, from, count);
+    case DataType::kUint8:
+      return Into<uint8_t, Operation>(into, from, count);
   }
 }
 
 template <template <typename> class Operation>
 HEARTH_INLINE void BothAny(DataType type, void* first, void* second, size_t count) {
   switch (type) {
-    case DataType::kFloat32: return Both<float, Operation>(first, second, count);
-    case DataType::kFloat64: return Both<double, Operation>(first, second, count);
-    case DataType::kInt32: return Both<int32_t, Operation>(first, second, count);
-    case DataType::kInt64: return Both<int64_t, Operation>(first, second, count);
-    case DataType::kUint8: return Both<uint8_t, Operation>(first, second, count);
+    case DataType::kFloat32:
+      return Both<float, Operation>(first, second, count);
+    case DataType::kFloat64:
+      return Both<double, Operation>(first, second, count);
+    case DataType::kInt32:
+      return Both<int32_t, Operation>(first, second, count);
+    case DataType::kInt64:
+      return Both<int64_t, Operation>(first, second, count);
+    case DataType::kUint8:
+      return Both<uint8_t, Operation>(first, second, count);
   }
 }
 
@@ -81,17 +91,23 @@ HEARTH_INLINE void BothAny(DataType type, void* first, void* second, size_t coun
 
 HEARTH_FOR_EACH_CPU void Combine(Arithmetic how, void* into, const void* from, size_t count) {
   switch (how.op) {
-    case Op::kSum: return IntoAny<Sum>(how.type, into, from, count);
-    case Op::kMin: return IntoAny<Min>(how.type, into, from, count);
-    case Op::kMax: return IntoAny<Max>(how.type, into, from, count);
+    case Op::kSum:
+      return IntoAny<Sum>(how.type, into, from, count);
+    case Op::kMin:
+      return IntoAny<Min>(how.type, into, from, count);
+    case Op::kMax:
+      return IntoAny<Max>(how.type, into, from, count);
   }
 }
 
 HEARTH_FOR_EACH_CPU void CombineBoth(Arithmetic how, void* first, void* second, size_t count) {
   switch (how.op) {
-    case Op::kSum: return BothAny<Sum>(how.type, first, second, count);
-    case Op::kMin: return BothAny<Min>(how.type, first, second, count);
-    case Op::kMax: return BothAny<Max>(how.type, first, second, count);
+    case Op::kSum:
+      return BothAny<Sum>(how.type, first, second, count);
+    case Op::kMin:
+      return BothAny<Min>(how.type, first, second, count);
+    case Op::kMax:
+      return BothAny<Max>(how.type, first, second, count);
   }
 }
 

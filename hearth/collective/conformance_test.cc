@@ -172,14 +172,15 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Wirings, Conformance,
-    ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                         Wiring::kPairs, Wiring::kInterleaved),
-                       ::testing::Range(1, 6)),
-    [](const auto& info) {
-      return NameOf(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
+                         ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
+                                                              Wiring::kTcp, Wiring::kPairs,
+                                                              Wiring::kInterleaved),
+                                            ::testing::Range(1, 6)),
+                         [](const auto& info) {
+                           return NameOf(std::get<0>(info.param)) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
 
 }  // namespace
 }  // namespace hearth::collective

@@ -137,8 +137,8 @@ class Connector {
       mesh.ranks.push_back({Info(rank).peer, Info(rank).address, Info(rank).port});
     }
     auto connections = ConnectMesh(mesh, *draft.listener, *draft.abort, deadline_);
-    return std::make_unique<MessageBackend>(std::make_unique<TcpTransport>(
-        std::move(connections), peers, mesh.self, draft.abort));
+    return std::make_unique<MessageBackend>(
+        std::make_unique<TcpTransport>(std::move(connections), peers, mesh.self, draft.abort));
   }
 
   const RankInfo& Info(int rank) const { return roster_.ranks[static_cast<size_t>(rank)]; }
@@ -169,10 +169,10 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
         [abort = draft.abort](const rendezvous::Failure& f) { abort->Raise(f.Describe()); }));
   }
   Setup setup = {.options = options,
-                 .gather = [&](const std::string& name,
-                               const nlohmann::json& value) {
-                   return member.AllGather(name, value, deadline);
-                 },
+                 .gather =
+                     [&](const std::string& name, const nlohmann::json& value) {
+                       return member.AllGather(name, value, deadline);
+                     },
                  .process = member.rank(),
                  .host = member.host_name(),
                  .token = member.token(),
@@ -186,11 +186,11 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
   std::vector<Draft> drafts = MakeDrafts(ranks);
-  Setup setup = {.options = {.local_ranks = ranks},
-                 .gather = [](const std::string&, const nlohmann::json& value) {
-                   return std::vector<nlohmann::json>{value};
-                 },
-                 .host = "this process"};
+  Setup setup = {
+      .options = {.local_ranks = ranks},
+      .gather = [](const std::string&,
+                   const nlohmann::json& value) { return std::vector<nlohmann::json>{value}; },
+      .host = "this process"};
   return Connector(setup, drafts).Connect();
 }
 

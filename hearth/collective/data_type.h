@@ -12,10 +12,13 @@ enum class Op : uint8_t { kSum, kMin, kMax };
 constexpr size_t SizeOf(DataType type) {
   switch (type) {
     case DataType::kFloat32:
-    case DataType::kInt32: return 4;
+    case DataType::kInt32:
+      return 4;
     case DataType::kFloat64:
-    case DataType::kInt64: return 8;
-    case DataType::kUint8: return 1;
+    case DataType::kInt64:
+      return 8;
+    case DataType::kUint8:
+      return 1;
   }
   return 0;
 }

@@ -38,8 +38,7 @@ Outcome OutcomeOf(const std::function<void()>& call) {
     outcome.code = error.code();
     outcome.message = error.message();
   }
-  outcome.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 
@@ -72,8 +71,8 @@ TEST_P(Failures, APeerThatLeavesEndsTheWaitAndIsNamed) {
     std::vector<float> data(1 << 20);
     const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
-    EXPECT_THAT(outcome.message,
-                AllOf(HasSubstr("all-reduce of 4194304 bytes: rank 1 (host " + HostOfRank1() + ")")));
+    EXPECT_THAT(outcome.message, AllOf(HasSubstr("all-reduce of 4194304 bytes: rank 1 (host " +
+                                                 HostOfRank1() + ")")));
     EXPECT_LT(outcome.seconds, kLong / 2);
   });
 }

@@ -22,8 +22,8 @@ uint64_t Group::Impl::PlaceOf(const void* buffer, uint64_t bytes) const {
 
 void Group::Impl::Break(const Call& call, const Error& error) {
   // An abort's reason is the first failure's own sentence; what was running then does not matter.
-  broken_ = error.code() == ErrorCode::kAborted ? error
-                                                : Error(error.code(), call.Describe(), error);
+  broken_ =
+      error.code() == ErrorCode::kAborted ? error : Error(error.code(), call.Describe(), error);
   local->Leave();
   if (backend != nullptr) backend->Leave();
 }
@@ -37,9 +37,8 @@ const std::string& Group::description() const { return impl_->description; }
 
 void* Group::Allocate(size_t bytes) {
   std::byte* memory = nullptr;
-  impl_->Run({.operation = Operation::kAllocate, .bytes = bytes}, nullptr, [&] {
-    memory = impl_->arena->Allocate(bytes, Deadline::After(impl_->timeout_s));
-  });
+  impl_->Run({.operation = Operation::kAllocate, .bytes = bytes}, nullptr,
+             [&] { memory = impl_->arena->Allocate(bytes, Deadline::After(impl_->timeout_s)); });
   return memory;
 }
 

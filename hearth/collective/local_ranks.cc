@@ -57,7 +57,8 @@ void LocalRanks::Arrive() {
 }
 
 void LocalRanks::RingAll(bool only_sleepers) {
-  // Pairs with the fence in Sleep: either this thread sees the sleeper or the sleeper sees the news.
+  // Pairs with the fence in Sleep: either this thread sees the sleeper or the sleeper sees the
+  // news.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size(); ++i) {
     if (i == self_) continue;

@@ -6,14 +6,9 @@
 namespace hearth::collective {
 
 nlohmann::json RankInfo::ToJson() const {
-  return {{"host", peer.host},
-          {"host_id", host_id},
-          {"shares_memory", shares_memory},
-          {"pid", page.pid},
-          {"fd", page.fd},
-          {"nonce", HexEncode(page.nonce)},
-          {"address", address},
-          {"port", port}};
+  return {{"host", peer.host},  {"host_id", host_id}, {"shares_memory", shares_memory},
+          {"pid", page.pid},    {"fd", page.fd},      {"nonce", HexEncode(page.nonce)},
+          {"address", address}, {"port", port}};
 }
 
 RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {

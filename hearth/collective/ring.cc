@@ -6,7 +6,7 @@ namespace hearth::collective {
 namespace {
 
 // Sums run while a chunk is in the second-level cache; a chunk travels on when it is complete.
-constexpr size_t kChunkBytes = 128 << 10;
+constexpr size_t kChunkBytes = 256 << 10;
 
 // Of both halves of a ring all-reduce: in each of `steps` steps a rank sends one part to the right
 // and receives the part before it from the left.
@@ -25,7 +25,8 @@ class RingPlanner {
         chunk_(kChunkBytes / SizeOf(data.type)) {
     plan_.Clear();
     const size_t longest = Part(data.count, world_, 0).size();
-    // The same number for all parts, so that chunk k of a step depends on chunk k of the one before.
+    // The same number for all parts, so that chunk k of a step depends on chunk k of the one
+    // before.
     chunks_ = static_cast<int>((longest + chunk_ - 1) / chunk_);
   }
 
@@ -43,7 +44,8 @@ class RingPlanner {
     const Buffer out = Chunk(sent, k);
     const Buffer in = Chunk(received, k);
     // What is sent now was received one step, that is `chunks_` messages, before.
-    plan_.sends.push_back({(self_ + 1) % world_, out.data, out.bytes(), std::max(index - chunks_, -1)});
+    plan_.sends.push_back(
+        {(self_ + 1) % world_, out.data, out.bytes(), std::max(index - chunks_, -1)});
     plan_.receives.push_back({(self_ - 1 + world_) % world_, in.data, in.bytes(), combine});
   }
 

@@ -45,8 +45,8 @@ std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const Roster&
   Require(reach.size() == world, ErrorCode::kDataLoss,
           "{} of {} ranks said whose memory they can open", reach.size(), world);
   for (size_t rank = 0; rank < world; ++rank) {
-    Require(reach[rank].size() == world, ErrorCode::kDataLoss,
-            "rank {} knows {} of {} ranks", rank, reach[rank].size(), world);
+    Require(reach[rank].size() == world, ErrorCode::kDataLoss, "rank {} knows {} of {} ranks", rank,
+            reach[rank].size(), world);
   }
   return reach;
 }

@@ -85,11 +85,16 @@ void RunRanks(int ranks, const std::function<void(rendezvous::Member&)>& body) {
 
 std::string NameOf(Wiring wiring) {
   switch (wiring) {
-    case Wiring::kThreads: return "Threads";
-    case Wiring::kShared: return "Shared";
-    case Wiring::kTcp: return "Tcp";
-    case Wiring::kPairs: return "Pairs";
-    case Wiring::kInterleaved: return "Interleaved";
+    case Wiring::kThreads:
+      return "Threads";
+    case Wiring::kShared:
+      return "Shared";
+    case Wiring::kTcp:
+      return "Tcp";
+    case Wiring::kPairs:
+      return "Pairs";
+    case Wiring::kInterleaved:
+      return "Interleaved";
   }
   return "Unknown";
 }

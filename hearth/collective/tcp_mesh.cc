@@ -45,14 +45,16 @@ class Mesh {
     abort_.ThrowIfRaised();
     try {
       Connection connection = Connection::Connect(rank.address, rank.port, deadline_);
-      const auto self = static_cast<uint32_t>(setup_.ranks[static_cast<size_t>(setup_.self)].peer.rank);
+      const auto self =
+          static_cast<uint32_t>(setup_.ranks[static_cast<size_t>(setup_.self)].peer.rank);
       rendezvous::OfferHandshake(connection, credentials_,
                                  {static_cast<uint32_t>(setup_.generation), self}, deadline_);
       connections_[static_cast<size_t>(index)] = std::move(connection);
     } catch (const Error& error) {
-      throw Error(error.code(),
-                  fmt::format("connecting to {} at {}:{}", rank.peer.name(), rank.address, rank.port),
-                  error);
+      throw Error(
+          error.code(),
+          fmt::format("connecting to {} at {}:{}", rank.peer.name(), rank.address, rank.port),
+          error);
     }
   }
 
@@ -60,8 +62,9 @@ class Mesh {
     AwaitCaller(listener);
     Connection connection = listener.Accept(deadline_);
     try {
-      const Deadline soon =
-          deadline_.remaining() < kHandshakeSeconds ? deadline_ : Deadline::After(kHandshakeSeconds);
+      const Deadline soon = deadline_.remaining() < kHandshakeSeconds
+                                ? deadline_
+                                : Deadline::After(kHandshakeSeconds);
       const rendezvous::Identity identity = rendezvous::AcceptHandshake(
           connection, credentials_, static_cast<uint32_t>(setup_.generation), soon);
       connections_[IndexOf(identity)] = std::move(connection);
@@ -73,11 +76,10 @@ class Mesh {
   }
 
   size_t IndexOf(const rendezvous::Identity& identity) const {
-    const auto found =
-        std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
-                     [&](const MeshRank& rank) {
-                       return static_cast<uint32_t>(rank.peer.rank) == identity.rank;
-                     });
+    const auto found = std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
+                                    [&](const MeshRank& rank) {
+                                      return static_cast<uint32_t>(rank.peer.rank) == identity.rank;
+                                    });
     Require(found != setup_.ranks.end(), ErrorCode::kPermissionDenied,
             "rank {} does not belong here", identity.rank);
     const auto index = static_cast<size_t>(found - setup_.ranks.begin());

@@ -21,7 +21,7 @@ struct MeshRank {
 
 struct MeshSetup {
   std::vector<MeshRank> ranks = {};  // by ascending rank
-  int self = 0;                 // index of this one
+  int self = 0;                      // index of this one
   std::string token = {};
   std::string session;  // new for every mesh, the same on all ranks: earlier proofs are worthless
   int generation = 0;

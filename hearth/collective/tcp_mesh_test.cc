@@ -86,8 +86,7 @@ TEST_F(TcpMesh, RefusesAProofOfAnEarlierSession) {
 
 TEST_F(TcpMesh, DropsAStrangerThatSpeaksSomethingElse) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  Connection stranger =
-      Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
+  Connection stranger = Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
   stranger.Write("GET / HTTP/1.1\r\n\r\n" + std::string(100, ' '), Deadline::After(5));
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   accepting.Join();

@@ -14,7 +14,7 @@ namespace hearth::collective {
 namespace {
 
 // Fits the second-level cache beside what it is added to.
-constexpr size_t kSlotBytes = 128 << 10;
+constexpr size_t kSlotBytes = 256 << 10;
 // Each try costs a system call or two: together some 10 us, about what a sleep and a wake-up cost.
 constexpr int kSpins = 20;
 // How often the clock is read while bytes keep moving.
