@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "hearth/base/error.h"
@@ -47,11 +48,15 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 }
 
 std::string TestSolver(int max_iter, const std::string& more) {
-  return fmt::format(
-      "net: \"tiny.prototxt\" base_lr: 0.2 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.01\n"
-      "clip_gradients: 0.5 max_iter: {} display: 5 random_seed: 7 snapshot_prefix: \"tiny\"\n"
-      "snapshot_after_train: false solver_mode: CPU\n{}",
-      max_iter, more);
+  std::string text = fmt::format("max_iter: {} {}\n", max_iter, more);
+  for (const char* field :
+       {"net: \"tiny.prototxt\"", "base_lr: 0.2", "lr_policy: \"fixed\"", "momentum: 0.9",
+        "weight_decay: 0.01", "clip_gradients: 0.5", "display: 5", "random_seed: 7",
+        "snapshot_prefix: \"tiny\"", "snapshot_after_train: false", "solver_mode: CPU"}) {
+    const std::string name(field, std::strchr(field, ':') + 1);
+    if (more.find(name) == std::string::npos) text += std::string(field) + "\n";
+  }
+  return text;
 }
 
 void AddRows(const std::vector<int64_t>& numbers, feed::BatchBuilder* builder) {
