@@ -79,9 +79,8 @@ Destinations& TheDestinations() {
 
 void SetSink(Sink sink) { TheDestinations().function->Set(std::move(sink)); }
 
-void Write(Level level, const std::source_location& where, std::string_view text) noexcept {
-  const spdlog::source_loc place(where.file_name(), static_cast<int>(where.line()),
-                                 where.function_name());
+void Write(Level level, Place where, std::string_view text) noexcept {
+  const spdlog::source_loc place(where.file, where.line, "");
   TheDestinations().logger->log(place, SpdlogLevel(level),
                                 spdlog::string_view_t(text.data(), text.size()));
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <source_location>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -26,17 +25,23 @@ struct Record {
 using Sink = std::function<void(const Record&)>;
 void SetSink(Sink sink);
 
-void Write(Level level, const std::source_location& where, std::string_view text) noexcept;
+// Where a log call stands in the source.
+struct Place {
+  const char* file;
+  int line;
+};
+
+void Write(Level level, Place where, std::string_view text) noexcept;
 
 // A checked format string that remembers the place of the call.
 template <typename... Args>
 struct Format {
   template <typename Text>
   consteval Format(const Text& format_text,  // NOLINT(google-explicit-constructor)
-                   std::source_location place = std::source_location::current())
-      : text(format_text), where(place) {}
+                   const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : text(format_text), where{file, line} {}
   fmt::format_string<Args...> text;
-  std::source_location where;
+  Place where;
 };
 
 template <typename... Args>
