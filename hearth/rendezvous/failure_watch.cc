@@ -27,7 +27,7 @@ FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
   return subscription;
 }
 
-void FailureWatch::Set(Failure failure) {
+void FailureWatch::Set(const Failure& failure) {
   const std::lock_guard lock(state_->callbacks_mutex);
   {
     const std::lock_guard inner(state_->failure_mutex);

@@ -26,7 +26,7 @@ class FailureWatch {
   [[nodiscard]] Subscription Subscribe(Callback callback);
 
   // Keeps the first failure and calls the callbacks; later ones change nothing.
-  void Set(Failure failure);
+  void Set(const Failure& failure);
 
   bool failed() const;
   std::optional<Failure> failure() const;

@@ -120,7 +120,7 @@ std::optional<Json> Member::Ask(const Json& question, const std::string& answer,
   std::unique_lock lock(mutex_);
   std::optional<Json>& slot = answers_.at(answer);
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
-  const std::optional<Json> value = std::move(slot);
+  std::optional<Json> value = std::move(slot);
   answers_.erase(answer);
   if (!value && watch_.failed()) ThrowFailure(*watch_.failure());
   return value;
@@ -194,8 +194,8 @@ void Member::Dispatch(const Json& frame) {
   changed_.notify_all();
 }
 
-void Member::SetFailure(Failure failure) {
-  watch_.Set(std::move(failure));
+void Member::SetFailure(const Failure& failure) {
+  watch_.Set(failure);
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }

@@ -79,7 +79,7 @@ class Member {
   void Receive(Deadline deadline);
   void Dispatch(const Json& frame);
   void Send(const Json& message);
-  void SetFailure(Failure failure);
+  void SetFailure(const Failure& failure);
   void SetLost(const std::string& reason);
   std::optional<Json> Ask(const Json& question, const std::string& answer, Deadline deadline);
 

@@ -14,8 +14,8 @@ constexpr size_t kNamedRanks = 16;
 
 std::string ListRanks(const std::vector<std::string>& ranks) {
   const size_t named = std::min(ranks.size(), kNamedRanks);
-  const std::string list = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
-                                       fmt::join(ranks.begin(), ranks.begin() + named, ", "));
+  std::string list = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
+                                 fmt::join(ranks.begin(), ranks.begin() + named, ", "));
   if (named == ranks.size()) return list;
   return fmt::format("{} and {} more", list, ranks.size() - named);
 }
