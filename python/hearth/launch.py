@@ -8,6 +8,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,7 +103,7 @@ class _Attempt:
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
-                raise HearthError(value)
+                raise HearthError(self._own_words(value))
             elif kind == "error":
                 raise self._reason(value) from None
             elif kind == "drained":
@@ -111,6 +112,19 @@ class _Attempt:
                 result = value
                 self._close_coordinator()
         return result
+
+    def _own_words(self, failure: dict[str, Any]) -> str:
+        """The failure's text. Where a rank just went away, its task may know how it died."""
+        deadline = time.monotonic() + _JOB_END_WAIT_S
+        while failure["lost"]:
+            try:
+                kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+            reason = rank_error(str(value)) if kind == "error" else None
+            if reason is not None and reason.startswith(f"rank {failure['rank']} "):
+                return reason
+        return failure["message"]
 
     def _close_coordinator(self) -> None:
         self._ending.set()
@@ -122,7 +136,9 @@ class _Attempt:
         from hearth import HearthError
 
         failure = self._coordinator.failure() if self._coordinator is not None else None
-        text = failure["message"] if failure else rank_error(str(error))
+        text = rank_error(str(error))
+        if failure is not None and not failure["lost"]:
+            text = failure["message"]
         if text is None:
             return error
         if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
@@ -177,7 +193,7 @@ class _Attempt:
             elif ending:
                 break
             elif (failure := self._coordinator.failure()) is not None:
-                self._inbox.put(("failure", failure["message"]))
+                self._inbox.put(("failure", failure))
                 return
         self._inbox.put(("drained", None))
 

@@ -64,7 +64,9 @@ def start(app_name: str, executors: int = 2, master: str | None = None) -> Spark
         conf.update(_own_cluster_conf(executors))
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.master(master or _own_cluster(executors)).getOrCreate()
+    session = builder.master(master or _own_cluster(executors)).getOrCreate()
+    atexit.register(session.stop)  # a local-cluster that is not stopped ends with much noise
+    return session
 
 
 def _cores_per_executor(executors: int) -> int:
