@@ -81,9 +81,9 @@ def logistic_regression(layer: str, model: str, test_features: Path) -> float:
 
 def print_table(rows: list[tuple[str, str, float]]) -> None:
     """Prints (step, result, seconds) rows in columns."""
-    print(f"\n{'step':<34}{'result':<22}{'seconds':>8}")
+    print(f"\n{'step':<36}{'result':<22}{'seconds':>8}")
     for step, result, seconds in rows:
-        print(f"{step:<34}{result:<22}{seconds:>8.1f}")
+        print(f"{step:<36}{result:<22}{seconds:>8.1f}")
 
 
 def main() -> int:
