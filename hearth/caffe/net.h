@@ -69,6 +69,7 @@ class Net {
   const std::vector<std::string>& blob_names() const { return graph_.blob_names; }
   bool has_blob(const std::string& name) const { return graph_.blob_ids.count(name) > 0; }
   Blob& blob(const std::string& name);
+  Blob& blob(size_t index) { return *graph_.blobs[index]; }  // in the order of blob_names()
   // Tops of Input layers, in order; tops that no layer consumes, in alphabetical order as in Caffe.
   const std::vector<std::string>& input_names() const { return graph_.inputs; }
   const std::vector<std::string>& output_names() const { return graph_.outputs; }

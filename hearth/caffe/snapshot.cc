@@ -46,10 +46,15 @@ void WriteState(const SolverState& state, const std::string& uri) { Write(state,
 SolverState ReadState(const std::string& uri) {
   RefuseHdf5(uri);
   SolverState state;
-  ParseWire(storage::ReadFile(uri), uri, &state);
-  // Caffe's users mix the two files up; a model has no iteration.
-  Require(state.has_iter(), ErrorCode::kInvalidArgument,
-          "{} is not a solver state: it has no iteration; is it a model (.caffemodel)?", uri);
+  const std::string bytes = storage::ReadFile(uri);
+  try {
+    ParseWire(bytes, uri, &state);
+    Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
+  } catch (const Error& error) {
+    // The two files of a snapshot are easily mixed up.
+    throw Error(error.code(), fmt::format("{} is not a solver state that can be read (a .caffemodel "
+                                          "is none)", uri), error);
+  }
   return state;
 }
 

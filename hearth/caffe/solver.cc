@@ -156,7 +156,9 @@ void Solver::RunPass(Gradient* gradient) {
   const double weight =
       rows ? static_cast<double>(*rows) / static_cast<double>(net_->batch_size()) : 1.0;
   net_->SetLossScale(static_cast<float>(weight));
-  gradient->loss += weight * net_->Forward();
+  if (options_.before_forward) options_.before_forward(*net_);
+  last_loss_ = net_->Forward();
+  gradient->loss += weight * last_loss_;
   net_->Backward();
   gradient->local_weight += weight;
   gradient->rows += rows.value_or(0);

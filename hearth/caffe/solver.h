@@ -41,6 +41,8 @@ struct SolverOptions {
   // first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
   std::function<void(const IterationReport&)> on_iteration;
+  // Called before every forward pass of the train net: for programs that place the data themselves.
+  std::function<void(Net& net)> before_forward;
   // Called on the root with the names of model and state when a snapshot is complete.
   std::function<void(const std::string& model, const std::string& state)> on_snapshot;
   const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
@@ -80,6 +82,7 @@ class Solver {
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
   int iteration() const { return iteration_; }
   float learning_rate() { return learning_rate_.At(iteration_); }
+  float last_loss() const { return last_loss_; }  // of the last forward pass
   bool stopped() const { return stopped_; }
   // Flat history buffers in the layout of net().params(), one per history group: to be made equal on
   // all ranks together with the weights.
@@ -126,7 +129,7 @@ class Solver {
   int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
   bool in_last_pass_ = false;        // of iter_size: gradients become final
   std::deque<float> losses_;
-  float smoothed_loss_ = 0;
+  float smoothed_loss_ = 0, last_loss_ = 0;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   bool stopped_ = false;
   Clock::time_point display_clock_;

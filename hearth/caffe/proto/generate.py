@@ -253,7 +253,9 @@ class Generator:
                  "  return instance;", "}",
                  f"const MessageDescriptor& {c}::Descriptor() {{",
                  "  static const FieldDescriptor fields[] = {"]
-        lines += [self.field_row(message, f, i) for i, f in enumerate(message.fields)]
+        # By number: so files come out byte for byte as protobuf writes them.
+        ordered = sorted(enumerate(message.fields), key=lambda entry: entry[1].number)
+        lines += [self.field_row(message, f, index) for index, f in ordered]
         return [*lines, "  };",
                 f'  static const MessageDescriptor descriptor = {{"{message.name}", fields}};',
                 "  return descriptor;", "}", ""]
@@ -267,12 +269,18 @@ class Generator:
         return "\n".join([*lines, "}  // namespace hearth::caffe", ""])
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """Leaves an equal file alone: half of the project is rebuilt when messages.h is newer."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def main() -> None:
     schema, output = Path(sys.argv[1]), Path(sys.argv[2])
     generator = Generator(*parse_schema(schema.read_text()))
     output.mkdir(parents=True, exist_ok=True)
-    (output / "messages.h").write_text(generator.header())
-    (output / "messages.cc").write_text(generator.source())
+    write_if_changed(output / "messages.h", generator.header())
+    write_if_changed(output / "messages.cc", generator.source())
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ struct FieldDescriptor {
   int32_t number;
   FieldType type;
   bool repeated, required, packed;
-  uint32_t index;                                // position in the message's table and presence bits
+  uint32_t index;                                // of the presence bit
   void* (*storage)(Message& message);            // T, std::vector<T> or Box<M>
   const EnumDescriptor* enumeration;             // kEnum only; values are stored as int32_t
   const MessageDescriptor& (*message)();         // kMessage only
@@ -72,7 +72,7 @@ struct FieldDescriptor {
 
 struct MessageDescriptor {
   const char* name;
-  std::span<const FieldDescriptor> fields;
+  std::span<const FieldDescriptor> fields;  // by number
 
   const FieldDescriptor* Find(std::string_view field_name) const;
   const FieldDescriptor* Find(int32_t number) const;

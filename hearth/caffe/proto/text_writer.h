@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// Fields that are present, in the order of the schema, one per line, indented by two spaces.
+// Fields that are present, by number, one per line, indented by two spaces.
 // ParseText gives an equal message.
 std::string WriteText(const Message& message);
 

@@ -16,11 +16,11 @@ TEST(WriteText, WritesPresentFieldsOnly) {
   solver.mutable_train_state()->add_stage("a");
   solver.set_snapshot_format(SolverParameter::HDF5);
   EXPECT_EQ(WriteText(solver),
+            "base_lr: 0.01\n"
             "net: \"net.prototxt\"\n"
             "train_state {\n"
             "  stage: \"a\"\n"
             "}\n"
-            "base_lr: 0.01\n"
             "snapshot_format: HDF5\n");
 }
 

@@ -1,0 +1,33 @@
+#include "hearth/caffe/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(SnapshotName, IsCaffes) { EXPECT_EQ(SnapshotName("a/b", 20, "caffemodel"), "a/b_iter_20.caffemodel"); }
+
+TEST(ReadState, IsNotConfusedByAModel) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel";
+  NetParameter model;
+  model.set_name("net");
+  WriteModel(model, path);
+  EXPECT_EQ(ReadModel(path).name(), "net");
+  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  std::filesystem::remove(path);
+}
+
+TEST(WriteState, RefusesHdf5AndForeignSchemes) {
+  EXPECT_THAT([] { WriteState({}, "/tmp/a.solverstate.h5"); }, ThrowsMessage<Error>(HasSubstr("HDF5")));
+  EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

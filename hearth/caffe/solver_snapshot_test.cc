@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/solver.h"
+#include "hearth/caffe/test_nets.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class SolverSnapshotTest : public testing::Test {
+ protected:
+  SolverSnapshotTest() {
+    std::string name = (fs::temp_directory_path() / "hearth_snapshot_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~SolverSnapshotTest() override { fs::remove_all(folder_); }
+
+  // Dropout draws random numbers in every iteration; 10 rows at 4 make partial minibatches.
+  std::unique_ptr<Solver> Make(const std::string& text = "", const std::string& net = Net()) {
+    SolverParameter param = ParseSolver(
+        fmt::format("base_lr: 0.1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 3 stepvalue: 8 "
+                    "average_loss: 4 snapshot_prefix: '{}/a' {}",
+                    folder_.string(), text),
+        "solver");
+    *param.mutable_net_param() = ParseNet(net, "net");
+    SolverOptions options;
+    options.registry = &TestRegistry();
+    options.on_iteration = [this](const IterationReport& report) { last_ = report; };
+    return std::make_unique<Solver>(param, std::move(options));
+  }
+
+  static std::string Net() {
+    return RowsNet(4, 10, 0, "layer { name: 'd' type: 'Dropout' bottom: 'h' top: 'h' }");
+  }
+
+  static at::Tensor Everything(Solver& solver) {
+    std::vector<at::Tensor> parts = solver.history();
+    parts.push_back(solver.net().params().data());
+    return at::cat(parts);
+  }
+
+  fs::path folder_;
+  IterationReport last_{};
+};
+
+class Resume : public SolverSnapshotTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
+  for (int at : {1, 3, 4, 7}) {
+    auto straight = Make(GetParam());
+    straight->Step(at);
+    const auto [model, state] = straight->Snapshot();
+    straight->Step(11 - at);
+    const IterationReport expected = last_;
+    auto resumed = Make(GetParam());
+    resumed->Step(2);  // whatever it did before is forgotten
+    resumed = Make(GetParam());
+    resumed->Restore(state);
+    EXPECT_EQ(resumed->iteration(), at);
+    resumed->Step(11 - at);
+    EXPECT_TRUE(at::equal(Everything(*straight), Everything(*resumed))) << "from iteration " << at;
+    EXPECT_EQ(last_.smoothed_loss, expected.smoothed_loss);
+    EXPECT_EQ(last_.learning_rate, expected.learning_rate);
+    EXPECT_EQ(last_.rows, expected.rows);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, Resume,
+                         testing::Values("momentum: 0.9", "type: 'Adam' momentum: 0.9 iter_size: 2"));
+
+TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
+  auto solver = Make("snapshot: 2 max_iter: 5");
+  solver->Solve();
+  for (const char* name : {"a_iter_2.caffemodel", "a_iter_2.solverstate", "a_iter_4.caffemodel",
+                           "a_iter_4.solverstate", "a_iter_5.caffemodel", "a_iter_5.solverstate"}) {
+    EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 6);
+}
+
+TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
+  auto solver = Make();
+  solver->RequestSnapshot();
+  solver->Step(3);
+  EXPECT_TRUE(fs::exists(folder_ / "a_iter_1.solverstate"));
+  EXPECT_FALSE(fs::exists(folder_ / "a_iter_2.solverstate"));
+}
+
+TEST_F(SolverSnapshotTest, IsFoundAfterItWasMoved) {
+  auto solver = Make();
+  solver->Step(1);
+  solver->Snapshot();
+  fs::create_directory(folder_ / "moved");
+  for (const char* name : {"a_iter_1.caffemodel", "a_iter_1.solverstate"}) {
+    fs::rename(folder_ / name, folder_ / "moved" / name);
+  }
+  auto resumed = Make();
+  resumed->Restore((folder_ / "moved" / "a_iter_1.solverstate").string());
+  EXPECT_EQ(resumed->iteration(), 1);
+  fs::remove(folder_ / "moved" / "a_iter_1.caffemodel");
+  EXPECT_THAT([&] { resumed->Restore((folder_ / "moved" / "a_iter_1.solverstate").string()); },
+              ThrowsMessage<Error>(HasSubstr("neither there nor beside the state")));
+}
+
+TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRefused) {
+  auto sgd = Make();
+  const std::string state = sgd->Snapshot().second;
+  auto adam = Make("type: 'Adam'");
+  EXPECT_THAT([&] { adam->Restore(state); },
+              ThrowsMessage<Error>(HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
+}
+
+TEST_F(SolverSnapshotTest, InHdf5IsNotThereYet) {
+  auto solver = Make("snapshot_format: HDF5");
+  EXPECT_THAT([&] { solver->Snapshot(); }, ThrowsMessage<Error>(HasSubstr("HDF5 is not supported yet")));
+}
+
+TEST_F(SolverSnapshotTest, LoadsWeightsFromSeveralFiles) {
+  auto from = Make();
+  from->Step(3);
+  const auto [model, state] = from->Snapshot();
+  auto to = Make();
+  to->LoadWeights(model + "," + model);
+  EXPECT_TRUE(at::equal(from->net().params().data(), to->net().params().data()));
+  EXPECT_EQ(to->iteration(), 0);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,98 @@
+// hearth.native._caffe: pictures, from file bytes to what a net sees.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe_module.h"
+#include "hearth/base/error.h"
+#include "hearth/caffe/data_transformer.h"
+#include "hearth/caffe/image/decode.h"
+#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/proto/text_reader.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using caffe::DataTransformer;
+using caffe::Image;
+using caffe::PictureView;
+
+template <typename T>
+using Array3 = nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using NewArray3 = nb::ndarray<nb::numpy, T, nb::ndim<3>>;
+
+template <typename T>
+NewArray3<T> ToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  nb::capsule owner(owned.release(),
+                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return NewArray3<T>(data, {a, b, c}, owner);
+}
+
+NewArray3<uint8_t> ToArray(Image image) {
+  const int64_t height = image.height, width = image.width, channels = image.channels;
+  return ToArray(std::move(image.pixels), height, width, channels);
+}
+
+caffe::ColorMode ColorModeOf(const std::string& name) {
+  if (name == "color") return caffe::ColorMode::kColor;
+  if (name == "gray") return caffe::ColorMode::kGray;
+  if (name == "unchanged") return caffe::ColorMode::kUnchanged;
+  Throw(ErrorCode::kInvalidArgument, "colors '{}' are not one of color, gray, unchanged", name);
+}
+
+NewArray3<uint8_t> Decode(nb::bytes bytes, const std::string& colors) {
+  return ToArray(caffe::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
+}
+
+NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int64_t width) {
+  Image image{static_cast<int64_t>(array.shape(0)), static_cast<int64_t>(array.shape(1)),
+              static_cast<int64_t>(array.shape(2)), {}};
+  image.pixels.assign(array.data(), array.data() + array.size());
+  return ToArray(caffe::Resize(image, height, width));
+}
+
+template <typename T>
+NewArray3<float> Transform(const std::string& param_text, const std::string& phase,
+                           const Array3<T>& array, uint64_t seed) {
+  caffe::TransformationParameter param;
+  caffe::ParseText(param_text, "transform_param", &param);
+  const DataTransformer transformer(param, phase == "TRAIN" ? caffe::TRAIN : caffe::TEST);
+  const int64_t channels = array.shape(0), height = array.shape(1), width = array.shape(2);
+  transformer.RequireFits(channels, height, width);
+  caffe::Random random(seed);
+  const int64_t out_height = transformer.OutputSize(height);
+  const int64_t out_width = transformer.OutputSize(width);
+  std::vector<float> out(channels * out_height * out_width);
+  transformer.Transform(PictureView<T>::Planes(array.data(), channels, height, width),
+                        transformer.Choose(height, width, random), out.data());
+  return ToArray(std::move(out), channels, out_height, out_width);
+}
+
+}  // namespace
+
+void RegisterImages(nb::module_& m) {
+  m.def("decode_image", Decode, "data"_a, "colors"_a = "color",
+        "JPEG or PNG bytes as uint8 of shape (height, width, channels), blue-green-red. `colors`: "
+        "color, gray or unchanged. Raises HearthError for bytes that are no whole picture.");
+  m.def("resize_image", ResizeArray, "image"_a, "height"_a, "width"_a,
+        "A uint8 picture (height, width, channels) resized bilinearly.");
+  const char* transform_doc =
+      "What transform_param (as text) makes of a picture (channels, height, width) in phase TRAIN "
+      "or TEST: float32 (channels, height, width). Random choices come from `seed` alone.";
+  m.def("transform_image", Transform<uint8_t>, "transform_param"_a, "phase"_a, "image"_a,
+        "seed"_a = 0, transform_doc);
+  m.def("transform_image", Transform<float>, "transform_param"_a, "phase"_a, "image"_a,
+        "seed"_a = 0, transform_doc);
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,12 @@
+// One Register function per part of the module _caffe; caffe.cc calls them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace hearth::bindings {
+
+void RegisterImages(nanobind::module_& m);
+void RegisterNet(nanobind::module_& m);
+void RegisterSolver(nanobind::module_& m);
+
+}  // namespace hearth::bindings

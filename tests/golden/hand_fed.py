@@ -1,0 +1,32 @@
+"""Solvers whose data is placed by hand, as the reference arrays were computed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from hearth.native import _caffe
+
+
+def set_params(net: _caffe.Net, arrays: dict[str, np.ndarray], prefix: str) -> None:
+    """Sets the parameters that stand under `prefix`, which ends with a slash."""
+    for key, value in arrays.items():
+        if key.startswith(prefix):
+            layer, index = key.removeprefix(prefix).split("/")
+            net.params[layer][int(index)].data[...] = value
+
+
+def fed_solver(prototxt: str, arrays: dict[str, np.ndarray], start: int = 0) -> _caffe.Solver:
+    """A solver whose forward pass number j (from `start`) sees entry j of every feed array."""
+    feeds = {
+        key.removeprefix("feed/"): value for key, value in arrays.items() if key.startswith("feed/")
+    }
+    passes = itertools.count(start)
+
+    def place(net: _caffe.Net) -> None:
+        number = next(passes)
+        for name, entries in feeds.items():
+            net.blobs[name].data[...] = entries[number % len(entries)]
+
+    return _caffe.Solver(prototxt, before_forward=place)

@@ -1,0 +1,53 @@
+"""Filtering, splits, shared parameters and backward pruning as Caffe does them."""
+
+from __future__ import annotations
+
+import pytest
+from golden import Case, cases
+from test_nets import SUPPORTED, make_net
+
+from hearth.native import _caffe
+from hearth.native._core import parse_prototxt
+
+
+def parsed(text: str) -> dict[str, object]:
+    return parse_prototxt(text, "prototxt", "NetParameter")
+
+
+def without_state(net: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in net.items() if key != "state"}
+
+
+@pytest.mark.parametrize("case", cases("graph"), ids=lambda case: case.name)
+def test_rules_leave_the_same_layers(case: Case) -> None:
+    got = parsed(_caffe.filter_net(case["prototxt"]))
+    assert without_state(got) == without_state(parsed(case["filtered_prototxt"]))
+
+
+@pytest.mark.parametrize("case", cases("graph"), ids=lambda case: case.name)
+def test_splits_have_the_same_places_and_names(case: Case) -> None:
+    got = parsed(_caffe.insert_splits(_caffe.filter_net(case["prototxt"])))
+    assert without_state(got) == without_state(parsed(case["split_prototxt"]))
+
+
+@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.name)
+def test_layers_are_connected_and_pruned_alike(case: Case) -> None:
+    assert make_net(case).layers == [
+        {key: layer[key] for key in ("name", "type", "bottoms", "tops", "need_backward",
+                                     "bottom_need_backward")}
+        for layer in case["net_layers"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.name)
+def test_parameters_are_shared_alike(case: Case) -> None:
+    expected = [(param["lr_mult"], param["decay_mult"]) for param in case["learnable"]]
+    assert make_net(case).learnable == expected
+
+
+def test_old_layer_formats_are_refused_with_a_reason() -> None:
+    for case in cases("upgrade"):
+        if case.name == "upgrade_batchnorm":
+            continue
+        with pytest.raises(RuntimeError, match="old `layers` format"):
+            _caffe.filter_net(case["prototxt"])
