@@ -17,13 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A wheel puts the program at ENV/lib/pythonX.Y/site-packages/hearth/native/hearth; its
-// environment's interpreter is ENV/bin/python3.
+// A wheel puts the program at ENV/lib/pythonX.Y/site-packages/hearth/native/hearth, a build at
+// CHECKOUT/build/native/hearth, where the environment is CHECKOUT/.venv.
 std::string InterpreterBeside(fs::path program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    const fs::path python = folder / "bin" / "python3";
-    if (access(python.c_str(), X_OK) == 0 && fs::exists(folder / "pyvenv.cfg")) return python;
+    for (const fs::path& environment : {folder, folder / ".venv"}) {
+      const fs::path python = environment / "bin" / "python3";
+      if (access(python.c_str(), X_OK) == 0 && fs::exists(environment / "pyvenv.cfg")) return python;
+    }
   }
   return "";
 }

@@ -41,6 +41,8 @@ const char* LevelLetter(log::Level level) {
 
 [[noreturn]] void Fail(ControlChannel& channel, const Failure& failure) {
   channel.Send(failure.ToEvent());
+  // Not by the log: a thread that waits inside its sink must not hold this up.
+  std::fprintf(stderr, "hearth: %s\n", failure.message.c_str());
   EndProcess(kFailed);
 }
 

@@ -1,0 +1,74 @@
+#include "hearth/trainer/distributed_sync.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/thread.h"
+
+namespace hearth::trainer {
+namespace {
+
+constexpr int kRanks = 3;
+
+class DistributedSyncTest : public ::testing::Test {
+ protected:
+  // Runs `body` as every rank, each in a thread.
+  template <typename Body>
+  void RunRanks(Body body) {
+    auto groups = collective::Group::ConnectThreads(kRanks);
+    std::vector<Thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back("rank", [&, rank] {
+        DistributedSync sync(*groups[static_cast<size_t>(rank)], 10);
+        body(rank, sync);
+      });
+    }
+    for (Thread& thread : threads) thread.Join();
+  }
+
+  static caffe::ParamLayout Layout() {
+    caffe::ParamLayout layout;
+    for (const int64_t count : {5, 40, 1}) layout.Append(count);
+    return layout;
+  }
+};
+
+TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksRoundAfterRound) {
+  RunRanks([](int rank, DistributedSync& sync) {
+    at::Tensor diff = sync.AllocateDiff(Layout());
+    for (int round = 0; round < 3; ++round) {
+      diff.fill_(rank + round);
+      // Ranks finish their layers in different orders; one of them reports nothing at all.
+      if (rank == 0) {
+        for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
+      } else if (rank == 1) {
+        for (const size_t index : {0, 2, 1}) sync.GradientReady(index);
+      }
+      EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank), 1.5);
+      EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
+      EXPECT_TRUE(diff.eq(3 + 3 * round).all().item<bool>());
+    }
+  });
+}
+
+TEST_F(DistributedSyncTest, OneRanksStopRequestReachesAllInTheSameRound) {
+  RunRanks([](int rank, DistributedSync& sync) {
+    sync.AllocateDiff(Layout());
+    int stops = 0;
+    sync.set_on_stop([&] { ++stops; });
+    sync.Finish(1);
+    EXPECT_EQ(stops, 0);
+    if (rank == 1) sync.RequestStop();
+    sync.Finish(1);
+    EXPECT_EQ(stops, 1);
+  });
+}
+
+TEST_F(DistributedSyncTest, NoWeightAnywhereIsTheEndOfTheEpoch) {
+  RunRanks([](int, DistributedSync& sync) {
+    sync.AllocateDiff(Layout());
+    EXPECT_EQ(sync.Finish(0), 0);
+  });
+}
+
+}  // namespace
+}  // namespace hearth::trainer

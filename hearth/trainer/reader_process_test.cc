@@ -1,0 +1,73 @@
+#include "hearth/trainer/reader_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/storage/file.h"
+#include "hearth/trainer/trainer_harness.h"
+
+namespace hearth::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReaderProcessTest : public ::testing::Test {
+ protected:
+  void TearDown() override { unsetenv("HEARTH_PYTHON"); }
+
+  // Stands for the interpreter.
+  void UseInterpreter(const std::string& script) {
+    const std::string path = folder_.path("python");
+    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
+    chmod(path.c_str(), 0755);
+    setenv("HEARTH_PYTHON", path.c_str(), 1);
+  }
+
+  TestFolder folder_;
+  feed::RingEnds ring_ = feed::CreateRing(1 << 20);
+};
+
+TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
+  UseInterpreter("echo \"$@\" > " + folder_.path("arguments") + "; ls /proc/self/fd > " +
+                 folder_.path("fds"));
+  const std::string ring_fd = std::to_string(ring_.writer.memory.get());
+  const std::string signal_fd = std::to_string(ring_.writer.signal.get());
+  feed::RingReader reader(std::move(ring_.reader));
+  ReaderProcess process({"file:/data/x.parquet", "parquet", {"image", "label"}}, ring_.writer);
+  ring_.writer = {};
+  EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child's end is seen";
+  EXPECT_THAT(storage::ReadFile(folder_.path("arguments")),
+              HasSubstr("-m hearth.reader --source file:/data/x.parquet --format parquet --columns "
+                        "image,label --rank 0 --world 1 --ring-fd " +
+                        ring_fd + " --signal-fd " + signal_fd));
+  EXPECT_THAT(storage::ReadFile(folder_.path("fds")), HasSubstr("\n" + ring_fd + "\n"));
+}
+
+TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheWayOut) {
+  setenv("HEARTH_PYTHON", "/no/such/python", 1);
+  try {
+    ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.message(), HasSubstr("/no/such/python"));
+    EXPECT_THAT(error.message(), HasSubstr("HEARTH_PYTHON"));
+  }
+}
+
+TEST_F(ReaderProcessTest, EndsTheChildThatStillReads) {
+  UseInterpreter("exec sleep 1000");
+  feed::RingReader reader(std::move(ring_.reader));
+  { ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer); }
+  ring_.writer = {};
+  EXPECT_THROW(reader.Next(Deadline::After(10)), Error);
+}
+
+}  // namespace
+}  // namespace hearth::trainer
