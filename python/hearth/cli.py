@@ -16,8 +16,8 @@ def main() -> NoReturn:
     except FileNotFoundError as error:
         sys.exit(f"hearth: {error}")
     # The program starts `python3 -m hearth.reader` for Parquet sources: by this interpreter.
-    os.environ.setdefault("HEARTH_PYTHON", sys.executable)
-    os.execv(program, [program, *sys.argv[1:]])
+    environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}
+    os.execve(program, [program, *sys.argv[1:]], environment)
 
 
 if __name__ == "__main__":

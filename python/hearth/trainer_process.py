@@ -59,7 +59,10 @@ class TrainerProcess:
         try:
             command = [str(native.program()), "trainer", "--control-fd", str(control_fd)]
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[control_fd, *inherited_fds]
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[control_fd, *inherited_fds],
+                env=native.environment(),
             )
         except OSError as error:
             self._control.close()
