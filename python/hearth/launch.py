@@ -111,6 +111,8 @@ class _Attempt:
             else:  # the last events may still be on their way to the inbox
                 result = value
                 self._close_coordinator()
+        if not result:  # Spark leaves a stage out whose input it knows to be empty
+            raise HearthError("there are no rows to train on")
         return result
 
     def _own_words(self, failure: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ except Exception as error:
 
 
 def test_connect(digits, tmp_path):
-    solver = digits.solver("cos", max_iter=60, test_interval=20)
+    solver = digits.solver("cos", max_iter=59, test_interval=20)
     command = [sys.executable, "-c", SCRIPT, solver, str(tmp_path / "m.caffemodel")]
     command.append(digits.table("raw", "train"))
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)

@@ -47,6 +47,8 @@ class CaffeOnSpark:
 
         Returns:
             One row per validation and one column (array<float>) per output blob of the TEST net.
+            Upstream has none after the last iteration; here there is one where `test_interval`
+            divides `max_iter`: it is the written model's.
         """
         conf = train_source.conf
         if not conf.interleaves_validation:
