@@ -10,7 +10,7 @@ namespace {
 
 struct Accuracy {
   int64_t top_k = 1, inner = 1;
-  std::optional<int> ignored;
+  std::optional<int> ignored = {};
   bool per_class = false;
 
   Arrays operator()(const Arrays& bottoms, const Arrays&) const {

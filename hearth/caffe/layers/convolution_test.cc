@@ -64,7 +64,7 @@ auto Reference(Conv2d conv) {
   };
 }
 
-std::string Layer(const std::string& param) {
+std::string LayerText(const std::string& param) {
   return "type: 'Convolution' convolution_param { num_output: 4 " + param + " }";
 }
 
@@ -83,21 +83,21 @@ std::vector<LayerCase> ConvolutionCases() {
     };
   };
   return {
-      {"conv_plain", Layer("kernel_size: 3"), picture, Reference({})},
-      {"conv_stride_pad", Layer("kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"conv_plain", LayerText("kernel_size: 3"), picture, Reference({})},
+      {"conv_stride_pad", LayerText("kernel_size: 3 stride: 2 pad: 1"), picture,
        Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
-      {"conv_hw", Layer("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
+      {"conv_hw", LayerText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
        picture, Reference({.stride_w = 2, .pad_h = 1})},
-      {"conv_group_dilation", Layer("kernel_size: 2 group: 2 dilation: 2"), picture,
+      {"conv_group_dilation", LayerText("kernel_size: 2 group: 2 dilation: 2"), picture,
        Reference({.group = 2, .dilation = 2})},
-      {"conv_no_bias", Layer("kernel_size: 1 bias_term: false"), picture, Reference({})},
+      {"conv_no_bias", LayerText("kernel_size: 1 bias_term: false"), picture, Reference({})},
       {"conv_two_bottoms",
-       Layer("kernel_size: 3"),
+       LayerText("kernel_size: 3"),
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        Reference({}),
        2},
       {"conv_1d",
-       Layer("kernel_size: 3"),
+       LayerText("kernel_size: 3"),
        {{{2, 2, 6}}},
        reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
       {"conv_3d",
@@ -105,7 +105,7 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{1, 2, 2, 3, 2}}},
        reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
       {"conv_axis_2",
-       Layer("kernel_size: 3 axis: 2"),
+       LayerText("kernel_size: 3 axis: 2"),
        {{{2, 3, 2, 5}}},
        reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
       {"conv_no_spatial_axes",
@@ -137,9 +137,9 @@ std::string SetUpError(const std::string& layer, Shape bottom) {
 }
 
 TEST(Convolution, NamesWhatDoesNotFit) {
-  EXPECT_THAT(SetUpError(Layer("kernel_size: 9"), {1, 2, 5, 5}),
+  EXPECT_THAT(SetUpError(LayerText("kernel_size: 9"), {1, 2, 5, 5}),
               "kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)");
-  EXPECT_THAT(SetUpError(Layer("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
+  EXPECT_THAT(SetUpError(LayerText("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
               "group 3 does not divide its 2 input channels and 4 outputs");
   EXPECT_THAT(SetUpError("type: 'Convolution' convolution_param { kernel_size: 3 }", {1, 2, 5, 5}),
               "convolution_param needs num_output");

@@ -21,7 +21,7 @@ auto Folded(float start, Function f) {
   };
 }
 
-std::string Layer(const std::string& param) {
+std::string LayerText(const std::string& param) {
   return "type: 'Eltwise' eltwise_param { " + param + " }";
 }
 
@@ -29,17 +29,21 @@ std::string Layer(const std::string& param) {
 
 std::vector<LayerCase> EltwiseCases() {
   const std::vector<CaseInput> three = {{{2, 3, 4}}, {{2, 3, 4}}, {{2, 3, 4}}};
+  std::vector<CaseInput> no_ties = three;
+  no_ties[1].high = 2.5f;
+  no_ties[2].low = -2.7f;
   const auto product = Folded(1, [](float y, float x, size_t) { return y * x; });
   const auto weighted = [](float y, float x, size_t b) {
     return y + (b == 0 ? 0.5f : b == 1 ? -1.f : 2.f) * x;
   };
   return {
-      {"eltwise_sum", Layer(""), three, Folded(0, [](float y, float x, size_t) { return y + x; })},
-      {"eltwise_coeff", Layer("coeff: 0.5 coeff: -1 coeff: 2"), three, Folded(0, weighted)},
-      {"eltwise_product", Layer("operation: PROD"), three, product},
-      {"eltwise_product_by_division", Layer("operation: PROD stable_prod_grad: false"), three,
+      {"eltwise_sum", LayerText(""), three,
+       Folded(0, [](float y, float x, size_t) { return y + x; })},
+      {"eltwise_coeff", LayerText("coeff: 0.5 coeff: -1 coeff: 2"), three, Folded(0, weighted)},
+      {"eltwise_product", LayerText("operation: PROD"), three, product},
+      {"eltwise_product_by_division", LayerText("operation: PROD stable_prod_grad: false"), three,
        product},
-      {"eltwise_max", Layer("operation: MAX"), three,
+      {"eltwise_max", LayerText("operation: MAX"), no_ties,
        Folded(-100, [](float y, float x, size_t) { return std::max(y, x); })},
   };
 }
@@ -58,12 +62,12 @@ TEST(Eltwise, GivesATieOfTheFirstTwoToTheSecond) {
 }
 
 TEST(Eltwise, NamesWhatDoesNotFit) {
-  const LayerCase shapes{"case", Layer(""), {{{2, 3}}, {{3, 2}}}, nullptr};
+  const LayerCase shapes{"case", LayerText(""), {{{2, 3}}, {{3, 2}}}, nullptr};
   EXPECT_THROW(LayerRun(shapes).Forward(), Error);
-  const LayerCase coeffs{"case", Layer("coeff: 1"), {{{2}}, {{2}}}, nullptr};
+  const LayerCase coeffs{"case", LayerText("coeff: 1"), {{{2}}, {{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(coeffs), Error);
   const LayerCase not_sum{
-      "case", Layer("operation: MAX coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
+      "case", LayerText("operation: MAX coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(not_sum), Error);
 }
 

@@ -31,7 +31,7 @@ using Arrays = std::vector<Array>;
 // Values of one bottom: evenly spaced over [low, high] in random order, so that no two are equal
 // and none lies on the middle; or, with `classes`, random labels.
 struct CaseInput {
-  Shape shape;
+  Shape shape = {};
   float low = -2, high = 2;
   int classes = 0;
 };
@@ -44,14 +44,13 @@ struct LayerCase {
   std::function<Arrays(const Arrays& bottoms, const Arrays& params)> reference;
   int tops = 1;
   Phase phase = TRAIN;
-  std::vector<int>
-      without_gradient;  // bottoms (labels, masks) whose gradient must not be asked for
-  std::vector<int> tops_without_gradient;
+  std::vector<int> without_gradient = {};  // bottoms (labels) whose gradient must not be asked for
+  std::vector<int> tops_without_gradient = {};
   bool has_gradient = true;
   bool in_place = false;    // also run with the top in the bottom's place
   bool fixed_rows = false;  // the first axis cannot change
-  std::function<void(NetContext*)> prepare_context;
-  std::function<void(Layer*)> prepare_layer;  // after SetUp
+  std::function<void(NetContext*)> prepare_context = {};
+  std::function<void(Layer*)> prepare_layer = {};  // after SetUp
 };
 
 // A layer with its blobs, outside of a net.

@@ -4,7 +4,6 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/layer_case.h"
-#include "hearth/caffe/layers/loss_normalizer.h"
 
 namespace hearth::caffe {
 namespace {
@@ -79,22 +78,6 @@ TEST(SigmoidCrossEntropyLoss, SurvivesLargeScores) {
   run.bottoms()[1]->data_ptr()[0] = 1;
   run.Forward();
   EXPECT_FLOAT_EQ(*run.tops()[0]->data_ptr(), 1e4f / 4);
-}
-
-TEST(LossNormalizer, ReadsTheOlderFieldOnlyWithoutTheNewOne) {
-  LossParameter param;
-  EXPECT_EQ(LossNormalizer::Read(param, LossParameter::FULL).mode, LossParameter::FULL);
-  param.set_normalize(false);
-  EXPECT_EQ(LossNormalizer::Read(param, LossParameter::FULL).mode, LossParameter::BATCH_SIZE);
-  param.set_normalize(true);
-  EXPECT_EQ(LossNormalizer::Read(param, LossParameter::FULL).mode, LossParameter::VALID);
-  param.set_normalization(LossParameter::NONE);
-  EXPECT_EQ(LossNormalizer::Read(param, LossParameter::FULL).mode, LossParameter::NONE);
-}
-
-TEST(LossNormalizer, NeverDividesByLessThanOne) {
-  EXPECT_EQ(LossNormalizer{LossParameter::VALID}.Divisor(4, 1, 0), 1);
-  EXPECT_EQ(LossNormalizer{LossParameter::FULL}.Divisor(4, 3, 0), 12);
 }
 
 }  // namespace

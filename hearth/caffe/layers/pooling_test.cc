@@ -48,7 +48,7 @@ struct Pool {
   }
 };
 
-std::string Layer(const std::string& param) {
+std::string LayerText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
@@ -65,13 +65,13 @@ std::vector<LayerCase> PoolingCases() {
   Pool masked = ceil;
   masked.mask = true;
   return {
-      {"pool_max_ceil", Layer("kernel_size: 2 stride: 2"), picture, ceil},
-      {"pool_max_floor", Layer("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
+      {"pool_max_ceil", LayerText("kernel_size: 2 stride: 2"), picture, ceil},
+      {"pool_max_floor", LayerText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
        Pool{.kernel = 2, .stride = 2, .out_h = 2, .out_w = 3}},
-      {"pool_max_pad", Layer("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
-      {"pool_max_mask", Layer("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
+      {"pool_max_pad", LayerText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
+      {"pool_max_mask", LayerText("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
       {"pool_max_windows_outside",
-       Layer("kernel_size: 1 stride: 3"),
+       LayerText("kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        Pool{.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2},
        1,
@@ -80,22 +80,22 @@ std::vector<LayerCase> PoolingCases() {
        {},
        false},
       {"pool_max_kernel_beyond_picture",
-       Layer("kernel_size: 3 stride: 2"),
+       LayerText("kernel_size: 3 stride: 2"),
        {{{2, 2, 2, 2}}},
        Pool{.kernel = 3, .stride = 2, .out_h = 1, .out_w = 1}},
-      {"pool_ave_ceil", Layer("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
-      {"pool_ave_pad", Layer("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"pool_ave_ceil", LayerText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
+      {"pool_ave_pad", LayerText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
        average(padded)},
       {"pool_ave_windows_outside",
-       Layer("pool: AVE kernel_size: 1 stride: 3"),
+       LayerText("pool: AVE kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        average({.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2})},
       {"pool_global_ave",
-       Layer("pool: AVE global_pooling: true"),
+       LayerText("pool: AVE global_pooling: true"),
        {{{2, 2, 3, 3}}},
        average({.kernel = 3, .out_h = 1, .out_w = 1})},
       {"pool_stochastic_test",
-       Layer("pool: STOCHASTIC kernel_size: 2 stride: 2"),
+       LayerText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
        {{{1, 1, 2, 2}, 1, 5}},
        [](const Arrays& bottoms, const Arrays&) {
          float sum = 0, squares = 0;
@@ -121,7 +121,7 @@ std::vector<LayerCase> PoolingCases() {
 namespace {
 
 TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
-  const LayerCase row{"ties", Layer("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
+  const LayerCase row{"ties", LayerText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
   run.Forward();
@@ -133,7 +133,7 @@ TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
 
 TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
   const LayerCase row{
-      "draw", Layer("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
+      "draw", LayerText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   for (int64_t i = 0; i < 4000; ++i)
     run.bottoms()[0]->data_ptr()[i] = i % 4 == 2 ? 3.f : i % 4 == 0;
@@ -155,7 +155,7 @@ TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
 }
 
 std::string PoolError(const std::string& param, Shape bottom) {
-  const LayerCase row{"case", Layer(param), {{bottom}}, nullptr};
+  const LayerCase row{"case", LayerText(param), {{bottom}}, nullptr};
   try {
     LayerRun(row).Forward();
   } catch (const Error& error) {

@@ -16,8 +16,8 @@ struct PoolingAxis {
     int64_t begin, end;
   };
 
-  // `axis` is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each other.
-  static PoolingAxis Read(const PoolingParameter& param, char axis, int64_t inputs);
+  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each other.
+  static PoolingAxis Read(const PoolingParameter& param, char name, int64_t inputs);
 
   // The part of window i inside the picture; empty (begin >= end) where it lies outside.
   Span Clipped(int64_t i) const {

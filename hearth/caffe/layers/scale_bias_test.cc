@@ -34,7 +34,7 @@ LayerCase Row(std::string name, std::string layer, std::vector<CaseInput> bottom
               Broadcast reference) {
   LayerCase row{std::move(name), std::move(layer), std::move(bottoms), reference};
   row.in_place = true;
-  row.fixed_rows = reference.axis == 0;
+  row.fixed_rows = reference.axis == 0 || row.bottoms.size() > 1;
   return row;
 }
 

@@ -49,12 +49,15 @@ set(HEARTH_LAYER_TESTS
   layers/input_data_test.cc
   layers/layer_case.cc
   layers/layer_table_test.cc
+  layers/loss_normalizer_test.cc
   layers/losses_test.cc
   layers/lrn_test.cc
   layers/memory_data_test.cc
+  layers/neighbour_sum_test.cc
   layers/pair_losses_test.cc
   layers/picture_reader_test.cc
   layers/pooling_test.cc
+  layers/pooling_windows_test.cc
   layers/powers_test.cc
   layers/prefetcher_test.cc
   layers/reduction_test.cc
