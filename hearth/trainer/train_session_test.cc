@@ -190,34 +190,40 @@ TEST_F(TrainSessionTest, NoRowsAnywhereIsAnErrorThatSaysSo) {
   }
 }
 
+std::vector<nlohmann::json> ValidationsIn(const Trained& trained) {
+  std::vector<nlohmann::json> found;
+  for (const auto& event : trained.events) {
+    if (event["event"] == "validation") found.push_back(event);
+  }
+  return found;
+}
+
 TEST_F(TrainSessionTest, ValidationIsTheMeanOverTheRowsOfAllRanks) {
-  // Rank 1 has no validation rows; the set divides neither by the batch nor by the ranks.
-  Training two, one;
-  two.processes = 2;
-  one.max_iter = two.max_iter = 6;
+  Training one;
+  one.max_iter = 6;
   one.batch_size = 10;
-  two.batch_size = 5;
-  one.solver = two.solver = "test_iter: 100 test_interval: 2 base_lr: 0.1";
+  one.solver = "test_iter: 100 test_interval: 2 base_lr: 0.1";
   one.train = Split(1, 6, 10);
-  two.train = Split(2, 6, 10);
   one.test = {{Numbers(100, 137)}};
-  two.test = {{Numbers(100, 137)}, {}};
-  const auto validations = [](const Trained& trained) {
-    std::vector<nlohmann::json> found;
-    for (const auto& event : trained.events) {
-      if (event["event"] == "validation") found.push_back(event);
-    }
-    return found;
-  };
-  const auto alone = validations(Train(one)), together = validations(Train(two));
+  const auto alone = ValidationsIn(Train(one));
   ASSERT_EQ(alone.size(), 3u);  // after iterations 2, 4 and 6
-  ASSERT_EQ(together.size(), 3u);
-  for (size_t i = 0; i < alone.size(); ++i) {
-    EXPECT_EQ(together[i]["iteration"], alone[i]["iteration"]);
-    for (const char* name : {"accuracy", "loss"}) {
-      const std::vector<float> a = alone[i]["outputs"][name], b = together[i]["outputs"][name];
-      ASSERT_EQ(a.size(), 1u);
-      EXPECT_NEAR(a[0], b[0], 1e-4) << name;
+  // The set divides neither by the batch nor by the ranks; a rank may hold none of it.
+  for (const int64_t first_rank : {37, 20, 0}) {
+    SCOPED_TRACE(first_rank);
+    Training two = one;
+    two.processes = 2;
+    two.batch_size = 5;
+    two.train = Split(2, 6, 10);
+    two.test = {{Numbers(100, 100 + first_rank)}, {Numbers(100 + first_rank, 137)}};
+    const auto together = ValidationsIn(Train(two));
+    ASSERT_EQ(together.size(), 3u);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_EQ(together[i]["iteration"], alone[i]["iteration"]);
+      for (const char* name : {"accuracy", "loss"}) {
+        const std::vector<float> a = alone[i]["outputs"][name], b = together[i]["outputs"][name];
+        ASSERT_EQ(a.size(), 1u);
+        EXPECT_NEAR(a[0], b[0], 1e-4) << name;
+      }
     }
   }
 }
