@@ -110,7 +110,10 @@ void NetParams::BindData(at::Tensor flat) {
 void NetParams::BindDiff(at::Tensor flat) {
   diff_ = std::move(flat);
   for (const NetParam& param : all_) {
-    graph_->layers[param.layer].layer->blobs()[param.index]->BindDiff(SliceOf(diff_, param));
+    Blob& blob = *graph_->layers[param.layer].layer->blobs()[param.index];
+    at::Tensor slice = SliceOf(diff_, param);
+    if (param.owner < 0 && blob.has_diff()) slice.copy_(blob.diff().view({-1}));
+    blob.BindDiff(std::move(slice));
   }
 }
 

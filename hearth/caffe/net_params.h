@@ -39,7 +39,7 @@ class NetParams {
   // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use.
   const at::Tensor& data() const { return data_; }
   const at::Tensor& diff();
-  // Moves the parameters into `flat` (layout().size floats), values included.
+  // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
   void ClearDiffs();

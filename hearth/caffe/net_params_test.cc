@@ -60,11 +60,18 @@ TEST(NetParams, GathersAllGradientsInTheBufferGiven) {
   EXPECT_EQ(arena.abs().sum().item<float>(), 0.0f);
 }
 
+TEST(NetParams, KeepsDiffsThatWereReadBeforeTheBufferWasMade) {
+  auto net = Shared("", "");
+  net->layer("a").blobs()[0]->diff().fill_(2);
+  EXPECT_EQ(net->params().diff().sum().item<float>(), 24.0f);
+}
+
 TEST(NetParams, SharesMemoryByName) {
   auto net = Shared("", "lr_mult: 3");
   EXPECT_EQ(net->params().learnable().size(), 1u);
   EXPECT_EQ(net->params().learnable()[0].lr_mult, 3.0f);
   EXPECT_EQ(net->layer("a").blobs()[0]->data_ptr(), net->layer("b").blobs()[0]->data_ptr());
+  net->Backward();
   EXPECT_EQ(net->layer("a").blobs()[0]->diff_ptr(), net->layer("b").blobs()[0]->diff_ptr());
 }
 

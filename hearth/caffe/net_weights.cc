@@ -73,6 +73,8 @@ NetParameter Net::ToProto(bool write_diff) const {
     LayerParameter* param = proto.add_layer();
     *param = layer.layer->param();
     param->clear_blobs();
+    // As Caffe writes it: a loss layer's default weight is spelled out.
+    if (layer.layer->IsLoss() && param->loss_weight().empty()) param->add_loss_weight(1);
     for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
   }
   return proto;

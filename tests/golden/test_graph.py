@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from golden import Case, cases
+from hearth.native._core import parse_prototxt
 from test_nets import SUPPORTED, make_net
 
 from hearth.native import _caffe
-from hearth.native._core import parse_prototxt
 
 
 def parsed(text: str) -> dict[str, object]:
