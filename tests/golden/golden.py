@@ -1,0 +1,66 @@
+"""Reads the reference arrays of tests/data/golden and runs nets against them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DATA = Path(__file__).parent.parent / "data" / "golden"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of index.json; its README describes the keys."""
+
+    fields: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.fields["name"]
+
+    @property
+    def kind(self) -> str:
+        return self.fields["kind"]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.fields[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.fields.get(key, default)
+
+    @property
+    def types(self) -> set[str]:
+        """Layer types that the case's net has, data layers and splits included."""
+        layers = {layer["type"] for layer in self.get("net_layers") or []}
+        return layers | set(self.get("layer_types") or [])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays of the case, float32 or uint8, by key."""
+        with np.load(DATA / self["file"]) as stored:
+            return {key: stored[key] for key in stored.files}
+
+    def close(self, got: np.ndarray, expected: np.ndarray, what: str) -> None:
+        """Fails when shapes differ or a value is off by more than the case's tolerance."""
+        got, expected = np.asarray(got), np.asarray(expected)
+        assert got.shape == expected.shape, f"{what}: shape {got.shape}, not {expected.shape}"
+        tolerance = self["tolerance"]
+        np.testing.assert_allclose(
+            got, expected, rtol=tolerance["rtol"], atol=tolerance["atol"], err_msg=what
+        )
+
+
+@cache
+def all_cases() -> tuple[Case, ...]:
+    """Every case, in the order of index.json."""
+    index = json.loads((DATA / "index.json").read_text())
+    return tuple(Case(fields) for fields in index["cases"])
+
+
+def cases(*kinds: str) -> list[Case]:
+    """The cases of the given kinds."""
+    return [case for case in all_cases() if case.kind in kinds]
