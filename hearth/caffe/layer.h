@@ -51,6 +51,11 @@ class Layer {
   virtual bool AllowsForceBackward(int bottom) const { return !IsLoss() || bottom != 1; }
   virtual bool AutoTopBlobs() const { return false; }       // missing tops get "(automatic)" ones
 
+  // Whether a later layer of the net writes over the top in place: Backward must then not read it.
+  // Set by the net after SetUp.
+  bool top_overwritten() const { return top_overwritten_; }
+  void set_top_overwritten(bool value) { top_overwritten_ = value; }
+
   // Layers that are fed (MemoryData, CoSData): takes the next minibatch and returns its rows, which
   // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
   // nullopt: the layer is not fed.
@@ -82,6 +87,7 @@ class Layer {
 
  private:
   NetContext context_;
+  bool top_overwritten_ = false;
   std::vector<bool> param_propagate_down_;
 };
 

@@ -125,6 +125,10 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   int id = 0;
   if (in_place) {
     id = found->second;
+    for (NetLayer& earlier : graph_.layers) {
+      const auto& ids = earlier.top_ids;
+      if (std::find(ids.begin(), ids.end(), id) != ids.end()) earlier.layer->set_top_overwritten(true);
+    }
   } else {
     id = AddBlob(name);
     graph_.blob_ids[name] = id;

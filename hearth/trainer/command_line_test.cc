@@ -37,7 +37,10 @@ TEST(CommandLineTest, TestTakesAModelItsWeightsAndIterations) {
 
 TEST(CommandLineTest, MistakesAreOneLineAndANonZeroExitCode) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"train"}, {"train", "-slover", "x"}, {"dance"}, {},
+       {std::vector<std::string>{"train"},
+        {"train", "-slover", "x"},
+        {"dance"},
+        {},
         {"train", "-solver", "s", "-snapshot", "a", "-weights", "b"},
         {"test", "-model", "m", "-weights", "w", "-iterations", "0"}}) {
     const CommandLine line = ParseCommandLine(arguments);

@@ -30,7 +30,8 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
   char buffer[64 << 10];
   for (;;) {
     Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-            "no job arrived on the control channel in time ({} bytes of its line did)", line.size());
+            "no job arrived on the control channel in time ({} bytes of its line did)",
+            line.size());
     // Peeking keeps whatever follows the newline for the watcher.
     const ssize_t seen = recv(fd_.get(), buffer, sizeof buffer, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;

@@ -76,7 +76,8 @@ TEST_F(ControlChannelTest, EventsOfManyThreadsArriveAsWholeLines) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) channel_->Send({{"event", "log"}, {"text", "a \"quoted\" line"}});
+      for (int i = 0; i < 50; ++i)
+        channel_->Send({{"event", "log"}, {"text", "a \"quoted\" line"}});
     });
   }
   for (int i = 0; i < 200; ++i) {

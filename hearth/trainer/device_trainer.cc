@@ -110,8 +110,7 @@ void DeviceTrainer::Validate(int64_t iteration) {
   if (!is_root()) return;
   validator_->Log(iteration, result);
   outcome_.outputs = result.ToJson();
-  options_.send(
-      {{"event", "validation"}, {"iteration", iteration}, {"outputs", outcome_.outputs}});
+  options_.send({{"event", "validation"}, {"iteration", iteration}, {"outputs", outcome_.outputs}});
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
@@ -120,8 +119,8 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   ObeySignals();
   // A root that ran out of rows has no loss of its own for the rest of the epoch.
   if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
-  const double rows =
-      sync_->total_weight() * static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
+  const double rows = sync_->total_weight() *
+                      static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
   auto update = progress_->OnIteration(report.iteration, last_loss_, report.learning_rate, rows,
                                        Progress::Clock::now());
   if (update) options_.send(update->ToJson());
@@ -143,8 +142,8 @@ void DeviceTrainer::CheckEqualWeights() {
   options_.group->AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
                             Deadline::After(kStepTimeoutSeconds));
   Require(largest[0] == hash && largest[1] == ~hash, ErrorCode::kInternal,
-          "after iteration {} rank {}'s weights differ from those of other ranks", iteration_.load(),
-          options_.group->rank());
+          "after iteration {} rank {}'s weights differ from those of other ranks",
+          iteration_.load(), options_.group->rank());
 }
 
 void DeviceTrainer::WriteModel() {

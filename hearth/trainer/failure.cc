@@ -5,9 +5,8 @@
 namespace hearth::trainer {
 
 nlohmann::json Failure::ToEvent() const {
-  return {{"event", "error"}, {"code", ErrorCodeName(code)}, {"message", message},
-          {"rank", rank},     {"host", host},                {"iteration", iteration},
-          {"layer", layer}};
+  return {{"event", "error"}, {"code", ErrorCodeName(code)}, {"message", message}, {"rank", rank},
+          {"host", host},     {"iteration", iteration},      {"layer", layer}};
 }
 
 Failure DescribeException(const std::exception_ptr& exception) {

@@ -14,8 +14,8 @@ Failure Describe(const Exception& exception) {
 }
 
 TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
-  const Failure failure = Describe(
-      Error(ErrorCode::kInvalidArgument, "layer 'conv1' (Convolution), set-up: kernel is too large"));
+  const Failure failure = Describe(Error(
+      ErrorCode::kInvalidArgument, "layer 'conv1' (Convolution), set-up: kernel is too large"));
   EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(failure.layer, "conv1");
   EXPECT_EQ(failure.ToEvent()["code"], "invalid_argument");

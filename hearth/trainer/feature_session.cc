@@ -83,8 +83,9 @@ void FeatureSession::CheckBlobs() const {
 bool FeatureSession::ServePartition() {
   for (;;) {
     const auto rows = net_->Fetch();
-    Require(rows.has_value(), ErrorCode::kInvalidArgument,
-            "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
+    Require(
+        rows.has_value(), ErrorCode::kInvalidArgument,
+        "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
     if (*rows == 0) break;
     net_->Forward();
     if (!WriteRows(*rows)) return false;

@@ -27,11 +27,12 @@ std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net) {
     if (!memory_data && layer.type() != "CoSData") continue;
     RowSource source = memory_data ? MemoryDataSource(layer) : CoSDataSource(layer);
     const std::string& reader = layer.source_class();
-    Require(reader.ends_with("DataFrameSource") || reader.ends_with("ImageDataFrame"),
-            ErrorCode::kUnimplemented,
-            "layer \"{}\": without Spark, source_class \"{}\" cannot be read yet; use a Parquet file "
-            "with ImageDataFrame or DataFrameSource",
-            layer.name(), reader);
+    Require(
+        reader.ends_with("DataFrameSource") || reader.ends_with("ImageDataFrame"),
+        ErrorCode::kUnimplemented,
+        "layer \"{}\": without Spark, source_class \"{}\" cannot be read yet; use a Parquet file "
+        "with ImageDataFrame or DataFrameSource",
+        layer.name(), reader);
     Require(source.format == "parquet", ErrorCode::kUnimplemented,
             "layer \"{}\": dataframe_format \"{}\" needs Spark; without it only parquet is read",
             layer.name(), source.format);

@@ -16,8 +16,8 @@ struct RowSource {
   std::vector<std::string> columns;  // empty: all
 };
 
-// The source of the layer that is fed by rows in the net's state (phase, level, stages), if there is
-// one. Throws kUnimplemented for sources that only Spark, or nothing yet, can read; the message
+// The source of the layer that is fed by rows in the net's state (phase, level, stages), if there
+// is one. Throws kUnimplemented for sources that only Spark, or nothing yet, can read; the message
 // names the layer.
 std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net);
 

@@ -38,8 +38,9 @@ TEST(FedLayerTest, NetsWithoutRowsHaveNone) {
 
 TEST(FedLayerTest, SourcesThatOnlySparkReadsAreNamed) {
   try {
-    SourceOf("layer { name: \"db\" type: \"MemoryData\" top: \"x\" top: \"y\" "
-             "source_class: \"com.yahoo.ml.caffe.LMDB\" memory_data_param { source: \"x\" } }");
+    SourceOf(
+        "layer { name: \"db\" type: \"MemoryData\" top: \"x\" top: \"y\" "
+        "source_class: \"com.yahoo.ml.caffe.LMDB\" memory_data_param { source: \"x\" } }");
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);

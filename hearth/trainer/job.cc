@@ -111,11 +111,12 @@ Job ParseJob(std::string_view json_text) {
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
   const JobFields fields(json, "");
-  fields.AllowOnly({"mode", "token", "coordinator", "generation", "rank",
-                    "world", "host", "listen_host", "devices", "threads", "solver", "net",
-                    "weights", "snapshot", "model", "resume", "features", "resize", "validate",
-                    "max_bad_records", "spill_dir", "seed", "streams", "results",
-                    "transform_threads", "connection"});
+  fields.AllowOnly({"mode",      "token",    "coordinator", "generation", "rank",
+                    "world",     "host",     "listen_host", "devices",    "threads",
+                    "solver",    "net",      "weights",     "snapshot",   "model",
+                    "resume",    "features", "resize",      "validate",   "max_bad_records",
+                    "spill_dir", "seed",     "streams",     "results",    "transform_threads",
+                    "connection"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);

@@ -67,7 +67,8 @@ struct Job {
   int collective_world() const { return world * devices; }
 };
 
-// Parses and checks one job. Throws kInvalidArgument naming the field, its value and what is allowed.
+// Parses and checks one job. Throws kInvalidArgument naming the field, its value and what is
+// allowed.
 Job ParseJob(std::string_view json_text);
 
 }  // namespace hearth::trainer

@@ -29,7 +29,10 @@ void JobFields::Refuse(const char* name, std::string_view allowed) const {
   // The token must not reach a log, not even in an error about its form.
   const bool secret = std::string_view(name) == "token";
   Throw(ErrorCode::kInvalidArgument, "the job's field \"{}{}\" must be {}, got {}", path_, name,
-        allowed, secret ? "something else" : value ? value->dump().substr(0, 80) : "nothing");
+        allowed,
+        secret  ? "something else"
+        : value ? value->dump().substr(0, 80)
+                : "nothing");
 }
 
 std::string JobFields::String(const char* name, const std::string& fallback) const {
@@ -48,9 +51,10 @@ std::string JobFields::RequiredString(const char* name) const {
 int64_t JobFields::Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const {
   const nlohmann::json* value = Find(name);
   if (!value) return fallback;
-  const bool fits = value->is_number_integer() &&
-                    (!value->is_number_unsigned() || value->get<uint64_t>() <= uint64_t{INT64_MAX}) &&
-                    value->get<int64_t>() >= low && value->get<int64_t>() <= high;
+  const bool fits =
+      value->is_number_integer() &&
+      (!value->is_number_unsigned() || value->get<uint64_t>() <= uint64_t{INT64_MAX}) &&
+      value->get<int64_t>() >= low && value->get<int64_t>() <= high;
   if (!fits) Refuse(name, fmt::format("an integer from {} to {}", low, high));
   return value->get<int64_t>();
 }
@@ -72,8 +76,9 @@ bool JobFields::Bool(const char* name, bool fallback) const {
 std::vector<std::string> JobFields::Strings(const char* name) const {
   const nlohmann::json* value = Find(name);
   if (!value) return {};
-  const bool strings = value->is_array() && std::all_of(value->begin(), value->end(),
-                                                        [](const auto& v) { return v.is_string(); });
+  const bool strings =
+      value->is_array() &&
+      std::all_of(value->begin(), value->end(), [](const auto& v) { return v.is_string(); });
   if (!strings) Refuse(name, "a list of strings");
   return value->get<std::vector<std::string>>();
 }

@@ -33,8 +33,9 @@ Job LocalJob(const LocalOptions& options) {
   Job job;
   job.local = true;
   job.host = "localhost";
-  job.threads = options.threads > 0 ? options.threads
-                                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  job.threads = options.threads > 0
+                    ? options.threads
+                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   job.weights = options.weights;
   job.snapshot = options.snapshot;
   job.level = options.level;

@@ -45,8 +45,8 @@ class LocalSessionTest : public ::testing::Test {
 
   LocalOptions Solver(int max_iter, const std::string& more = "") {
     Write("solver.prototxt",
-          TestSolver(max_iter, "net: \"" + folder_.path("net.prototxt") +
-                                   "\" snapshot_prefix: \"" + folder_.path("dummy") +
+          TestSolver(max_iter, "net: \"" + folder_.path("net.prototxt") + "\" snapshot_prefix: \"" +
+                                   folder_.path("dummy") +
                                    "\" snapshot_after_train: true base_lr: 0.02 " + more));
     LocalOptions options;
     options.solver = folder_.path("solver.prototxt");

@@ -61,9 +61,10 @@ std::function<std::shared_ptr<feed::MinibatchSource>(const caffe::LayerParameter
     Require(source != nullptr, ErrorCode::kInvalidArgument,
             "layer \"{}\" ({}) is fed by rows, but the job has no \"{}\" stream", layer.name(),
             layer.type(), stream);
-    Require(user->empty(), ErrorCode::kInvalidArgument,
-            "layers \"{}\" and \"{}\" are both fed by rows; a net can have one such layer per phase",
-            *user, layer.name());
+    Require(
+        user->empty(), ErrorCode::kInvalidArgument,
+        "layers \"{}\" and \"{}\" are both fed by rows; a net can have one such layer per phase",
+        *user, layer.name());
     *user = layer.name();
     return source;
   };

@@ -16,8 +16,8 @@ namespace hearth::trainer {
 // beside the job's model where it has one.
 caffe::SolverParameter SolverOf(const Job& job);
 
-// The TEST net: the first that the solver tests, or, without a solver, the job's own. The solver must
-// have a test_iter.
+// The TEST net: the first that the solver tests, or, without a solver, the job's own. The solver
+// must have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
 
 // An open_source that gives `source` to the one fed layer of a net. Throws kInvalidArgument for a

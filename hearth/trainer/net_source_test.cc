@@ -57,8 +57,8 @@ TEST(NetSourceTest, TheTestNetHasTheTestState) {
 }
 
 TEST(NetSourceTest, OnlyOneLayerOfANetIsFed) {
-  auto source = std::make_shared<feed::MemorySource>(
-      std::vector<std::shared_ptr<const feed::BatchView>>{});
+  auto source =
+      std::make_shared<feed::MemorySource>(std::vector<std::shared_ptr<const feed::BatchView>>{});
   caffe::LayerParameter first, second;
   first.set_name("data");
   second.set_name("more");

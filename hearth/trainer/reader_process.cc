@@ -24,7 +24,8 @@ std::string InterpreterBeside(fs::path program) {
        folder = folder.parent_path()) {
     for (const fs::path& environment : {folder, folder / ".venv"}) {
       const fs::path python = environment / "bin" / "python3";
-      if (access(python.c_str(), X_OK) == 0 && fs::exists(environment / "pyvenv.cfg")) return python;
+      if (access(python.c_str(), X_OK) == 0 && fs::exists(environment / "pyvenv.cfg"))
+        return python;
     }
   }
   return "";
@@ -43,13 +44,23 @@ ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer
   const int ring_fd = writer.memory.get();
   const int signal_fd = writer.signal.get();
   const std::string python = PythonInterpreter();
-  std::vector<std::string> words{python, "-m", "hearth.reader",
-                                 "--source", options.source,
-                                 "--format", options.format,
-                                 "--columns", fmt::format("{}", fmt::join(options.columns, ",")),
-                                 "--rank", "0", "--world", "1",
-                                 "--ring-fd", std::to_string(ring_fd),
-                                 "--signal-fd", std::to_string(signal_fd)};
+  std::vector<std::string> words{python,
+                                 "-m",
+                                 "hearth.reader",
+                                 "--source",
+                                 options.source,
+                                 "--format",
+                                 options.format,
+                                 "--columns",
+                                 fmt::format("{}", fmt::join(options.columns, ",")),
+                                 "--rank",
+                                 "0",
+                                 "--world",
+                                 "1",
+                                 "--ring-fd",
+                                 std::to_string(ring_fd),
+                                 "--signal-fd",
+                                 std::to_string(signal_fd)};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -64,7 +75,8 @@ ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer
   if (result != 0) {
     pid_ = -1;
     ThrowErrno(result, fmt::format("cannot start {} to read {} (HEARTH_PYTHON chooses another "
-                                   "interpreter)", python, options.source));
+                                   "interpreter)",
+                                   python, options.source));
   }
 }
 

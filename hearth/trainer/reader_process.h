@@ -14,7 +14,7 @@ namespace hearth::trainer {
 class ReaderProcess {
  public:
   struct Options {
-    std::string source;                // path or URI
+    std::string source;  // path or URI
     std::string format = "parquet";
     std::vector<std::string> columns;  // empty: all
   };

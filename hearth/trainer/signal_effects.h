@@ -24,7 +24,8 @@ class SignalEffects {
 
  private:
   SignalEffect on_sigint_, on_sighup_;
-  struct sigaction old_sigint_{}, old_sighup_{};
+  struct sigaction old_sigint_ {
+  }, old_sighup_{};
 };
 
 }  // namespace hearth::trainer

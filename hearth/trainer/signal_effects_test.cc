@@ -19,7 +19,8 @@ TEST(SignalEffectsTest, EachSignalHasTheEffectItWasGiven) {
 }
 
 TEST(SignalEffectsTest, PutsTheOldHandlersBack) {
-  struct sigaction before {}, after {};
+  struct sigaction before {
+  }, after{};
   sigaction(SIGINT, nullptr, &before);
   { SignalEffects effects(SignalEffect::kStop, SignalEffect::kNone); }
   sigaction(SIGINT, nullptr, &after);

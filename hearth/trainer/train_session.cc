@@ -57,8 +57,7 @@ void TrainSession::OpenFeeds() {
   }
   feed::ReplayOptions replay;
   replay.seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
-  auto source =
-      std::make_shared<feed::SpoolSource>(OpenSpool(*job_.train, job_.spill_dir), replay);
+  auto source = std::make_shared<feed::SpoolSource>(OpenSpool(*job_.train, job_.spill_dir), replay);
   if (job_.devices == 1) {
     rows_ = {std::move(source)};
   } else {
@@ -118,10 +117,12 @@ void TrainSession::RunDevice(int device) {
 }
 
 void TrainSession::Finish() {
-  const nlohmann::json done = {
-      {"event", "done"},         {"iteration", outcome_.iteration},
-      {"outputs", outcome_.outputs}, {"model", outcome_.model},
-      {"snapshot", outcome_.snapshot}, {"bad_rows", bad_rows_.count()}};
+  const nlohmann::json done = {{"event", "done"},
+                               {"iteration", outcome_.iteration},
+                               {"outputs", outcome_.outputs},
+                               {"model", outcome_.model},
+                               {"snapshot", outcome_.snapshot},
+                               {"bad_rows", bad_rows_.count()}};
   if (member_) {
     // No rank is done before the model is written: where that fails, all have failed.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));

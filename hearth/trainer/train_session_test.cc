@@ -80,14 +80,13 @@ class TrainSessionTest : public ::testing::Test {
         std::lock_guard lock(mutex);
         if (rank == 0) trained.events.push_back(event);
       };
-      processes.emplace_back("process", [job = std::move(job), hooks] {
-        TrainSession(job, hooks).Run();
-      });
+      processes.emplace_back("process",
+                             [job = std::move(job), hooks] { TrainSession(job, hooks).Run(); });
     }
     for (Thread& process : processes) process.Join();
     trained.model = caffe::ReadModel(folder_.path("final.caffemodel"));
-    trained.state = caffe::ReadState(
-        folder_.path(fmt::format("tiny_iter_{}.solverstate", training.max_iter)));
+    trained.state =
+        caffe::ReadState(folder_.path(fmt::format("tiny_iter_{}.solverstate", training.max_iter)));
     return trained;
   }
 
@@ -159,7 +158,8 @@ TEST_F(TrainSessionTest, TwoRunsOfTheSameJobAreBitIdentical) {
 // With as many passes per iteration as the longest partition needs, an iteration is an epoch; its
 // gradient is the mean over all rows only when each row counts once, and all count alike.
 TEST_F(TrainSessionTest, EachRowCountsOncePerEpochHoweverTheRowsLie) {
-  const std::vector<std::vector<int>> partitions = {{30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};
+  const std::vector<std::vector<int>> partitions = {
+      {30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};
   for (const auto& sizes : partitions) {
     SCOPED_TRACE(::testing::PrintToString(sizes));
     Training many, one;

@@ -81,8 +81,9 @@ TEST_F(TrainerProcessTest, LogLinesAreInCaffesFormat) {
   for (const json& event : trainer.events()) {
     if (event["event"] == "log") log += event["text"].get<std::string>() + "\n";
   }
-  EXPECT_THAT(log, ::testing::ContainsRegex(
-                       "I[0-9]{4} [0-9:]{8}\\.[0-9]{6} +[0-9]+ [a-z_]+\\.cc:[0-9]+\\] Iteration 5 "));
+  EXPECT_THAT(log,
+              ::testing::ContainsRegex(
+                  "I[0-9]{4} [0-9:]{8}\\.[0-9]{6} +[0-9]+ [a-z_]+\\.cc:[0-9]+\\] Iteration 5 "));
   EXPECT_THAT(log, HasSubstr("Train net output #0: loss = "));
   EXPECT_THAT(log, HasSubstr("Iteration 5, lr = 0.2"));
 }

@@ -20,11 +20,11 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
           "validation is on (test_interval and test_iter), but its source has no rows");
 
   // Ranks that evaluate nothing build the net too: its outputs tell what is summed.
-  auto no_rows = std::make_shared<feed::MemorySource>(
-      std::vector<std::shared_ptr<const feed::BatchView>>{});
+  auto no_rows =
+      std::make_shared<feed::MemorySource>(std::vector<std::shared_ptr<const feed::BatchView>>{});
   options.context.phase = caffe::TEST;
-  options.context.open_source =
-      OpenOnce(source_ ? std::static_pointer_cast<feed::MinibatchSource>(source_) : no_rows, "test");
+  options.context.open_source = OpenOnce(
+      source_ ? std::static_pointer_cast<feed::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
   net_->ShareTrainedLayersWith(train_net);
   // Until a range is set there are no rows; this takes note of it before a range is set, when the
@@ -36,8 +36,8 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
 
 template <typename T>
 void Validator::AllReduce(std::vector<T>* values, collective::Op op) {
-  constexpr auto type = std::is_same_v<T, double> ? collective::DataType::kFloat64
-                                                  : collective::DataType::kInt64;
+  constexpr auto type =
+      std::is_same_v<T, double> ? collective::DataType::kFloat64 : collective::DataType::kInt64;
   group_.AllReduce(values->data(), values->size(), type, op, Deadline::After(timeout_s_));
 }
 
@@ -81,8 +81,7 @@ void Validator::Log(int64_t iteration, const Result& result) const {
     const float weight = net_->loss_weight(result.names[i]);
     for (const float mean : result.means[i]) {
       log::Info("    Test net output #{}: {} = {:.6g}{}", line++, result.names[i], mean,
-                weight == 0 ? ""
-                            : fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean));
+                weight == 0 ? "" : fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean));
     }
   }
 }

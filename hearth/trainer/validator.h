@@ -20,10 +20,10 @@ namespace hearth::trainer {
 class Validator {
  public:
   struct Options {
-    caffe::NetParameter net;     // the TEST net
-    caffe::NetContext context;   // open_source is set here
+    caffe::NetParameter net;    // the TEST net
+    caffe::NetContext context;  // open_source is set here
     std::shared_ptr<feed::Spool> rows;
-    int64_t test_iter = 0;       // minibatches per validation, over all ranks
+    int64_t test_iter = 0;  // minibatches per validation, over all ranks
     double timeout_s = 3600;
   };
   // Waits until the validation rows of all ranks have arrived. Uses the weights of `train_net`,

@@ -95,7 +95,8 @@ nb::list LayersOf(const Net& net) {
     fields["type"] = layer.layer->type();
     fields["bottoms"] = nb::list();
     fields["tops"] = nb::list();
-    for (int id : layer.bottom_ids) nb::cast<nb::list>(fields["bottoms"]).append(net.blob_names()[id]);
+    for (int id : layer.bottom_ids)
+      nb::cast<nb::list>(fields["bottoms"]).append(net.blob_names()[id]);
     for (int id : layer.top_ids) nb::cast<nb::list>(fields["tops"]).append(net.blob_names()[id]);
     fields["need_backward"] = layer.need_backward;
     nb::list needed;
@@ -126,7 +127,8 @@ void SetInputArrays(Net& net, const Array& data, const Array& labels) {
       return fed->SetArrays(CopyOf(data), CopyOf(labels));
     }
   }
-  Throw(ErrorCode::kInvalidArgument, "net '{}' has no MemoryData layer to set arrays of", net.name());
+  Throw(ErrorCode::kInvalidArgument, "net '{}' has no MemoryData layer to set arrays of",
+        net.name());
 }
 
 std::string FilterNetText(const std::string& prototxt) {
@@ -141,13 +143,16 @@ std::string InsertSplitsText(const std::string& prototxt) {
 
 void RegisterNet(nb::module_& m) {
   nb::class_<Blob>(m, "Blob", "A float32 array and its gradient, owned by a net.")
-      .def_prop_ro("data", [](Blob& blob) { return ViewOf(blob.data()); },
-                   nb::rv_policy::automatic, "The values, as a view: writing to it changes the net.")
-      .def_prop_ro("diff", [](Blob& blob) { return ViewOf(blob.diff()); },
-                   nb::rv_policy::automatic, "The gradient, as a view.")
+      .def_prop_ro(
+          "data", [](Blob& blob) { return ViewOf(blob.data()); }, nb::rv_policy::automatic,
+          "The values, as a view: writing to it changes the net.")
+      .def_prop_ro(
+          "diff", [](Blob& blob) { return ViewOf(blob.diff()); }, nb::rv_policy::automatic,
+          "The gradient, as a view.")
       .def_prop_ro("shape", [](const Blob& blob) { return nb::tuple(nb::cast(blob.shape())); })
-      .def("reshape", [](Blob& blob, std::vector<int64_t> shape) { blob.Reshape(std::move(shape)); },
-           "shape"_a, "Gives the blob a new shape; views taken before keep the old memory.");
+      .def(
+          "reshape", [](Blob& blob, std::vector<int64_t> shape) { blob.Reshape(std::move(shape)); },
+          "shape"_a, "Gives the blob a new shape; views taken before keep the old memory.");
 
   nb::class_<Net>(m, "Net", "A network built from the text of a prototxt. Not thread-safe.")
       .def("__init__", MakeNet, "prototxt"_a, "phase"_a, "level"_a = 0,
@@ -163,20 +168,26 @@ void RegisterNet(nb::module_& m) {
       .def_prop_ro("learnable", LearnableOf, "(lr_mult, decay_mult) of each learnable parameter.")
       .def("reshape", &Net::Reshape, "Propagates new input shapes.")
       .def("clear_param_diffs", &Net::ClearParamDiffs)
-      .def("forward", [](Net& net) { return net.Forward(); },
-           nb::call_guard<nb::gil_scoped_release>(), "Runs all layers; returns the loss.")
-      .def("backward", [](Net& net) { net.Backward(); }, nb::call_guard<nb::gil_scoped_release>(),
-           "Adds to the parameters' diffs.")
+      .def(
+          "forward", [](Net& net) { return net.Forward(); },
+          nb::call_guard<nb::gil_scoped_release>(), "Runs all layers; returns the loss.")
+      .def(
+          "backward", [](Net& net) { net.Backward(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "Adds to the parameters' diffs.")
       .def("set_input_arrays", SetInputArrays, "data"_a, "labels"_a,
            "Gives the MemoryData layer its items (n, channels, height, width) and n labels.")
-      .def("copy_from",
-           [](Net& net, const std::string& uri) { net.CopyTrainedLayersFrom(caffe::ReadModel(uri)); },
-           "uri"_a, "Weights from a .caffemodel, by layer name.")
-      .def("save",
-           [](const Net& net, const std::string& uri, bool diffs) {
-             caffe::WriteModel(net.ToProto(diffs), uri);
-           },
-           "uri"_a, "diffs"_a = false, "Writes a .caffemodel.");
+      .def(
+          "copy_from",
+          [](Net& net, const std::string& uri) {
+            net.CopyTrainedLayersFrom(caffe::ReadModel(uri));
+          },
+          "uri"_a, "Weights from a .caffemodel, by layer name.")
+      .def(
+          "save",
+          [](const Net& net, const std::string& uri, bool diffs) {
+            caffe::WriteModel(net.ToProto(diffs), uri);
+          },
+          "uri"_a, "diffs"_a = false, "Writes a .caffemodel.");
 
   m.def("layer_types", [] { return caffe::LayerRegistry::Default().types(); });
   m.def("filter_net", FilterNetText, "prototxt"_a,

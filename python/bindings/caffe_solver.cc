@@ -43,7 +43,8 @@ nb::list HistoryOf(Solver& solver) {
       const caffe::ParamLayout::Slice slice = params.layout().slices[i];
       const caffe::Shape& dims = params.learnable()[i].blob->shape();
       auto* values = new std::vector<float>(slice.count);
-      nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
+      nb::capsule owner(values,
+                        [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
       const float* from = group.data_ptr<float>() + slice.offset;
       values->assign(from, from + slice.count);
       const std::vector<size_t> shape(dims.begin(), dims.end());
@@ -57,7 +58,8 @@ nb::list HistoryOf(Solver& solver) {
 
 void RegisterSolver(nb::module_& m) {
   nb::class_<Solver>(m, "Solver", "The training loop of one net. Not thread-safe.")
-      .def("__init__", MakeSolver, "prototxt"_a, "before_forward"_a.none() = nb::none(), "seed"_a = 0,
+      .def("__init__", MakeSolver, "prototxt"_a, "before_forward"_a.none() = nb::none(),
+           "seed"_a = 0,
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
            "forward pass, to place the data of a net that is not fed by rows.")
       .def_prop_ro("net", &Solver::net, nb::rv_policy::reference_internal)
@@ -72,11 +74,12 @@ void RegisterSolver(nb::module_& m) {
            "Goes on from a .solverstate and its .caffemodel.");
 
   nb::class_<caffe::LearningRate>(m, "LearningRate", "The learning rate policy of a solver.")
-      .def("__init__",
-           [](caffe::LearningRate* self, const std::string& prototxt) {
-             new (self) caffe::LearningRate(caffe::ParseSolver(prototxt, "prototxt"));
-           },
-           "prototxt"_a)
+      .def(
+          "__init__",
+          [](caffe::LearningRate* self, const std::string& prototxt) {
+            new (self) caffe::LearningRate(caffe::ParseSolver(prototxt, "prototxt"));
+          },
+          "prototxt"_a)
       .def("at", &caffe::LearningRate::At, "iteration"_a);
 }
 

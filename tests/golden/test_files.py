@@ -87,7 +87,10 @@ def test_resuming_equals_an_unbroken_run_bit_for_bit(case: Case, tmp_path: Path)
     set_params(straight.net, case.arrays(), "iter0/param/")
     straight.step(5)
     model, state = straight.snapshot()
-    assert (Path(model).name, Path(state).name) == ("net_iter_5.caffemodel", "net_iter_5.solverstate")
+    assert (Path(model).name, Path(state).name) == (
+        "net_iter_5.caffemodel",
+        "net_iter_5.solverstate",
+    )
     straight.step(3)
     resumed = solver_at(case, 5, tmp_path)
     resumed.restore(state)

@@ -3,6 +3,7 @@
 In a process of its own: a Python process has one kind of session.
 """
 
+import os
 import subprocess
 import sys
 
@@ -35,7 +36,9 @@ def test_connect(digits, tmp_path):
     solver = digits.solver("cos", max_iter=59, test_interval=20)
     command = [sys.executable, "-c", SCRIPT, solver, str(tmp_path / "m.caffemodel")]
     command.append(digits.table("raw", "train"))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    # The server that the client starts takes `python3` for its workers unless it is told.
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert float(done.stdout.split("accuracy ")[1].split()[0]) > 0.6
     assert int(done.stdout.split("features ")[1].split()[0]) == digits.held_out

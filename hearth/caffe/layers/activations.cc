@@ -66,10 +66,10 @@ class EluLayer : public NeuronLayer {
     Map(
         y, [a = alpha_](float v) { return v > 0 ? v : a * std::expm1(v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
                 at::Tensor& dx) override {
     Map(
-        dx, [a = alpha_](float g, float v, float f) { return v > 0 ? g : g * (f + a); }, dy, x, y);
+        dx, [a = alpha_](float g, float v) { return v > 0 ? g : g * a * std::exp(v); }, dy, x);
   }
 
  private:
@@ -158,6 +158,7 @@ class ThresholdLayer : public NeuronLayer {
           "a threshold has no gradient; put no loss behind it or set propagate_down: false");
   }
   bool GradientNeedsInput() const override { return false; }
+  bool GradientNeedsOutput() const override { return false; }
 
  private:
   const float threshold_;

@@ -40,7 +40,7 @@ class BatchNormLayer : public Layer {
             "it was made for {} channels, but its bottom has shape {}", channels_,
             bottom[0]->ShapeString());
     if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
-    if (top[0] == bottom[0]) normalized_.ReshapeLike(*bottom[0]);
+    if (keeps_output(bottom, top)) normalized_.ReshapeLike(*bottom[0]);
     rows_ = bottom[0]->shape(0);
     inner_ = bottom[0]->count() / std::max<int64_t>(1, rows_ * channels_);
     mean_.resize(channels_);
@@ -60,34 +60,39 @@ class BatchNormLayer : public Layer {
       const float mean = mean_[c], factor = Factor(c);
       ForEachRow(c, [&](int64_t i) { y[i] = (x[i] - mean) * factor; });
     });
-    // A layer behind may change the top in place, and Backward needs it as it is now.
-    if (top[0] == bottom[0]) normalized_.data().copy_(top[0]->data());
+    if (keeps_output(bottom, top)) normalized_.data().copy_(top[0]->data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    const float* y = (top[0] == bottom[0] ? normalized_ : *top[0]).data_ptr();
+    const float* y = (keeps_output(bottom, top) ? normalized_ : *top[0]).data_ptr();
     const float* dy = top[0]->diff_ptr();
     float* dx = bottom[0]->diff_ptr();
     const auto count = static_cast<float>(rows_ * inner_);
     ForEachChannel([&](int64_t c) {
       const float factor = Factor(c);
-      float mean_dy = 0, mean_dy_y = 0;
-      if (!global_) {
-        double sum_dy = 0, sum_dy_y = 0;
-        ForEachRow(c, [&](int64_t i) {
-          sum_dy += dy[i];
-          sum_dy_y += dy[i] * y[i];
-        });
-        mean_dy = static_cast<float>(sum_dy) / count;
-        mean_dy_y = static_cast<float>(sum_dy_y) / count;
+      if (global_) {
+        ForEachRow(c, [&](int64_t i) { dx[i] = dy[i] * factor; });
+        return;
       }
+      double sum_dy = 0, sum_dy_y = 0;
+      ForEachRow(c, [&](int64_t i) {
+        sum_dy += dy[i];
+        sum_dy_y += dy[i] * y[i];
+      });
+      const float mean_dy = static_cast<float>(sum_dy) / count;
+      const float mean_dy_y = static_cast<float>(sum_dy_y) / count;
       ForEachRow(c, [&](int64_t i) { dx[i] = (dy[i] - mean_dy - y[i] * mean_dy_y) * factor; });
     });
   }
 
  private:
+  // The gradient needs the top as Forward left it, unless the statistics are constants.
+  bool keeps_output(const Blobs& bottom, const Blobs& top) const {
+    return !global_ && (top[0] == bottom[0] || top_overwritten());
+  }
+
   float Factor(int64_t c) const {
     return 1.f / std::sqrt(variance_[c] + param_.batch_norm_param().eps());
   }
@@ -146,7 +151,7 @@ class BatchNormLayer : public Layer {
   bool global_ = false;
   int64_t channels_ = 0, rows_ = 0, inner_ = 0;
   std::vector<float> mean_, variance_;  // those that the last Forward used
-  Blob normalized_;                     // in place only
+  Blob normalized_;                     // a copy of the top, where it is kept
 };
 
 }  // namespace

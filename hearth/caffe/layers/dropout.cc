@@ -48,6 +48,7 @@ class DropoutLayer : public NeuronLayer {
   }
 
   bool GradientNeedsInput() const override { return false; }
+  bool GradientNeedsOutput() const override { return false; }
 
  private:
   void Mask(const at::Tensor& in, at::Tensor& out) const {

@@ -93,7 +93,8 @@ class EltwiseLayer : public Layer {
 
   void BackwardProduct(const Blobs& bottom, Blob* top, size_t i) {
     at::Tensor& dx = bottom[i]->diff();
-    if (!param_.eltwise_param().stable_prod_grad()) {  // fast, but 0 / 0 where a factor is 0
+    // By division it is faster, but gives 0 / 0 where a factor is 0.
+    if (!param_.eltwise_param().stable_prod_grad() && !top_overwritten()) {
       Map(
           dx, [](float y, float x, float g) { return y / x * g; }, top->data(), bottom[i]->data(),
           top->diff());

@@ -152,6 +152,24 @@ TEST_P(LayerTableInPlace, GivesTheSame) {
   }
 }
 
+// As when a layer behind works in place.
+TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
+  const LayerCase& row = GetParam();
+  LayerRun untouched(row), overwritten(row);
+  overwritten.layer().set_top_overwritten(true);
+  for (LayerRun* run : {&untouched, &overwritten}) {
+    for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
+    run->Forward();
+  }
+  const Arrays weights = TopWeights(untouched.TopValues(), row, untouched.layer().IsLoss());
+  for (Blob* top : overwritten.tops()) top->data().fill_(77);
+  untouched.Backward(weights);
+  overwritten.Backward(weights);
+  for (size_t i = 0; i < untouched.bottoms().size(); ++i) {
+    EXPECT_TRUE(at::allclose(overwritten.bottoms()[i]->diff(), untouched.bottoms()[i]->diff()));
+  }
+}
+
 template <typename Predicate>
 auto CasesWhere(Predicate is_wanted) {
   std::vector<LayerCase> wanted = AllLayerCases();

@@ -10,6 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
+constexpr int64_t kScratchPictures = 3;
+
 // s^-beta. The root form of the usual exponent is several times faster than pow.
 void NegativePower(const float* s, float beta, float* out, int64_t count) {
   if (beta == 0.75f) {
@@ -43,7 +45,7 @@ class LrnLayer : public Layer {
     top[0]->ReshapeLike(*bottom[0]);
     scale_.ReshapeLike(*bottom[0]);
     picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
-    scratch_.resize(at::get_num_threads() * 2 * picture_.size());
+    scratch_.resize(at::get_num_threads() * kScratchPictures * picture_.size());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
@@ -66,28 +68,28 @@ class LrnLayer : public Layer {
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
     const float* x = bottom[0]->data_ptr();
-    const float* y = top[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
     const float* scale = scale_.data_ptr();
     float* dx = bottom[0]->diff_ptr();
     const float slope = 2 * alpha_ * beta_;
     ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
       const int64_t count = picture_.size();
-      const float *in = x + offset, *out = y + offset, *g = dy + offset, *s = scale + offset;
-      float* to = dx + offset;
-      for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * out[i] / s[i];
+      const float *in = x + offset, *g = dy + offset, *s = scale + offset;
+      float *to = dx + offset, *power = scratch + 2 * count;
+      // From the bottom, not the top, which a layer behind may have changed in place.
+      NegativePower(s, beta_, power, count);
+      for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * in[i] * power[i] / s[i];
       Sum(scratch, scratch + count, to);
-      NegativePower(s, beta_, scratch, count);
-      for (int64_t i = 0; i < count; ++i) to[i] = g[i] * scratch[i] - slope * in[i] * to[i];
+      for (int64_t i = 0; i < count; ++i) to[i] = g[i] * power[i] - slope * in[i] * to[i];
     });
   }
 
  private:
-  // f(offset of the picture, scratch memory for two pictures), on several threads.
+  // f(offset of the picture, scratch memory), on several threads.
   template <typename Function>
   void ForEachPicture(int64_t count, Function f) {
     at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      float* scratch = &scratch_[at::get_thread_num() * 2 * picture_.size()];
+      float* scratch = &scratch_[at::get_thread_num() * kScratchPictures * picture_.size()];
       for (int64_t n = begin; n < end; ++n) f(n * picture_.size(), scratch);
     });
   }

@@ -3,23 +3,23 @@
 namespace hearth::caffe {
 
 void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
-  if (top[0] != bottom[0]) {
-    top[0]->ReshapeLike(*bottom[0]);
-  } else if (GradientNeedsInput()) {
-    input_.ReshapeLike(*bottom[0]);
-  }
+  if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
+  if (keeps_input(bottom, top)) input_.ReshapeLike(*bottom[0]);
+  if (keeps_output()) output_.ReshapeLike(*bottom[0]);
 }
 
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
-  if (top[0] == bottom[0] && GradientNeedsInput()) input_.data().copy_(bottom[0]->data());
+  if (keeps_input(bottom, top)) input_.data().copy_(bottom[0]->data());
   Apply(bottom[0]->data(), top[0]->data());
+  if (keeps_output()) output_.data().copy_(top[0]->data());
 }
 
 void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                            const Blobs& bottom) {
   if (!propagate_down[0]) return;
-  Blob& input = top[0] == bottom[0] && GradientNeedsInput() ? input_ : *bottom[0];
-  Gradient(top[0]->diff(), input.data(), top[0]->data(), bottom[0]->diff());
+  Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];
+  Blob& output = keeps_output() ? output_ : *top[0];
+  Gradient(top[0]->diff(), input.data(), output.data(), bottom[0]->diff());
 }
 
 }  // namespace hearth::caffe

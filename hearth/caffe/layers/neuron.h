@@ -23,7 +23,8 @@ void Map(const at::Tensor& out, Function f, const Inputs&... inputs) {
   loop(inputs.template const_data_ptr<float>()...);
 }
 
-// Works in place: a layer whose gradient needs its input then keeps a copy of it.
+// Works in place. What the gradient needs is kept aside where it would be overwritten: the input by
+// this layer when it runs in place, the output by a later layer that does.
 class NeuronLayer : public Layer {
  public:
   using Layer::Layer;
@@ -37,13 +38,20 @@ class NeuronLayer : public Layer {
  protected:
   // y = f(x); y may be x.
   virtual void Apply(const at::Tensor& x, at::Tensor& y) = 0;
-  // dx = dy * f'(x), where y = f(x); dx may be dy. x is y unless GradientNeedsInput().
+  // dx = dy * f'(x), where y = f(x); dx may be dy. x and y hold their values only if the functions
+  // below say that they are needed.
   virtual void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
                         at::Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }
+  virtual bool GradientNeedsOutput() const { return !GradientNeedsInput(); }
 
  private:
-  Blob input_;  // in-place layers only
+  bool keeps_input(const Blobs& bottom, const Blobs& top) const {
+    return top[0] == bottom[0] && GradientNeedsInput();
+  }
+  bool keeps_output() const { return top_overwritten() && GradientNeedsOutput(); }
+
+  Blob input_, output_;  // copies, where they are kept
 };
 
 }  // namespace hearth::caffe

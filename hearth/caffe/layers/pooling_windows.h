@@ -16,7 +16,8 @@ struct PoolingAxis {
     int64_t begin, end;
   };
 
-  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each other.
+  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each
+  // other.
   static PoolingAxis Read(const PoolingParameter& param, char name, int64_t inputs);
 
   // The part of window i inside the picture; empty (begin >= end) where it lies outside.

@@ -54,6 +54,7 @@ class PowerLayer : public NeuronLayer {
   }
 
   bool GradientNeedsInput() const override { return !is_constant() && power_ != 1; }
+  bool GradientNeedsOutput() const override { return false; }
 
  private:
   bool is_constant() const { return power_ * scale_ == 0; }

@@ -22,10 +22,10 @@ class ReluLayer : public NeuronLayer {
           y, [slope = slope_](float v) { return v > 0 ? v : slope * v; }, x);
     }
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
+  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
                 at::Tensor& dx) override {
-    Map(
-        dx, [slope = slope_](float g, float v) { return v > 0 ? g : slope * g; }, dy, x);
+    const auto gate = [slope = slope_](float g, float v) { return v > 0 ? g : slope * g; };
+    Map(dx, gate, dy, GradientNeedsInput() ? x : y);
   }
   // The output has the input's sign, unless a negative slope is itself negative.
   bool GradientNeedsInput() const override { return slope_ < 0; }

@@ -19,12 +19,14 @@ class SoftmaxLayer : public Layer {
     } else {
       input_.ReshapeLike(*bottom[0]);
     }
+    if (top_overwritten()) output_.ReshapeLike(*bottom[0]);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     at::Tensor x = bottom[0]->data();
     if (top[0] == bottom[0]) x = input_.data().copy_(x);
     at::_softmax_out(top[0]->data(), x, axis_, /*half_to_float=*/false);
+    if (top_overwritten()) output_.data().copy_(top[0]->data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
@@ -32,12 +34,14 @@ class SoftmaxLayer : public Layer {
     if (!propagate_down[0]) return;
     at::Tensor dy = top[0]->diff();
     if (top[0] == bottom[0]) dy = input_.data().copy_(dy);
-    at::_softmax_backward_data_out(bottom[0]->diff(), dy, top[0]->data(), axis_, at::kFloat);
+    const at::Tensor& y = (top_overwritten() ? output_ : *top[0]).data();
+    at::_softmax_backward_data_out(bottom[0]->diff(), dy, y, axis_, at::kFloat);
   }
 
  private:
   int64_t axis_ = 1;
-  Blob input_;  // in place only: ATen must not read what it overwrites
+  Blob input_;   // in place only: ATen must not read what it overwrites
+  Blob output_;  // a copy, where a later layer overwrites the top
 };
 
 }  // namespace
