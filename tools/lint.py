@@ -24,7 +24,10 @@ def tracked(*suffixes: str) -> list[str]:
     """Returns the files that git knows or would add, by suffix, relative to the checkout."""
     listing = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     return sorted(f for f in set(listing) if f.endswith(suffixes) and (ROOT / f).exists())
 
@@ -55,7 +58,9 @@ def tidy(files: list[str], jobs: int) -> bool:
         done = subprocess.run(
             # The compile commands are g++'s; the precompiled headers among them are not clang's.
             ["clang-tidy", "-p", "build", "--quiet", "--extra-arg=-Wno-everything", f],
-            cwd=ROOT, capture_output=True, text=True,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
         )
         print(f"tidy: {f}{'' if done.returncode == 0 else ' FAILED'}", flush=True)
         if done.returncode != 0:
