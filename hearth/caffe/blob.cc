@@ -24,8 +24,9 @@ int64_t CheckedCount(const Shape& shape) {
 void RequireRoom(const at::Tensor& flat, int64_t count) {
   Require(flat.dim() == 1 && flat.scalar_type() == at::kFloat && flat.is_contiguous() &&
               flat.numel() >= count,
-          ErrorCode::kInternal, "a blob of {} floats cannot live in a tensor of {} elements of type {}",
-          count, flat.numel(), at::toString(flat.scalar_type()));
+          ErrorCode::kInternal,
+          "a blob of {} floats cannot live in a tensor of {} elements of type {}", count,
+          flat.numel(), at::toString(flat.scalar_type()));
 }
 
 }  // namespace
@@ -76,8 +77,8 @@ at::Tensor& Blob::diff() {
 }
 
 void Blob::ShareData(Blob& other) {
-  Require(count_ == other.count_, ErrorCode::kInternal, "blobs of shapes {} and {} cannot share data",
-          ShapeString(), other.ShapeString());
+  Require(count_ == other.count_, ErrorCode::kInternal,
+          "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
   other.data();
   // A net shares again at every reshape; nearly always nothing has changed.
   if (data_storage_.defined() && data_storage_.is_same(other.data_storage_)) return;
@@ -86,8 +87,8 @@ void Blob::ShareData(Blob& other) {
 }
 
 void Blob::ShareDiff(Blob& other) {
-  Require(count_ == other.count_, ErrorCode::kInternal, "blobs of shapes {} and {} cannot share diffs",
-          ShapeString(), other.ShapeString());
+  Require(count_ == other.count_, ErrorCode::kInternal,
+          "blobs of shapes {} and {} cannot share diffs", ShapeString(), other.ShapeString());
   other.diff();
   if (diff_storage_.defined() && diff_storage_.is_same(other.diff_storage_)) return;
   diff_storage_ = other.diff_storage_;

@@ -15,8 +15,8 @@ std::string ShapeString(const BlobProto& proto);
 // Whether the shapes agree; a legacy shape may have leading ones that the blob has not.
 bool HasShapeOf(const Blob& blob, const BlobProto& proto);
 
-// Copies data, and diff where there is one, into `blob`, which keeps its shape. Throws kDataLoss when
-// the number of values does not fit.
+// Copies data, and diff where there is one, into `blob`, which keeps its shape. Throws kDataLoss
+// when the number of values does not fit.
 void ReadBlobData(const BlobProto& proto, Blob* blob);
 
 void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);

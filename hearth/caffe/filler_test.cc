@@ -31,8 +31,10 @@ TEST(Fill, ScalesByFan) {
   const Shape shape = {50, 20, 10};
   EXPECT_NEAR(Std(Filled("type: 'xavier'", shape)), std::sqrt(1 / in), 0.002);
   EXPECT_NEAR(Std(Filled("type: 'msra'", shape)), std::sqrt(2 / in), 0.003);
-  EXPECT_NEAR(Std(Filled("type: 'msra' variance_norm: FAN_OUT", shape)), std::sqrt(2 / (10 * out)), 0.002);
-  EXPECT_NEAR(Std(Filled("type: 'msra' variance_norm: AVERAGE", shape)), std::sqrt(2 / 350.0), 0.002);
+  EXPECT_NEAR(Std(Filled("type: 'msra' variance_norm: FAN_OUT", shape)), std::sqrt(2 / (10 * out)),
+              0.002);
+  EXPECT_NEAR(Std(Filled("type: 'msra' variance_norm: AVERAGE", shape)), std::sqrt(2 / 350.0),
+              0.002);
   EXPECT_LE(Filled("type: 'xavier'", shape).abs().max().item<double>(), std::sqrt(3 / in));
 }
 
@@ -60,8 +62,9 @@ TEST(Fill, BilinearIsTheKernelOfInterpolation) {
 }
 
 TEST(Fill, RefusesWhatCannotBe) {
-  EXPECT_THAT([] { Filled("type: 'xavir'", {2}); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("no filler 'xavir'; did you mean xavier?")));
+  EXPECT_THAT(
+      [] { Filled("type: 'xavir'", {2}); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("no filler 'xavir'; did you mean xavier?")));
   EXPECT_THROW(Filled("type: 'xavier' sparse: 3", {2}), Error);
   EXPECT_THROW(Filled("type: 'xavier'", {}), Error);
   EXPECT_THROW(Filled("type: 'uniform' min: 1 max: 0", {2}), Error);

@@ -14,13 +14,13 @@ class GradientSync {
  public:
   virtual ~GradientSync() = default;
 
-  // The zeroed flat float32 tensor of layout.size elements in which the net accumulates its gradient.
-  // Called once, before the first iteration.
+  // The zeroed flat float32 tensor of layout.size elements in which the net accumulates its
+  // gradient. Called once, before the first iteration.
   virtual at::Tensor AllocateDiff(const ParamLayout& layout) = 0;
 
-  // The gradient of learnable parameter `index` is final for this iteration: it may be reduced while
-  // backward goes on. Called once per parameter and iteration, before Finish, in the order in which
-  // backward finishes them (which may differ between ranks without rows and ranks with rows).
+  // The gradient of learnable parameter `index` is final for this iteration: it may be reduced
+  // while backward goes on. Called once per parameter and iteration, before Finish, in the order in
+  // which backward finishes them (which may differ between ranks without rows and ranks with rows).
   virtual void GradientReady(size_t index) = 0;
 
   // Leaves in the tensor the sum over ranks of all gradients, and returns the sum of the ranks'

@@ -2,8 +2,10 @@
 //   1. construction from its LayerParameter;
 //   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
 //   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
-//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter diffs.
-// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's name.
+//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter
+//   diffs.
+// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
+// name.
 #pragma once
 
 #include <memory>
@@ -46,10 +48,10 @@ class Layer {
                         const Blobs& bottom) = 0;
 
   // --- what the net asks of a layer ---
-  virtual bool IsLoss() const { return false; }             // its first top has loss_weight 1
-  virtual bool AllowsInPlace() const { return false; }      // top may be its bottom
+  virtual bool IsLoss() const { return false; }         // its first top has loss_weight 1
+  virtual bool AllowsInPlace() const { return false; }  // top may be its bottom
   virtual bool AllowsForceBackward(int bottom) const { return !IsLoss() || bottom != 1; }
-  virtual bool AutoTopBlobs() const { return false; }       // missing tops get "(automatic)" ones
+  virtual bool AutoTopBlobs() const { return false; }  // missing tops get "(automatic)" ones
 
   // Whether a later layer of the net writes over the top in place: Backward must then not read it.
   // Set by the net after SetUp.

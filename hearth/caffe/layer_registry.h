@@ -16,7 +16,8 @@ class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;
 
-  // The registry with every layer of layers/all_layers.cc. Built once, then read-only: safe to share.
+  // The registry with every layer of layers/all_layers.cc. Built once, then read-only: safe to
+  // share.
   static const LayerRegistry& Default();
 
   template <typename LayerType>

@@ -18,9 +18,10 @@ TEST(LayerRegistry, SuggestsTheNearestType) {
   LayerParameter param;
   param.set_name("a");
   param.set_type("Inner_Product");
-  EXPECT_THAT([&] { TestRegistry().Create(param, ContextOf(TRAIN)); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr(
-                  "layer 'a': there is no layer type 'Inner_Product'; did you mean InnerProduct?")));
+  EXPECT_THAT(
+      [&] { TestRegistry().Create(param, ContextOf(TRAIN)); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr(
+          "layer 'a': there is no layer type 'Inner_Product'; did you mean InnerProduct?")));
 }
 
 TEST(LayerRegistry, RefusesATypeTwice) {

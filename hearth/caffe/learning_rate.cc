@@ -19,8 +19,8 @@ struct Policy {
 };
 
 const Policy kPolicies[] = {
-    {"fixed", {}},           {"step", {"stepsize"}},  {"exp", {}},    {"inv", {}},
-    {"multistep", {}},       {"poly", {"max_iter"}},  {"sigmoid", {"stepsize"}},
+    {"fixed", {}},          {"step", {"stepsize"}},    {"exp", {}}, {"inv", {}}, {"multistep", {}},
+    {"poly", {"max_iter"}}, {"sigmoid", {"stepsize"}},
 };
 
 void CheckPolicy(const SolverParameter& param) {

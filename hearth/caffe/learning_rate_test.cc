@@ -9,7 +9,8 @@ namespace hearth::caffe {
 namespace {
 
 LearningRate Make(const std::string& text) {
-  return LearningRate(ParseSolver("base_lr: 0.1 gamma: 0.5 power: 2 max_iter: 100 " + text, "solver"));
+  return LearningRate(
+      ParseSolver("base_lr: 0.1 gamma: 0.5 power: 2 max_iter: 100 " + text, "solver"));
 }
 
 TEST(LearningRate, FollowsTheFormulas) {
@@ -37,10 +38,11 @@ TEST(LearningRate, GoesOnFromASavedStep) {
 }
 
 TEST(LearningRate, RefusesUnknownPoliciesAndMissingNumbers) {
-  EXPECT_THAT([] { Make("lr_policy: 'stepp'"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("no lr_policy 'stepp'; did you mean step")));
-  EXPECT_THAT([] { Make("lr_policy: 'step'"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("lr_policy 'step' needs a stepsize above 0")));
+  EXPECT_THAT(
+      [] { Make("lr_policy: 'stepp'"); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("no lr_policy 'stepp'; did you mean step")));
+  EXPECT_THAT([] { Make("lr_policy: 'step'"); }, testing::ThrowsMessage<Error>(testing::HasSubstr(
+                                                     "lr_policy 'step' needs a stepsize above 0")));
 }
 
 }  // namespace

@@ -47,10 +47,11 @@ std::optional<int64_t> Net::Fetch() {
   for (NetLayer& layer : graph_.layers) {
     const auto fetched =
         InLayer(*layer.layer, "fetching rows", layer.bottom, [&] { return layer.layer->Fetch(); });
-    Require(!fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
-            "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
-            "the same rows",
-            layer.layer->name(), fetched.value_or(0), rows.value_or(0));
+    Require(
+        !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
+        "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
+        "the same rows",
+        layer.layer->name(), fetched.value_or(0), rows.value_or(0));
     if (fetched) rows = fetched;
   }
   return rows;
@@ -99,9 +100,8 @@ void Net::Backward(int from, int to) {
   for (int i = from; i >= to; --i) {
     NetLayer& layer = graph_.layers[i];
     if (layer.need_backward) {
-      InLayer(*layer.layer, "backward", layer.bottom, [&] {
-        layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
-      });
+      InLayer(*layer.layer, "backward", layer.bottom,
+              [&] { layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom); });
     }
     if (!on_gradient_ready_) continue;
     for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
@@ -119,7 +119,8 @@ void Net::FindGradientOrder() {
   }
   // The last parameters of a net come first, as backward goes.
   for (size_t i = lowest.size(); i-- > 0;) {
-    (lowest[i] == kNever ? gradients_never_written_ : gradients_final_after_[lowest[i]]).push_back(i);
+    (lowest[i] == kNever ? gradients_never_written_ : gradients_final_after_[lowest[i]])
+        .push_back(i);
   }
 }
 

@@ -79,7 +79,8 @@ class Net {
   // --- parameters ---
   NetParams& params() { return params_; }
   const NetParams& params() const { return params_; }
-  // Copies the weights of the layers that have the same name; others are left as they are and logged.
+  // Copies the weights of the layers that have the same name; others are left as they are and
+  // logged.
   void CopyTrainedLayersFrom(const NetParameter& trained);
   // Uses `other`'s weights for layers of the same name, without a copy: a TEST net beside its TRAIN
   // net. Both must stay on one thread.

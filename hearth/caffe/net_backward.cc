@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Downwards from the data: a layer needs backward if it learns or if one of its bottoms comes from a
-// layer that does.
+// Downwards from the data: a layer needs backward if it learns or if one of its bottoms comes from
+// a layer that does.
 void MarkLearning(const NetParameter& param, NetGraph* graph) {
   std::vector<bool> blob_needs(graph->blobs.size(), false);
   for (size_t i = 0; i < graph->layers.size(); ++i) {
@@ -21,7 +21,8 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
           given.propagate_down().empty() ? needs : given.propagate_down(static_cast<int>(j)));
     }
     for (size_t j = 0; j < layer.layer->blobs().size(); ++j) {
-      const bool learns = j >= given.param().size() || given.param(static_cast<int>(j)).lr_mult() != 0;
+      const bool learns =
+          j >= given.param().size() || given.param(static_cast<int>(j)).lr_mult() != 0;
       layer.layer->set_param_propagate_down(j, learns);
       layer.need_backward = layer.need_backward || learns;
     }

@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 
 // Sets need_backward and bottom_need_backward of every layer: backward runs where a gradient from a
-// loss can reach a parameter that learns, or everywhere with force_backward. `param` is the one that
-// `graph` was built from.
+// loss can reach a parameter that learns, or everywhere with force_backward. `param` is the one
+// that `graph` was built from.
 void PlanBackward(const NetParameter& param, NetGraph* graph);
 
 }  // namespace hearth::caffe

@@ -18,8 +18,8 @@ struct NetContext {
   std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
   std::shared_ptr<Random> random;
-  bool resize_images = false;     // CaffeOnSpark's -resize
-  int transform_threads = 1;      // threads that decode and transform images
+  bool resize_images = false;  // CaffeOnSpark's -resize
+  int transform_threads = 1;   // threads that decode and transform images
   // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).
   std::function<void(const std::string&, const std::string&)> on_bad_row;
 };

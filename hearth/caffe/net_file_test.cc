@@ -13,7 +13,8 @@ using testing::ThrowsMessage;
 
 TEST(ParseNet, MakesALayerOfLegacyInputs) {
   const NetParameter net = ParseNet(
-      "input: 'a' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4 layer { name: 'r' type: 'ReLU' }",
+      "input: 'a' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4 layer { name: 'r' type: "
+      "'ReLU' }",
       "net");
   ASSERT_EQ(net.layer_size(), 2);
   EXPECT_EQ(net.layer(0).type(), "Input");

@@ -13,7 +13,8 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 bool IsIncluded(const LayerParameter& layer, const NetState& state) {
   Require(layer.include().empty() || layer.exclude().empty(), ErrorCode::kInvalidArgument,
-          "layer '{}' ({}) has include and exclude rules; use one kind", layer.name(), layer.type());
+          "layer '{}' ({}) has include and exclude rules; use one kind", layer.name(),
+          layer.type());
   const auto meets = [&](const NetStateRule& rule) { return StateMeetsRule(state, rule); };
   if (layer.include().empty()) {
     return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);

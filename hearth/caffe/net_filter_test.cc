@@ -29,8 +29,10 @@ TEST(FilterNet, FollowsPhaseLevelAndStages) {
 }
 
 TEST(FilterNet, NeedsOnlyOneOfSeveralRules) {
-  EXPECT_TRUE(Included("include { phase: TRAIN } include { stage: 'x' }", "phase: TEST stage: 'x'"));
-  EXPECT_FALSE(Included("exclude { phase: TRAIN } exclude { stage: 'x' }", "phase: TEST stage: 'x'"));
+  EXPECT_TRUE(
+      Included("include { phase: TRAIN } include { stage: 'x' }", "phase: TEST stage: 'x'"));
+  EXPECT_FALSE(
+      Included("exclude { phase: TRAIN } exclude { stage: 'x' }", "phase: TEST stage: 'x'"));
 }
 
 TEST(FilterNet, RefusesBothKindsOfRules) {

@@ -36,8 +36,8 @@ void CheckCount(const char* what, int count, int least, int most) {
   const std::string wanted = least == most             ? fmt::format("exactly {}", least)
                              : most == Layer::kNoLimit ? fmt::format("at least {}", least)
                                                        : fmt::format("{} to {}", least, most);
-  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt gives it {}", wanted, what,
-        count);
+  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt gives it {}", wanted,
+        what, count);
 }
 
 void CheckArity(const Layer& layer, const NetLayer& connected) {
@@ -47,10 +47,12 @@ void CheckArity(const Layer& layer, const NetLayer& connected) {
   CheckCount("bottom", bottoms, arity.min_bottoms, std::max(arity.min_bottoms, arity.max_bottoms));
   CheckCount("top", tops, arity.min_tops, std::max(arity.min_tops, arity.max_tops));
   Require(!arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
-          "the layer needs as many tops as bottoms, the prototxt gives it {} and {}", tops, bottoms);
+          "the layer needs as many tops as bottoms, the prototxt gives it {} and {}", tops,
+          bottoms);
 }
 
-// In-place tops are right only where the layer says so: it may read its bottom after writing its top.
+// In-place tops are right only where the layer says so: it may read its bottom after writing its
+// top.
 void CheckInPlace(const Layer& layer, const NetLayer& connected) {
   if (layer.AllowsInPlace()) return;
   for (Blob* top : connected.top) {
@@ -66,8 +68,8 @@ std::vector<float> LossWeights(const LayerParameter& param, const Layer& layer, 
   std::vector<float> weights(param.loss_weight());
   if (weights.empty() && layer.IsLoss()) weights = {1};
   Require(weights.empty() || weights.size() == tops || (layer.IsLoss() && weights.size() < tops),
-          ErrorCode::kInvalidArgument, "loss_weight is given {} time(s) for {} top(s)", weights.size(),
-          tops);
+          ErrorCode::kInvalidArgument, "loss_weight is given {} time(s) for {} top(s)",
+          weights.size(), tops);
   weights.resize(tops, 0);
   return weights;
 }
@@ -127,7 +129,8 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
     id = found->second;
     for (NetLayer& earlier : graph_.layers) {
       const auto& ids = earlier.top_ids;
-      if (std::find(ids.begin(), ids.end(), id) != ids.end()) earlier.layer->set_top_overwritten(true);
+      if (std::find(ids.begin(), ids.end(), id) != ids.end())
+        earlier.layer->set_top_overwritten(true);
     }
   } else {
     id = AddBlob(name);

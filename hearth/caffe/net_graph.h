@@ -17,9 +17,9 @@ namespace hearth::caffe {
 struct NetLayer {
   std::unique_ptr<Layer> layer;
   Blobs bottom, top;
-  std::vector<int> bottom_ids, top_ids;     // positions in NetGraph::blobs
-  std::vector<float> loss_weights;          // one per top
-  std::vector<bool> bottom_need_backward;   // which bottom diffs Backward must write
+  std::vector<int> bottom_ids, top_ids;    // positions in NetGraph::blobs
+  std::vector<float> loss_weights;         // one per top
+  std::vector<bool> bottom_need_backward;  // which bottom diffs Backward must write
   bool need_backward = false;
 };
 

@@ -30,7 +30,8 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
                      bool owner_gave_it, float* value) {
   if (!given) return;
   Require(!owner_gave_it || *given == *value, ErrorCode::kInvalidArgument,
-          "shared parameter '{}' has {} {} here and {} elsewhere", spec.name(), what, *given, *value);
+          "shared parameter '{}' has {} {} here and {} elsewhere", spec.name(), what, *given,
+          *value);
   *value = *given;
 }
 
@@ -77,7 +78,9 @@ void NetParams::Share(NetGraph& graph, NetParam& param) {
   LearnableParam& learnable = learnable_[owner.learnable];
   Blob& blob = *graph.layers[param.layer].layer->blobs()[param.index];
   CheckSharedShape(spec, blob, *learnable.blob, graph.layers[owner.layer].layer->name());
-  const auto given = [](bool has, float value) { return has ? std::optional(value) : std::nullopt; };
+  const auto given = [](bool has, float value) {
+    return has ? std::optional(value) : std::nullopt;
+  };
   MergeMultiplier("lr_mult", spec, given(spec.has_lr_mult(), spec.lr_mult()),
                   has_lr_mult_[owner.learnable], &learnable.lr_mult);
   MergeMultiplier("decay_mult", spec, given(spec.has_decay_mult(), spec.decay_mult()),

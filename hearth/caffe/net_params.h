@@ -21,9 +21,9 @@ struct LearnableParam {
 
 // A parameter blob of a layer; several layers may share one learnable parameter.
 struct NetParam {
-  int layer, index;      // blobs()[index] of layers[layer]
-  std::string name;      // ParamSpec.name, or ""
-  int owner;             // position of the NetParam whose memory it uses, -1 if its own
+  int layer, index;  // blobs()[index] of layers[layer]
+  std::string name;  // ParamSpec.name, or ""
+  int owner;         // position of the NetParam whose memory it uses, -1 if its own
   size_t learnable;
 };
 

@@ -76,11 +76,13 @@ TEST(NetParams, SharesMemoryByName) {
 }
 
 TEST(NetParams, RefusesToShareWhatDoesNotFit) {
-  EXPECT_THAT([] { Shared("lr_mult: 1", "lr_mult: 2"); },
-              ThrowsMessage<Error>(HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 elsewhere")));
-  EXPECT_THAT([] { Shared("", "", false); },
-              ThrowsMessage<Error>(HasSubstr("layer 'b' (InnerProduct), parameters: parameter 'w' of "
-                                             "shape 3 4 (12) cannot be shared with layer 'a'")));
+  EXPECT_THAT(
+      [] { Shared("lr_mult: 1", "lr_mult: 2"); },
+      ThrowsMessage<Error>(HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 elsewhere")));
+  EXPECT_THAT(
+      [] { Shared("", "", false); },
+      ThrowsMessage<Error>(HasSubstr("layer 'b' (InnerProduct), parameters: parameter 'w' of "
+                                     "shape 3 4 (12) cannot be shared with layer 'a'")));
   EXPECT_NO_THROW(Shared("", "share_mode: PERMISSIVE", false));
 }
 

@@ -32,7 +32,8 @@ TEST(Net, FetchesRowsUntilTheEpochIsOver) {
 }
 
 TEST(Net, WithoutFedLayersFetchesNothing) {
-  auto net = MakeNet(R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 } } })");
+  auto net =
+      MakeNet(R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 } } })");
   EXPECT_EQ(net->Fetch(), std::nullopt);
   EXPECT_THAT(net->input_names(), ElementsAre("x"));
   EXPECT_THAT(net->output_names(), ElementsAre("x"));
@@ -85,23 +86,26 @@ TEST(Net, TellsWhenEachGradientIsFinal) {
 }
 
 TEST(Net, NamesTheLayerThatFails) {
-  EXPECT_THAT(
-      [] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
-      ThrowsMessage<Error>(HasSubstr("layer 'bad' (Slice), setting up: the layer takes")));
+  EXPECT_THAT([] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
+              ThrowsMessage<Error>(HasSubstr("layer 'bad' (Slice), setting up: the layer takes")));
   EXPECT_THAT([] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slyce' bottom: 'h' }")); },
               ThrowsMessage<Error>(HasSubstr("no layer type 'Slyce'; did you mean Slice")));
 }
 
 TEST(Net, RefusesWrongConnections) {
   const auto fails = [](const std::string& layer, const std::string& message) {
-    EXPECT_THAT([&] { MakeNet(RowsNet(4, 4, 0, layer)); }, ThrowsMessage<Error>(HasSubstr(message)));
+    EXPECT_THAT([&] { MakeNet(RowsNet(4, 4, 0, layer)); },
+                ThrowsMessage<Error>(HasSubstr(message)));
   };
   fails("layer { name: 'a' type: 'ReLU' bottom: 'hh' top: 'a' }", "did you mean h");
-  fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'x' }", "already made by an earlier layer");
+  fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'x' }",
+        "already made by an earlier layer");
   fails("layer { name: 'a' type: 'Flatten' bottom: 'h' top: 'h' }", "cannot run in place");
   fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'a' param { } }", "has 0 parameter(s)");
-  fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'a' propagate_down: true propagate_down: true }",
-        "propagate_down is given 2 time(s) for 1 bottom(s)");
+  fails(
+      "layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'a' propagate_down: true propagate_down: "
+      "true }",
+      "propagate_down is given 2 time(s) for 1 bottom(s)");
   fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'a' loss_weight: 1 loss_weight: 1 }",
         "loss_weight is given 2 time(s) for 1 top(s)");
 }
@@ -111,7 +115,8 @@ TEST(Net, FindsLayersAndBlobsByName) {
   EXPECT_EQ(net->layer("ip2").type(), "InnerProduct");
   EXPECT_EQ(net->loss_weight("loss"), 1.0f);
   EXPECT_EQ(net->loss_weight("h"), 0.0f);
-  EXPECT_THAT([&] { net->layer("ip3"); }, ThrowsMessage<Error>(HasSubstr("did you mean ip1 or ip2")));
+  EXPECT_THAT([&] { net->layer("ip3"); },
+              ThrowsMessage<Error>(HasSubstr("did you mean ip1 or ip2")));
   EXPECT_THAT([&] { net->blob("lost"); }, ThrowsMessage<Error>(HasSubstr("did you mean loss")));
   EXPECT_THROW(net->Forward(3, 99), Error);
 }
@@ -125,9 +130,11 @@ TEST(Net, RunsRangesOfLayers) {
 }
 
 TEST(Net, AllocatesNothingForDiffsInATestNet) {
-  auto net = MakeNet("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }"
-                     "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'"
-                     " inner_product_param { num_output: 4 } }", TEST);
+  auto net = MakeNet(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }"
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'"
+      " inner_product_param { num_output: 4 } }",
+      TEST);
   net->Forward();
   EXPECT_FALSE(net->blob("y").has_diff());
   EXPECT_FALSE(net->layer("ip").blobs()[0]->has_diff());

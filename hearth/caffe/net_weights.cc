@@ -13,10 +13,11 @@ namespace {
 using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
 
 void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
-  Require(mine == theirs, ErrorCode::kInvalidArgument,
-          "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
-          "learn it from scratch",
-          layer, mine, theirs);
+  Require(
+      mine == theirs, ErrorCode::kInvalidArgument,
+      "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
+      "learn it from scratch",
+      layer, mine, theirs);
 }
 
 const NetLayer* FindLayer(const std::vector<NetLayer>& layers, const std::string& name) {
@@ -39,10 +40,11 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
     RequireSameCount(source.name(), blobs.size(), source.blobs().size());
     for (size_t i = 0; i < blobs.size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
-      Require(HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
-              "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
-              "from scratch",
-              source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
+      Require(
+          HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+          "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
+          "from scratch",
+          source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
       ReadBlobData(proto, blobs[i].get());
     }
   }

@@ -16,19 +16,23 @@ std::unique_ptr<Net> MakeNet(uint64_t seed, const std::string& middle = "") {
 }
 
 TEST(NetWeights, AreCopiedByLayerName) {
-  auto from = MakeNet(1), to = MakeNet(2, "layer { name: 'new' type: 'InnerProduct' bottom: 'h' top: 'n'"
-                                          " inner_product_param { num_output: 2 } }");
+  auto from = MakeNet(1),
+       to = MakeNet(2,
+                    "layer { name: 'new' type: 'InnerProduct' bottom: 'h' top: 'n'"
+                    " inner_product_param { num_output: 2 } }");
   to->CopyTrainedLayersFrom(from->ToProto());
-  EXPECT_TRUE(at::equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
+  EXPECT_TRUE(
+      at::equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
 }
 
 TEST(NetWeights, OfAnotherShapeAreRefused) {
   auto net = MakeNet(1);
   NetParameter trained = net->ToProto();
   trained.mutable_layer(1)->mutable_blobs(0)->mutable_shape()->set_dim(0, 5);
-  EXPECT_THAT([&] { net->CopyTrainedLayersFrom(trained); },
-              ThrowsMessage<Error>(HasSubstr("layer 'ip1': parameter 0 has shape 4 3 (12), the trained "
-                                             "one 5 3 (15); rename the layer")));
+  EXPECT_THAT(
+      [&] { net->CopyTrainedLayersFrom(trained); },
+      ThrowsMessage<Error>(HasSubstr("layer 'ip1': parameter 0 has shape 4 3 (12), the trained "
+                                     "one 5 3 (15); rename the layer")));
   trained.mutable_layer(1)->clear_blobs();
   EXPECT_THAT([&] { net->CopyTrainedLayersFrom(trained); },
               ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), the trained layer")));
@@ -38,7 +42,8 @@ TEST(NetWeights, AreSharedWithoutACopy) {
   auto train = MakeNet(1), test = MakeNet(2);
   test->ShareTrainedLayersWith(*train);
   for (const char* layer : {"ip1", "ip2"}) {
-    EXPECT_EQ(train->layer(layer).blobs()[0]->data_ptr(), test->layer(layer).blobs()[0]->data_ptr());
+    EXPECT_EQ(train->layer(layer).blobs()[0]->data_ptr(),
+              test->layer(layer).blobs()[0]->data_ptr());
   }
   test->Fetch();
   train->Fetch();

@@ -17,7 +17,8 @@ void Random::LoadState(const std::string& state) {
   std::mt19937_64 engine;
   in >> engine;
   Require(!in.fail(), ErrorCode::kDataLoss,
-          "the saved random state ({} bytes) is damaged; resume from another snapshot", state.size());
+          "the saved random state ({} bytes) is damaged; resume from another snapshot",
+          state.size());
   engine_ = engine;
 }
 

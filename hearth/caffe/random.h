@@ -16,7 +16,9 @@ class Random {
   float Uniform(float low, float high) {
     return std::uniform_real_distribution<float>(low, high)(engine_);
   }
-  float Gaussian(float mean, float std) { return std::normal_distribution<float>(mean, std)(engine_); }
+  float Gaussian(float mean, float std) {
+    return std::normal_distribution<float>(mean, std)(engine_);
+  }
   // Uniform in [0, n).
   uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(engine_); }
 

@@ -52,8 +52,11 @@ SolverState ReadState(const std::string& uri) {
     Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
   } catch (const Error& error) {
     // The two files of a snapshot are easily mixed up.
-    throw Error(error.code(), fmt::format("{} is not a solver state that can be read (a .caffemodel "
-                                          "is none)", uri), error);
+    throw Error(error.code(),
+                fmt::format("{} is not a solver state that can be read (a .caffemodel "
+                            "is none)",
+                            uri),
+                error);
   }
   return state;
 }

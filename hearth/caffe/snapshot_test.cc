@@ -12,7 +12,9 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(SnapshotName, IsCaffes) { EXPECT_EQ(SnapshotName("a/b", 20, "caffemodel"), "a/b_iter_20.caffemodel"); }
+TEST(SnapshotName, IsCaffes) {
+  EXPECT_EQ(SnapshotName("a/b", 20, "caffemodel"), "a/b_iter_20.caffemodel");
+}
 
 TEST(ReadState, IsNotConfusedByAModel) {
   const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel";
@@ -25,7 +27,8 @@ TEST(ReadState, IsNotConfusedByAModel) {
 }
 
 TEST(WriteState, RefusesHdf5AndForeignSchemes) {
-  EXPECT_THAT([] { WriteState({}, "/tmp/a.solverstate.h5"); }, ThrowsMessage<Error>(HasSubstr("HDF5")));
+  EXPECT_THAT([] { WriteState({}, "/tmp/a.solverstate.h5"); },
+              ThrowsMessage<Error>(HasSubstr("HDF5")));
   EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
 }
 

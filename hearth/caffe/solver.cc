@@ -164,8 +164,8 @@ void Solver::RunPass(Gradient* gradient) {
   gradient->rows += rows.value_or(0);
 }
 
-// The diffs hold the sum over all ranks and passes of gradients that are means over full minibatches.
-// Caffe's clipping sees the sum over passes of the mean over ranks.
+// The diffs hold the sum over all ranks and passes of gradients that are means over full
+// minibatches. Caffe's clipping sees the sum over passes of the mean over ranks.
 float Solver::GradientScale(const Gradient& gradient) {
   const double iter_size = param_.iter_size();
   double scale = iter_size / gradient.weight;
@@ -175,8 +175,9 @@ float Solver::GradientScale(const Gradient& gradient) {
     const double norm = scale * std::sqrt(SumOfSquares(diff.data_ptr<float>(), diff.numel()));
     if (norm > limit) {
       if (options_.is_root) {
-        log::Info("Gradient clipping: scaling down gradients (L2 norm {:g} > {:g}) by scale factor {:g}",
-                  norm, limit, limit / norm);
+        log::Info(
+            "Gradient clipping: scaling down gradients (L2 norm {:g} > {:g}) by scale factor {:g}",
+            norm, limit, limit / norm);
       }
       scale *= limit / norm;
     }
@@ -192,8 +193,13 @@ void Solver::ApplyUpdate(const Gradient& gradient, float rate) {
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const ParamLayout::Slice slice = params.layout().slices[i];
     const LearnableParam& param = params.learnable()[i];
-    ParamUpdate update{data + slice.offset, diff + slice.offset, {},    slice.count,
-                       scale,               rate * param.lr_mult,  param_.weight_decay() * param.decay_mult};
+    ParamUpdate update{data + slice.offset,
+                       diff + slice.offset,
+                       {},
+                       slice.count,
+                       scale,
+                       rate * param.lr_mult,
+                       param_.weight_decay() * param.decay_mult};
     for (size_t j = 0; j < history_.size(); ++j) {
       update.history[j] = history_[j].data_ptr<float>() + slice.offset;
     }

@@ -1,6 +1,6 @@
-// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with display,
-// tests and snapshots at their intervals. One thread calls it; only the Request functions may come
-// from other threads.
+// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
+// display, tests and snapshots at their intervals. One thread calls it; only the Request functions
+// may come from other threads.
 #pragma once
 
 #include <atomic>
@@ -22,23 +22,23 @@ namespace hearth::caffe {
 
 // What one iteration did, for progress and for tests.
 struct IterationReport {
-  int iteration;     // the one just done, counted from 1
-  float loss;        // mean over this solver's rows of the iteration; NaN when it had none
+  int iteration;        // the one just done, counted from 1
+  float loss;           // mean over this solver's rows of the iteration; NaN when it had none
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
-  int64_t rows;      // of this solver; 0 also where the net is not fed by rows
+  int64_t rows;  // of this solver; 0 also where the net is not fed by rows
 };
 
 struct SolverOptions {
   NetContext train_context;  // phase is set by the solver; a missing `random` is made from the seed
   NetContext test_context;   // for the solver's own test nets
   std::shared_ptr<GradientSync> sync;  // LocalSync when empty
-  std::string solver_file;   // where the prototxt came from: the default snapshot_prefix
-  bool is_root = true;       // logs, tests and snapshots; false on all but one of several solvers
-  uint64_t seed = 0;         // used where the prototxt has no random_seed
-  uint64_t rank = 0;         // mixed into the seed: augmentation and dropout differ by rank
-  // Replaces the solver's own test nets: called (on every solver) when a test is due, also before the
-  // first iteration where test_initialization is on.
+  std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
+  bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
+  uint64_t seed = 0;    // used where the prototxt has no random_seed
+  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
+  // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
+  // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
   std::function<void(const IterationReport&)> on_iteration;
   // Called before every forward pass of the train net: for programs that place the data themselves.
@@ -65,8 +65,8 @@ class Solver {
 
   // Weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
-  // Goes on from a .solverstate: weights (`model`, or the learned_net that the state names), history,
-  // iteration, and, for a state that Hearth wrote, random state and feed position.
+  // Goes on from a .solverstate: weights (`model`, or the learned_net that the state names),
+  // history, iteration, and, for a state that Hearth wrote, random state and feed position.
   void Restore(const std::string& state, const std::string& model = "");
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate; returns their names.
   std::pair<std::string, std::string> Snapshot();
@@ -84,16 +84,16 @@ class Solver {
   float learning_rate() { return learning_rate_.At(iteration_); }
   float last_loss() const { return last_loss_; }  // of the last forward pass
   bool stopped() const { return stopped_; }
-  // Flat history buffers in the layout of net().params(), one per history group: to be made equal on
-  // all ranks together with the weights.
+  // Flat history buffers in the layout of net().params(), one per history group: to be made equal
+  // on all ranks together with the weights.
   std::vector<at::Tensor>& history() { return history_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   struct Gradient {
-    double weight = 0;   // minibatches behind it, over all ranks once it is summed
-    double loss = 0;     // sum of loss * weight of the local passes
+    double weight = 0;  // minibatches behind it, over all ranks once it is summed
+    double loss = 0;    // sum of loss * weight of the local passes
     double local_weight = 0;
     int64_t rows = 0;
   };

@@ -48,7 +48,8 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   for (const std::string& file : solver.test_net()) nets.push_back(ReadNet(file));
   const auto iterations = solver.test_iter().size();
   const bool shared = solver.has_net() || solver.has_net_param();
-  Require(shared ? nets.size() <= iterations : nets.size() == iterations, ErrorCode::kInvalidArgument,
+  Require(shared ? nets.size() <= iterations : nets.size() == iterations,
+          ErrorCode::kInvalidArgument,
           "the solver gives {} test_iter for {} test net(s); give one for each", iterations,
           nets.size());
   while (nets.size() < iterations) nets.push_back(SharedNetOf(solver));

@@ -12,7 +12,8 @@ using testing::ElementsAre;
 
 TEST(TrainNetOf, MergesStates) {
   const NetParameter net = TrainNetOf(ParseSolver(
-      "net_param { name: 'n' state { stage: 'a' level: 1 } } train_state { stage: 'b' level: 2 }", "s"));
+      "net_param { name: 'n' state { stage: 'a' level: 1 } } train_state { stage: 'b' level: 2 }",
+      "s"));
   EXPECT_EQ(net.state().phase(), TRAIN);
   EXPECT_EQ(net.state().level(), 2);
   EXPECT_THAT(net.state().stage(), ElementsAre("a", "b"));
@@ -21,7 +22,8 @@ TEST(TrainNetOf, MergesStates) {
 TEST(TestNetsOf, PutsTheSharedNetLast) {
   const auto nets = TestNetsOf(ParseSolver(
       "net_param { name: 'shared' } test_net_param { name: 'own' } test_iter: 1 test_iter: 2 "
-      "test_state { stage: 'x' } test_state { stage: 'y' }", "s"));
+      "test_state { stage: 'x' } test_state { stage: 'y' }",
+      "s"));
   ASSERT_EQ(nets.size(), 2u);
   EXPECT_EQ(nets[0].name(), "own");
   EXPECT_EQ(nets[1].name(), "shared");
@@ -32,7 +34,9 @@ TEST(TestNetsOf, PutsTheSharedNetLast) {
 TEST(TestNetsOf, CountsTestIterAndStates) {
   EXPECT_THROW(TestNetsOf(ParseSolver("net_param { } test_net_param { } ", "s")), Error);
   EXPECT_THROW(TestNetsOf(ParseSolver("train_net: 'a' test_iter: 1", "s")), Error);
-  EXPECT_THROW(TestNetsOf(ParseSolver("net_param { } test_iter: 1 test_iter: 1 test_state { }", "s")), Error);
+  EXPECT_THROW(
+      TestNetsOf(ParseSolver("net_param { } test_iter: 1 test_iter: 1 test_state { }", "s")),
+      Error);
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ void Solver::Display(float rate) {
 
 void Solver::DisplayLastLoss() {
   if (!options_.is_root || param_.display() == 0 || iteration_ % param_.display() != 0) return;
-  // As in Caffe, one more forward shows the loss after the last update; a feed may have no more rows.
+  // As in Caffe, one more forward shows the loss after the last update; a feed may have no more
+  // rows.
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) UpdateSmoothedLoss(net_->Forward());
   log::Info("Iteration {}, loss = {:g}", iteration_, smoothed_loss_);

@@ -32,8 +32,9 @@ bool HasLine(const std::vector<std::string>& lines, const std::string& pattern) 
 }
 
 TEST(SolverReport, HasTheLinesThatParseLogReads) {
-  const auto lines = LinesOf("max_iter: 4 display: 2 test_iter: 3 test_interval: 4 test_compute_loss: true",
-                             RowsNet(4, 10));
+  const auto lines =
+      LinesOf("max_iter: 4 display: 2 test_iter: 3 test_interval: 4 test_compute_loss: true",
+              RowsNet(4, 10));
   for (const char* pattern :
        {R"(Iteration 0, Testing net \(#0\))", R"(Test loss: [\d.e-]+)",
         R"(    Test net output #0: loss = [\d.e-]+ \(\* 1 = [\d.e-]+ loss\))",
@@ -51,8 +52,10 @@ TEST(SolverReport, IsSilentOnOtherRanks) {
 
 TEST(SolverReport, AveragesATestOverRows) {
   // Three rows in minibatches of 2 and 1: the mean over rows, not over minibatches.
-  const auto by_two = LinesOf("max_iter: 0 test_iter: 2 test_interval: 1 random_seed: 1", RowsNet(2, 3));
-  const auto at_once = LinesOf("max_iter: 0 test_iter: 1 test_interval: 1 random_seed: 1", RowsNet(3, 3));
+  const auto by_two =
+      LinesOf("max_iter: 0 test_iter: 2 test_interval: 1 random_seed: 1", RowsNet(2, 3));
+  const auto at_once =
+      LinesOf("max_iter: 0 test_iter: 1 test_interval: 1 random_seed: 1", RowsNet(3, 3));
   const auto value = [](const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
       const size_t at = line.find("#0: loss = ");

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Caffe's rule: the solver's file without its extension, inside snapshot_prefix where that is a folder.
+// Caffe's rule: the solver's file without its extension, inside snapshot_prefix where that is a
+// folder.
 std::string PrefixOf(const SolverParameter& param, const std::string& solver_file) {
   const fs::path file(solver_file);
   if (!param.has_snapshot_prefix()) return (file.parent_path() / file.stem()).string();
@@ -106,7 +107,8 @@ void Solver::Restore(const std::string& state_uri, const std::string& model) {
   if (options_.is_root) log::Info("Restoring previous solver status from {}", state_uri);
   const SolverState state = ReadState(state_uri);
   RestoreHistory(state, state_uri);
-  net_->CopyTrainedLayersFrom(ReadModel(model.empty() ? FindModel(state.learned_net(), state_uri) : model));
+  net_->CopyTrainedLayersFrom(
+      ReadModel(model.empty() ? FindModel(state.learned_net(), state_uri) : model));
   iteration_ = state.iter();
   learning_rate_.set_current_step(state.current_step());
   losses_.assign(state.smoothed_loss().begin(), state.smoothed_loss().end());

@@ -73,7 +73,8 @@ TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, Resume,
-                         testing::Values("momentum: 0.9", "type: 'Adam' momentum: 0.9 iter_size: 2"));
+                         testing::Values("momentum: 0.9",
+                                         "type: 'Adam' momentum: 0.9 iter_size: 2"));
 
 TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
   auto solver = Make("snapshot: 2 max_iter: 5");
@@ -114,12 +115,14 @@ TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRefused) {
   const std::string state = sgd->Snapshot().second;
   auto adam = Make("type: 'Adam'");
   EXPECT_THAT([&] { adam->Restore(state); },
-              ThrowsMessage<Error>(HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
+              ThrowsMessage<Error>(
+                  HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
 }
 
 TEST_F(SolverSnapshotTest, InHdf5IsNotThereYet) {
   auto solver = Make("snapshot_format: HDF5");
-  EXPECT_THAT([&] { solver->Snapshot(); }, ThrowsMessage<Error>(HasSubstr("HDF5 is not supported yet")));
+  EXPECT_THAT([&] { solver->Snapshot(); },
+              ThrowsMessage<Error>(HasSubstr("HDF5 is not supported yet")));
 }
 
 TEST_F(SolverSnapshotTest, LoadsWeightsFromSeveralFiles) {

@@ -72,8 +72,9 @@ class Meeting {
 };
 
 // Weights and history of `nets.size()` solvers that train together, after `steps` steps.
-std::vector<at::Tensor> TrainTogether(const std::string& solver, const std::vector<std::string>& nets,
-                                      int steps, std::vector<std::vector<int64_t>>* rows = nullptr) {
+std::vector<at::Tensor> TrainTogether(const std::string& solver,
+                                      const std::vector<std::string>& nets, int steps,
+                                      std::vector<std::vector<int64_t>>* rows = nullptr) {
   const auto ranks = static_cast<int>(nets.size());
   Meeting meeting(ranks);
   std::vector<at::Tensor> results(ranks);
@@ -126,8 +127,8 @@ TEST(Solver, TreatsTwoHalfBatchesAsOneBatch) {
   EXPECT_TRUE(at::allclose(Weights(*whole), Weights(*halves), 1e-5, 1e-7));
 }
 
-// The promise of data-parallel training: N solvers at batch B/N are one solver at batch B, clipping,
-// iter_size, decay and history included.
+// The promise of data-parallel training: N solvers at batch B/N are one solver at batch B,
+// clipping, iter_size, decay and history included.
 TEST(Solver, TogetherWithOthersEqualsOneSolverOnAllRows) {
   const std::string options = std::string(kSgd) + "clip_gradients: 0.05 iter_size: 2";
   const auto alone = TrainTogether(options, {RowsNet(4, 4)}, 10);
@@ -138,8 +139,10 @@ TEST(Solver, TogetherWithOthersEqualsOneSolverOnAllRows) {
 
 TEST(Solver, WithoutRowsFollowsTheOthers) {
   std::vector<std::vector<int64_t>> rows;
-  const auto together = TrainTogether(kSgd, {RowsNet(2, 6), RowsNet(2, 3, 6), RowsNet(2, 0)}, 4, &rows);
-  EXPECT_THAT(rows, ElementsAre(ElementsAre(2, 2, 2, 2), ElementsAre(2, 1, 0, 2), ElementsAre(0, 0, 0, 0)));
+  const auto together =
+      TrainTogether(kSgd, {RowsNet(2, 6), RowsNet(2, 3, 6), RowsNet(2, 0)}, 4, &rows);
+  EXPECT_THAT(
+      rows, ElementsAre(ElementsAre(2, 2, 2, 2), ElementsAre(2, 1, 0, 2), ElementsAre(0, 0, 0, 0)));
   EXPECT_TRUE(at::equal(together[0], together[1]));
   EXPECT_TRUE(at::equal(together[0], together[2]));
 }
@@ -152,7 +155,8 @@ TEST(Solver, ClipsTheGradientToItsLimit) {
   clipped->Step(1);
   const double norm = free->net().params().diff().norm().item<double>();
   EXPECT_GT(norm, 0.02);
-  EXPECT_TRUE(at::allclose(Weights(*clipped) - before, (Weights(*free) - before) * (0.01 / norm), 1e-3, 1e-7));
+  EXPECT_TRUE(at::allclose(Weights(*clipped) - before, (Weights(*free) - before) * (0.01 / norm),
+                           1e-3, 1e-7));
 }
 
 TEST(Solver, StopsAfterTheIterationInWhichItIsAsked) {
@@ -173,8 +177,9 @@ TEST(Solver, AsksForValidationAtItsIntervals) {
   std::vector<int> at;
   SolverOptions options;
   options.validate = [&](int iteration) { at.push_back(iteration); };
-  auto solver = MakeSolver(std::string(kSgd) + "max_iter: 6 test_interval: 2 test_iter: 1 "
-                                               "snapshot_after_train: false",
+  auto solver = MakeSolver(std::string(kSgd) +
+                               "max_iter: 6 test_interval: 2 test_iter: 1 "
+                               "snapshot_after_train: false",
                            RowsNet(4, 8), std::move(options));
   solver->Solve();
   EXPECT_THAT(at, ElementsAre(0, 2, 4, 6));
@@ -188,7 +193,8 @@ TEST(Solver, RefusesParametersThatCannotBe) {
   fails(std::string(kSgd) + "iter_size: 0", "iter_size and average_loss must be at least 1");
   fails(std::string(kSgd) + "test_iter: 1", "test_iter but no test_interval");
   fails(std::string(kSgd) + "net: 'a'", "exactly one of net, net_param");
-  fails(std::string(kSgd) + "snapshot: 1 snapshot_prefix: '/nowhere/a'", "cannot create /nowhere/a.probe");
+  fails(std::string(kSgd) + "snapshot: 1 snapshot_prefix: '/nowhere/a'",
+        "cannot create /nowhere/a.probe");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ class TestRowsLayer : public Layer {
   }
   void Forward(const Blobs& bottom, const Blobs& top) override {
     for (int64_t i = 0; i < fetched_; ++i) {
-      const auto row = static_cast<float>(param_.memory_data_param().width() + next_ - fetched_ + i);
+      const auto row =
+          static_cast<float>(param_.memory_data_param().width() + next_ - fetched_ + i);
       float* x = top[0]->data_ptr() + 3 * i;
       x[0] = std::sin(row);
       x[1] = std::cos(2 * row);
@@ -61,7 +62,8 @@ inline const LayerRegistry& TestRegistry() {
 }
 
 // A regression on `rows` rows from row `first` on: two InnerProducts around a Sigmoid.
-inline std::string RowsNet(int batch_size, int rows, int first = 0, const std::string& middle = "") {
+inline std::string RowsNet(int batch_size, int rows, int first = 0,
+                           const std::string& middle = "") {
   return fmt::format(R"(
     layer {{ name: "rows" type: "TestRows" top: "x" top: "t"
              memory_data_param {{ batch_size: {} height: {} width: {} }} }}

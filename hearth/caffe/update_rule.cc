@@ -89,10 +89,11 @@ class RmsProp final : public RuleBase {
   explicit RmsProp(const SolverParameter& param) : RuleBase(param), keep_(param.rms_decay()) {}
   void Apply(const ParamUpdate& u, int iteration) const override {
     float *data = u.data, *history = u.history[0];
-    ForEachGradient(u, l1_, [=, rate = u.rate, delta = delta_, keep = keep_](int64_t i, float gradient) {
-      history[i] = keep * history[i] + (1 - keep) * gradient * gradient;
-      data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
-    });
+    ForEachGradient(u, l1_,
+                    [=, rate = u.rate, delta = delta_, keep = keep_](int64_t i, float gradient) {
+                      history[i] = keep * history[i] + (1 - keep) * gradient * gradient;
+                      data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
+                    });
   }
 
  private:
@@ -107,12 +108,13 @@ class AdaDelta final : public RuleBase {
   void Apply(const ParamUpdate& u, int iteration) const override {
     float* data = u.data;
     float *gradients = u.history[0], *updates = u.history[1];
-    ForEachGradient(u, l1_, [=, rate = u.rate, keep = momentum_, delta = delta_](int64_t i, float gradient) {
-      gradients[i] = keep * gradients[i] + (1 - keep) * gradient * gradient;
-      const float update = gradient * std::sqrt((updates[i] + delta) / (gradients[i] + delta));
-      updates[i] = keep * updates[i] + (1 - keep) * update * update;
-      data[i] -= rate * update;
-    });
+    ForEachGradient(
+        u, l1_, [=, rate = u.rate, keep = momentum_, delta = delta_](int64_t i, float gradient) {
+          gradients[i] = keep * gradients[i] + (1 - keep) * gradient * gradient;
+          const float update = gradient * std::sqrt((updates[i] + delta) / (gradients[i] + delta));
+          updates[i] = keep * updates[i] + (1 - keep) * update * update;
+          data[i] -= rate * update;
+        });
   }
 };
 
@@ -128,11 +130,12 @@ class Adam final : public RuleBase {
     const double correction =
         std::sqrt(1 - std::pow(double{momentum2_}, t)) / (1 - std::pow(double{momentum_}, t));
     const auto rate = static_cast<float>(u.rate * correction);
-    ForEachGradient(u, l1_, [=, b1 = momentum_, b2 = momentum2_, delta = delta_](int64_t i, float gradient) {
-      mean[i] = b1 * mean[i] + (1 - b1) * gradient;
-      square[i] = b2 * square[i] + (1 - b2) * gradient * gradient;
-      data[i] -= rate * mean[i] / (std::sqrt(square[i]) + delta);
-    });
+    ForEachGradient(
+        u, l1_, [=, b1 = momentum_, b2 = momentum2_, delta = delta_](int64_t i, float gradient) {
+          mean[i] = b1 * mean[i] + (1 - b1) * gradient;
+          square[i] = b2 * square[i] + (1 - b2) * gradient * gradient;
+          data[i] -= rate * mean[i] / (std::sqrt(square[i]) + delta);
+        });
   }
 
  private:

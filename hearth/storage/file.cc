@@ -46,7 +46,7 @@ std::string ReadFile(const std::string& uri) {
   const int fd = OpenForReading(path);
   std::string contents;
   try {
-    struct stat status{};
+    struct stat status {};
     if (fstat(fd, &status) != 0) ThrowErrno(errno, fmt::format("cannot read {}", path));
     size_t size = 0;
     // One byte more than the file holds shows its end without another round; pipes tell no size.

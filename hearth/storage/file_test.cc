@@ -58,7 +58,7 @@ TEST_F(FileTest, GivesTheFileTheUsualMode) {
   AtomicFile file(path);
   file.Commit();
   umask(mask);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0644u);
 }

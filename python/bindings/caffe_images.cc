@@ -55,8 +55,10 @@ NewArray3<uint8_t> Decode(nb::bytes bytes, const std::string& colors) {
 }
 
 NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int64_t width) {
-  Image image{static_cast<int64_t>(array.shape(0)), static_cast<int64_t>(array.shape(1)),
-              static_cast<int64_t>(array.shape(2)), {}};
+  Image image{static_cast<int64_t>(array.shape(0)),
+              static_cast<int64_t>(array.shape(1)),
+              static_cast<int64_t>(array.shape(2)),
+              {}};
   image.pixels.assign(array.data(), array.data() + array.size());
   return ToArray(caffe::Resize(image, height, width));
 }

@@ -53,7 +53,8 @@ nb::object FieldToPython(const Message& message, const FieldDescriptor& field) {
   return caffe::VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) -> nb::object {
     if (!field.repeated) return ScalarToPython<T>(field, field.Singular<T>(message));
     nb::list values;
-    for (const T& value : field.Repeated<T>(message)) values.append(ScalarToPython<T>(field, value));
+    for (const T& value : field.Repeated<T>(message))
+      values.append(ScalarToPython<T>(field, value));
     return values;
   });
 }

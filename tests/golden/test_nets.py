@@ -16,7 +16,7 @@ MISSING_TYPES = {
 
 # Where Caffe is plainly wrong: what is not compared, and why.
 DEFECTS = {
-    # Power in place overwrites the gradient that it should multiply, and Sigmoid and Power overwrite
+    # Power in place overwrites the gradient it should multiply, and Sigmoid and Power overwrite
     # what ReLU's gradient is made from; ours is checked in hearth/caffe/layers.
     "net_inplace_chain": {"diff/x", "diff/c", "paramdiff/c/0", "paramdiff/c/1"},
 }

@@ -11,8 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CPP_TYPES = {
-    "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float": "float",
-    "double": "double", "bool": "bool", "string": "std::string", "bytes": "std::string",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint32": "uint32_t",
+    "float": "float",
+    "double": "double",
+    "bool": "bool",
+    "string": "std::string",
+    "bytes": "std::string",
 }
 
 
@@ -151,32 +157,51 @@ class Generator:
         if f.repeated:
             element = f"const {t}&" if t == "std::string" or self.is_message(f) else t
             if self.is_message(f):
-                add = [f"{t}* add_{n}() {{ return &{n}_.emplace_back(); }}",
-                       f"{t}* mutable_{n}(int i) {{ return &{n}_[i]; }}"]
+                add = [
+                    f"{t}* add_{n}() {{ return &{n}_.emplace_back(); }}",
+                    f"{t}* mutable_{n}(int i) {{ return &{n}_[i]; }}",
+                ]
             else:
-                add = [f"void add_{n}({t} v) {{ {n}_.push_back(std::move(v)); }}",
-                       f"void set_{n}(int i, {t} v) {{ {n}_[i] = std::move(v); }}"]
-            return [f"const std::vector<{t}>& {n}() const {{ return {n}_; }}",
-                    f"{element} {n}(int i) const {{ return {n}_[i]; }}",
-                    f"int {n}_size() const {{ return static_cast<int>({n}_.size()); }}", *add,
-                    f"std::vector<{t}>* mutable_{n}() {{ return &{n}_; }}",
-                    f"void clear_{n}() {{ {n}_.clear(); }}"]
+                add = [
+                    f"void add_{n}({t} v) {{ {n}_.push_back(std::move(v)); }}",
+                    f"void set_{n}(int i, {t} v) {{ {n}_[i] = std::move(v); }}",
+                ]
+            return [
+                f"const std::vector<{t}>& {n}() const {{ return {n}_; }}",
+                f"{element} {n}(int i) const {{ return {n}_[i]; }}",
+                f"int {n}_size() const {{ return static_cast<int>({n}_.size()); }}",
+                *add,
+                f"std::vector<{t}>* mutable_{n}() {{ return &{n}_; }}",
+                f"void clear_{n}() {{ {n}_.clear(); }}",
+            ]
         if self.is_message(f):
-            return [f"const {t}& {n}() const {{ return {n}_.get(); }}",
-                    f"bool has_{n}() const {{ return {n}_.has(); }}",
-                    f"{t}* mutable_{n}() {{ return &{n}_.Mutable(); }}",
-                    f"void clear_{n}() {{ {n}_.Clear(); }}"]
+            return [
+                f"const {t}& {n}() const {{ return {n}_.get(); }}",
+                f"bool has_{n}() const {{ return {n}_.has(); }}",
+                f"{t}* mutable_{n}() {{ return &{n}_.Mutable(); }}",
+                f"void clear_{n}() {{ {n}_.Clear(); }}",
+            ]
         has = f"bool has_{n}() const {{ return Has({index}); }}"
         clear = f"void clear_{n}() {{ {n}_ = {self.default(f)}; SetPresent({index}, false); }}"
         if self.is_enum(f):
             e = f.type.replace(".", "::")
-            return [f"{e} {n}() const {{ return static_cast<{e}>({n}_); }}", has,
-                    f"void set_{n}({e} v) {{ {n}_ = v; SetPresent({index}, true); }}", clear]
+            return [
+                f"{e} {n}() const {{ return static_cast<{e}>({n}_); }}",
+                has,
+                f"void set_{n}({e} v) {{ {n}_ = v; SetPresent({index}, true); }}",
+                clear,
+            ]
         result = f"const {t}&" if t == "std::string" else t
-        lines = [f"{result} {n}() const {{ return {n}_; }}", has,
-                 f"void set_{n}({t} v) {{ {n}_ = std::move(v); SetPresent({index}, true); }}", clear]
+        lines = [
+            f"{result} {n}() const {{ return {n}_; }}",
+            has,
+            f"void set_{n}({t} v) {{ {n}_ = std::move(v); SetPresent({index}, true); }}",
+            clear,
+        ]
         if t == "std::string":
-            lines.append(f"std::string* mutable_{n}() {{ SetPresent({index}, true); return &{n}_; }}")
+            lines.append(
+                f"std::string* mutable_{n}() {{ SetPresent({index}, true); return &{n}_; }}"
+            )
         return lines
 
     def member(self, f: Field) -> str:
@@ -195,12 +220,18 @@ class Generator:
             lines.append(f"  enum {enum.name} : int32_t {{ {values} }};")
         for nested in self.with_nested(message)[:-1]:
             lines += ["  " + line for line in self.class_body(nested)]
-        lines += [f"  {name}();", f"  ~{name}() override;", f"  {name}(const {name}&);",
-                  f"  {name}({name}&&) noexcept;", f"  {name}& operator=(const {name}&);",
-                  f"  {name}& operator=({name}&&) noexcept;",
-                  "  static const MessageDescriptor& Descriptor();",
-                  f"  static const {name}& Default();",
-                  "  const MessageDescriptor& descriptor() const override { return Descriptor(); }", ""]
+        lines += [
+            f"  {name}();",
+            f"  ~{name}() override;",
+            f"  {name}(const {name}&);",
+            f"  {name}({name}&&) noexcept;",
+            f"  {name}& operator=(const {name}&);",
+            f"  {name}& operator=({name}&&) noexcept;",
+            "  static const MessageDescriptor& Descriptor();",
+            f"  static const {name}& Default();",
+            "  const MessageDescriptor& descriptor() const override { return Descriptor(); }",
+            "",
+        ]
         for index, f in enumerate(message.fields):
             lines += ["  " + line for line in self.accessors(f, index)]
         lines += ["", " private:"]
@@ -208,8 +239,15 @@ class Generator:
         return [*lines, "};"]
 
     def header(self) -> str:
-        lines = ["// Made by generate.py from schema.txt.", "#pragma once", "",
-                 '#include "hearth/caffe/proto/message.h"', "", "namespace hearth::caffe {", ""]
+        lines = [
+            "// Made by generate.py from schema.txt.",
+            "#pragma once",
+            "",
+            '#include "hearth/caffe/proto/message.h"',
+            "",
+            "namespace hearth::caffe {",
+            "",
+        ]
         for enum in self.enums:
             values = ", ".join(f"{key} = {number}" for key, number in enum.values)
             lines += [f"enum {enum.name} : int32_t {{ {values} }};", ""]
@@ -224,14 +262,17 @@ class Generator:
         for name, enum in self.enum_types.items():
             c = name.replace(".", "_")
             values = ", ".join(f'{{"{key}", {number}}}' for key, number in enum.values)
-            lines += [f"constexpr EnumValue k{c}Values[] = {{{values}}};",
-                      f'constexpr EnumDescriptor k{c} = {{"{name}", k{c}Values}};']
+            lines += [
+                f"constexpr EnumValue k{c}Values[] = {{{values}}};",
+                f'constexpr EnumDescriptor k{c} = {{"{name}", k{c}Values}};',
+            ]
         return [*lines, "", "}  // namespace", ""]
 
     def field_row(self, message: Message, f: Field, index: int) -> str:
-        flags = ", ".join("true" if flag else "false"
-                          for flag in (f.repeated, f.label == "R", f.packed))
-        storage = (f"[](Message& m) -> void* {{ return &static_cast<{message.cpp}&>(m).{f.name}_; }}")
+        flags = ", ".join(
+            "true" if flag else "false" for flag in (f.repeated, f.label == "R", f.packed)
+        )
+        storage = f"[](Message& m) -> void* {{ return &static_cast<{message.cpp}&>(m).{f.name}_; }}"
         enum, descriptor, access = "nullptr", "nullptr", "nullptr"
         kind = f.type.capitalize()
         if self.is_enum(f):
@@ -240,29 +281,47 @@ class Generator:
             t = f.type.replace(".", "::")
             kind, descriptor = "Message", f"&{t}::Descriptor"
             access = f"&k{'Repeated' if f.repeated else 'Singular'}Access<{t}>"
-        return (f'      {{"{f.name}", {f.number}, FieldType::k{kind}, {flags}, {index}, '
-                f"{storage}, {enum}, {descriptor}, {access}}},")
+        return (
+            f'      {{"{f.name}", {f.number}, FieldType::k{kind}, {flags}, {index}, '
+            f"{storage}, {enum}, {descriptor}, {access}}},"
+        )
 
     def definitions(self, message: Message) -> list[str]:
         c, n = message.cpp, message.short
-        lines = [f"{c}::{n}() = default;", f"{c}::~{n}() = default;",
-                 f"{c}::{n}(const {n}&) = default;", f"{c}::{n}({n}&&) noexcept = default;",
-                 f"{c}& {c}::operator=(const {n}&) = default;",
-                 f"{c}& {c}::operator=({n}&&) noexcept = default;",
-                 f"const {c}& {c}::Default() {{", f"  static const {n} instance;",
-                 "  return instance;", "}",
-                 f"const MessageDescriptor& {c}::Descriptor() {{",
-                 "  static const FieldDescriptor fields[] = {"]
+        lines = [
+            f"{c}::{n}() = default;",
+            f"{c}::~{n}() = default;",
+            f"{c}::{n}(const {n}&) = default;",
+            f"{c}::{n}({n}&&) noexcept = default;",
+            f"{c}& {c}::operator=(const {n}&) = default;",
+            f"{c}& {c}::operator=({n}&&) noexcept = default;",
+            f"const {c}& {c}::Default() {{",
+            f"  static const {n} instance;",
+            "  return instance;",
+            "}",
+            f"const MessageDescriptor& {c}::Descriptor() {{",
+            "  static const FieldDescriptor fields[] = {",
+        ]
         # By number: so files come out byte for byte as protobuf writes them.
         ordered = sorted(enumerate(message.fields), key=lambda entry: entry[1].number)
         lines += [self.field_row(message, f, index) for index, f in ordered]
-        return [*lines, "  };",
-                f'  static const MessageDescriptor descriptor = {{"{message.name}", fields}};',
-                "  return descriptor;", "}", ""]
+        return [
+            *lines,
+            "  };",
+            f'  static const MessageDescriptor descriptor = {{"{message.name}", fields}};',
+            "  return descriptor;",
+            "}",
+            "",
+        ]
 
     def source(self) -> str:
-        lines = ["// Made by generate.py from schema.txt.",
-                 '#include "hearth/caffe/proto/messages.h"', "", "namespace hearth::caffe {", ""]
+        lines = [
+            "// Made by generate.py from schema.txt.",
+            '#include "hearth/caffe/proto/messages.h"',
+            "",
+            "namespace hearth::caffe {",
+            "",
+        ]
         lines += self.enum_tables()
         for message in self.messages.values():
             lines += self.definitions(message)

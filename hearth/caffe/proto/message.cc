@@ -32,7 +32,8 @@ const FieldDescriptor* MessageDescriptor::Find(int32_t number) const {
 size_t FieldDescriptor::Count(const Message& m) const {
   if (type == FieldType::kMessage) return access->size(storage(const_cast<Message&>(m)));
   if (!repeated) return m.Has(index);
-  return VisitScalarType(type, [&]<typename T>(std::type_identity<T>) { return Repeated<T>(m).size(); });
+  return VisitScalarType(type,
+                         [&]<typename T>(std::type_identity<T>) { return Repeated<T>(m).size(); });
 }
 
 }  // namespace hearth::caffe

@@ -18,7 +18,18 @@ namespace hearth::caffe {
 class Message;
 struct MessageDescriptor;
 
-enum class FieldType { kInt32, kInt64, kUint32, kFloat, kDouble, kBool, kString, kBytes, kEnum, kMessage };
+enum class FieldType {
+  kInt32,
+  kInt64,
+  kUint32,
+  kFloat,
+  kDouble,
+  kBool,
+  kString,
+  kBytes,
+  kEnum,
+  kMessage
+};
 
 struct EnumValue {
   const char* name;
@@ -45,18 +56,24 @@ struct FieldDescriptor {
   int32_t number;
   FieldType type;
   bool repeated, required, packed;
-  uint32_t index;                                // of the presence bit
-  void* (*storage)(Message& message);            // T, std::vector<T> or Box<M>
-  const EnumDescriptor* enumeration;             // kEnum only; values are stored as int32_t
-  const MessageDescriptor& (*message)();         // kMessage only
-  const SubmessageAccess* access;                // kMessage only
+  uint32_t index;                         // of the presence bit
+  void* (*storage)(Message& message);     // T, std::vector<T> or Box<M>
+  const EnumDescriptor* enumeration;      // kEnum only; values are stored as int32_t
+  const MessageDescriptor& (*message)();  // kMessage only
+  const SubmessageAccess* access;         // kMessage only
 
   template <typename T>
-  T& Singular(Message& m) const { return *static_cast<T*>(storage(m)); }
+  T& Singular(Message& m) const {
+    return *static_cast<T*>(storage(m));
+  }
   template <typename T>
-  const T& Singular(const Message& m) const { return *static_cast<const T*>(storage(const_cast<Message&>(m))); }
+  const T& Singular(const Message& m) const {
+    return *static_cast<const T*>(storage(const_cast<Message&>(m)));
+  }
   template <typename T>
-  std::vector<T>& Repeated(Message& m) const { return *static_cast<std::vector<T>*>(storage(m)); }
+  std::vector<T>& Repeated(Message& m) const {
+    return *static_cast<std::vector<T>*>(storage(m));
+  }
   template <typename T>
   const std::vector<T>& Repeated(const Message& m) const {
     return *static_cast<const std::vector<T>*>(storage(const_cast<Message&>(m)));
@@ -132,21 +149,30 @@ inline constexpr SubmessageAccess kSingularAccess = {
 template <typename M>
 inline constexpr SubmessageAccess kRepeatedAccess = {
     [](const void* s) { return static_cast<const std::vector<M>*>(s)->size(); },
-    [](const void* s, size_t i) -> const Message& { return (*static_cast<const std::vector<M>*>(s))[i]; },
+    [](const void* s, size_t i) -> const Message& {
+      return (*static_cast<const std::vector<M>*>(s))[i];
+    },
     [](void* s) -> Message& { return static_cast<std::vector<M>*>(s)->emplace_back(); }};
 
 // Calls visit(std::type_identity<T>()) with the type that values of `type` are stored as.
 template <typename Visit>
 decltype(auto) VisitScalarType(FieldType type, Visit visit) {
   switch (type) {
-    case FieldType::kInt64: return visit(std::type_identity<int64_t>());
-    case FieldType::kUint32: return visit(std::type_identity<uint32_t>());
-    case FieldType::kFloat: return visit(std::type_identity<float>());
-    case FieldType::kDouble: return visit(std::type_identity<double>());
-    case FieldType::kBool: return visit(std::type_identity<bool>());
+    case FieldType::kInt64:
+      return visit(std::type_identity<int64_t>());
+    case FieldType::kUint32:
+      return visit(std::type_identity<uint32_t>());
+    case FieldType::kFloat:
+      return visit(std::type_identity<float>());
+    case FieldType::kDouble:
+      return visit(std::type_identity<double>());
+    case FieldType::kBool:
+      return visit(std::type_identity<bool>());
     case FieldType::kString:
-    case FieldType::kBytes: return visit(std::type_identity<std::string>());
-    default: return visit(std::type_identity<int32_t>());
+    case FieldType::kBytes:
+      return visit(std::type_identity<std::string>());
+    default:
+      return visit(std::type_identity<int32_t>());
   }
 }
 

@@ -35,7 +35,8 @@ TEST(Message, CopiesDeeply) {
 TEST(Message, CarriesTheFieldsOfCaffeOnSpark) {
   EXPECT_EQ(LayerParameter::Descriptor().Find(std::string_view("source_class"))->number, 10001);
   EXPECT_EQ(LayerParameter::Descriptor().Find(std::string_view("cos_data_param"))->number, 10010);
-  EXPECT_EQ(MemoryDataParameter::Descriptor().Find(10002)->name, std::string("dataframe_column_select"));
+  EXPECT_EQ(MemoryDataParameter::Descriptor().Find(10002)->name,
+            std::string("dataframe_column_select"));
   CoSDataParameter param;
   CoSDataParameter::TopBlob* top = param.add_top();
   EXPECT_EQ(top->sample_num_axes(), 3u);

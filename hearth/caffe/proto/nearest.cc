@@ -32,7 +32,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::vector<std::string> NearestNames(std::string_view name, const std::vector<std::string>& known) {
+std::vector<std::string> NearestNames(std::string_view name,
+                                      const std::vector<std::string>& known) {
   // A hostile name could be long; the distance costs |name| * |known|.
   name = name.substr(0, 64);
   const size_t limit = std::max<size_t>(2, name.size() / 3);

@@ -90,13 +90,14 @@ void TextReader::ReadList(const Token& name, const FieldDescriptor& field, Messa
   do {
     ReadValue(name, field, message);
   } while (Accept(','));
-  if (!Accept(']')) tokens_.Fail(tokens_.peek(), fmt::format("',' or ']' in the list '{}'", field.name));
+  if (!Accept(']'))
+    tokens_.Fail(tokens_.peek(), fmt::format("',' or ']' in the list '{}'", field.name));
 }
 
 void TextReader::ReadValue(const Token& name, const FieldDescriptor& field, Message* message) {
   if (!field.repeated && field.Count(*message) > 0) {
-    tokens_.FailWith(name, fmt::format("found '{}' a second time, expected it once in {}", field.name,
-                                       message->descriptor().name));
+    tokens_.FailWith(name, fmt::format("found '{}' a second time, expected it once in {}",
+                                       field.name, message->descriptor().name));
   }
   if (field.type == FieldType::kMessage) {
     ReadBody(field.message(), &field.AddSubmessage(*message));
@@ -109,7 +110,8 @@ void TextReader::ReadValue(const Token& name, const FieldDescriptor& field, Mess
 
 void TextReader::ReadBody(const MessageDescriptor& descriptor, Message* message) {
   const Token open = tokens_.Next();
-  if (!open.Is('{') && !open.Is('<')) tokens_.Fail(open, fmt::format("'{{' to begin a {}", descriptor.name));
+  if (!open.Is('{') && !open.Is('<'))
+    tokens_.Fail(open, fmt::format("'{{' to begin a {}", descriptor.name));
   const char close = open.Is('{') ? '}' : '>';
   while (!tokens_.peek().Is(close)) {
     if (tokens_.peek().kind == Token::kEnd) {
@@ -144,7 +146,8 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
     base = 8;
   }
   uint64_t magnitude = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, base);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, base);
   const auto most = static_cast<uint64_t>(std::numeric_limits<T>::max());
   const uint64_t limit = !negative ? most : std::is_signed_v<T> ? most + 1 : 0;
   if (error != std::errc() || end != digits.data() + digits.size() || magnitude > limit) {
@@ -200,7 +203,8 @@ int32_t TextReader::ReadEnum(const FieldDescriptor& field) {
     if (const EnumValue* value = values.Find(token.text)) return value->number;
   }
   std::string names;
-  for (const EnumValue& value : values.values) names += fmt::format("{}{}", names.empty() ? "" : ", ", value.name);
+  for (const EnumValue& value : values.values)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", value.name);
   tokens_.Fail(token, fmt::format("one of {} for '{}'{}", names, field.name,
                                   NearestOf(token.text, values.values)));
 }

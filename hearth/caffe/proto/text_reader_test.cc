@@ -40,9 +40,7 @@ NetParameter Parse(std::string_view text) {
   return net;
 }
 
-auto Fails(const std::string& message) {
-  return testing::ThrowsMessage<Error>(HasSubstr(message));
-}
+auto Fails(const std::string& message) { return testing::ThrowsMessage<Error>(HasSubstr(message)); }
 
 TEST(ParseText, ReadsEveryWayOfWriting) {
   const NetParameter net = Parse(kNet);
@@ -76,29 +74,36 @@ TEST(ParseText, ReadsInfinityAndNan) {
 }
 
 TEST(ParseText, TellsTheNearestNamesOfAMisspeltField) {
-  EXPECT_THAT([] { Parse("layer {\n  convolution_parm { }\n}"); },
-              Fails("net.prototxt:2:3: found 'convolution_parm', expected a field of LayerParameter; "
-                    "did you mean convolution_param"));
+  EXPECT_THAT(
+      [] { Parse("layer {\n  convolution_parm { }\n}"); },
+      Fails("net.prototxt:2:3: found 'convolution_parm', expected a field of LayerParameter; "
+            "did you mean convolution_param"));
 }
 
 TEST(ParseText, TellsTheNamesOfAnEnum) {
-  EXPECT_THAT([] { Parse("layer { pooling_param { pool: MAXX } }"); },
-              Fails("net.prototxt:1:31: found 'MAXX', expected one of MAX, AVE, STOCHASTIC for 'pool'; "
-                    "did you mean MAX"));
-  EXPECT_THAT([] { Parse("layer { pooling_param { pool: 7 } }"); }, Fails("found '7', expected one of"));
+  EXPECT_THAT(
+      [] { Parse("layer { pooling_param { pool: MAXX } }"); },
+      Fails("net.prototxt:1:31: found 'MAXX', expected one of MAX, AVE, STOCHASTIC for 'pool'; "
+            "did you mean MAX"));
+  EXPECT_THAT([] { Parse("layer { pooling_param { pool: 7 } }"); },
+              Fails("found '7', expected one of"));
 }
 
 TEST(ParseText, SaysWhatKindOfValueItExpected) {
   EXPECT_THAT([] { Parse("name: lenet"); },
               Fails("net.prototxt:1:7: found 'lenet', expected a string in quotes for 'name'"));
-  EXPECT_THAT([] { Parse("force_backward: maybe"); }, Fails("expected true or false for 'force_backward'"));
+  EXPECT_THAT([] { Parse("force_backward: maybe"); },
+              Fails("expected true or false for 'force_backward'"));
   EXPECT_THAT([] { Parse("layer { lrn_param { local_size: -5 } }"); },
               Fails("expected a whole number from 0 to 4294967295 for 'local_size'"));
-  EXPECT_THAT([] { Parse("input_dim: 2147483648"); }, Fails("expected a whole number from -2147483648"));
+  EXPECT_THAT([] { Parse("input_dim: 2147483648"); },
+              Fails("expected a whole number from -2147483648"));
   EXPECT_THAT([] { Parse("input_dim: 1.5"); }, Fails("found '1.5', expected a whole number"));
-  EXPECT_THAT([] { Parse("layer { lrn_param { alpha: 1.2.3 } }"); }, Fails("found '1.2.3', expected a number"));
+  EXPECT_THAT([] { Parse("layer { lrn_param { alpha: 1.2.3 } }"); },
+              Fails("found '1.2.3', expected a number"));
   EXPECT_THAT([] { Parse("name \"a\""); }, Fails("expected ':' and a value for 'name'"));
-  EXPECT_THAT([] { Parse("layer: 3"); }, Fails("found '3', expected '{' to begin a LayerParameter"));
+  EXPECT_THAT([] { Parse("layer: 3"); },
+              Fails("found '3', expected '{' to begin a LayerParameter"));
 }
 
 TEST(ParseText, RefusesASingularFieldTwice) {
@@ -113,9 +118,10 @@ TEST(ParseText, AsksForRequiredFields) {
 }
 
 TEST(ParseText, SaysWhereAnOpenMessageBegan) {
-  EXPECT_THAT([] { Parse("layer {\n name: 'a'\n"); },
-              Fails("net.prototxt:3:1: found the end of the file, expected '}' for the LayerParameter "
-                    "that begins at line 1"));
+  EXPECT_THAT(
+      [] { Parse("layer {\n name: 'a'\n"); },
+      Fails("net.prototxt:3:1: found the end of the file, expected '}' for the LayerParameter "
+            "that begins at line 1"));
 }
 
 TEST(ParseText, RefusesBytesThatAreNotText) {
@@ -132,7 +138,8 @@ TEST(ParseText, SurvivesRandomCutsAndDamage) {
   int failures = 0;
   for (int round = 0; round < 400; ++round) {
     std::string damaged = text.substr(0, random() % text.size());
-    if (round % 2 == 1 && !damaged.empty()) damaged[random() % damaged.size()] = static_cast<char>(random());
+    if (round % 2 == 1 && !damaged.empty())
+      damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
       Parse(damaged);
     } catch (const Error& error) {

@@ -87,7 +87,8 @@ size_t TextTokens::NumberLength() const {
   size_t length = 1;
   for (; length < rest_.size(); ++length) {
     const char c = rest_[length], before = rest_[length - 1];
-    const bool exponent_sign = (c == '+' || c == '-') && (before == 'e' || before == 'E') && !hexadecimal;
+    const bool exponent_sign =
+        (c == '+' || c == '-') && (before == 'e' || before == 'E') && !hexadecimal;
     if (!IsDigit(c) && !IsLetter(c) && c != '.' && !exponent_sign) break;
   }
   return length;
@@ -116,14 +117,17 @@ void TextTokens::Scan() {
   } else if (c == '"' || c == '\'') {
     current_.kind = Token::kString;
     length = StringLength();
-    if (length == 0) FailWith(current_, "found a string without its closing quote on the same line");
+    if (length == 0)
+      FailWith(current_, "found a string without its closing quote on the same line");
   } else if (std::string_view("{}<>[]:,;-").find(c) != std::string_view::npos) {
     current_.kind = Token::kSymbol;
   } else if (c > ' ' && c <= '~') {
-    FailWith(current_, fmt::format("found the character '{}', which has no place outside of a string", c));
+    FailWith(current_,
+             fmt::format("found the character '{}', which has no place outside of a string", c));
   } else {
-    FailWith(current_, fmt::format("found the byte 0x{:02x}, expected text: is this a prototxt file?",
-                                   static_cast<unsigned char>(c)));
+    FailWith(current_,
+             fmt::format("found the byte 0x{:02x}, expected text: is this a prototxt file?",
+                         static_cast<unsigned char>(c)));
   }
   current_.text = rest_.substr(0, length);
   Advance(length);
@@ -145,7 +149,8 @@ std::string Unquote(const Token& token, const TextTokens& tokens) {
     const bool hexadecimal = i < text.size() && (text[i] == 'x' || text[i] == 'X');
     i += hexadecimal;
     const int value = DigitsAt(text, &i, hexadecimal ? 16 : 8, hexadecimal ? 2 : 3);
-    if (value < 0 || value > 255) tokens.FailWith(token, "found a string with an unknown \\ escape");
+    if (value < 0 || value > 255)
+      tokens.FailWith(token, "found a string with an unknown \\ escape");
     bytes += static_cast<char>(value);
   }
   return bytes;

@@ -39,7 +39,8 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
 
 void WriteFields(const Message& message, int indent, std::string* out);
 
-void WriteField(const Message& message, const FieldDescriptor& field, int indent, std::string* out) {
+void WriteField(const Message& message, const FieldDescriptor& field, int indent,
+                std::string* out) {
   if (field.type == FieldType::kMessage) {
     for (size_t i = 0; i < field.Count(message); ++i) {
       fmt::format_to(std::back_inserter(*out), "{:{}}{} {{\n", "", indent, field.name);

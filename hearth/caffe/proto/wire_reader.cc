@@ -10,7 +10,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
 
-enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kStartGroup = 3, kEndGroup = 4, kFixed32 = 5 };
+enum WireType : uint32_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kLength = 2,
+  kStartGroup = 3,
+  kEndGroup = 4,
+  kFixed32 = 5
+};
 
 // Unknown groups may nest; nothing else in the formats can.
 constexpr int kDeepestGroup = 64;
@@ -38,8 +45,8 @@ class WireReader {
 
  private:
   [[noreturn]] void Fail(std::string_view what) const {
-    Throw(ErrorCode::kDataLoss, "{}: damaged at byte {} of {}: {} in {}", file_, at_, bytes_.size(), what,
-          path_.empty() ? "the file" : path_);
+    Throw(ErrorCode::kDataLoss, "{}: damaged at byte {} of {}: {} in {}", file_, at_, bytes_.size(),
+          what, path_.empty() ? "the file" : path_);
   }
   void Need(size_t count, size_t end) const {
     if (count > end - at_) Fail("the bytes end too early");

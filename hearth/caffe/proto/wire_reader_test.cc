@@ -41,10 +41,12 @@ NetParameter SmallModel() {
 TEST(ParseWire, ReadsBytesThatProtobufWrites) {
   // BlobProto{shape{dim: 2 dim: 1} data: [1, -2]} and BlobShape with dims one by one, by hand from
   // the encoding's description.
-  const auto packed = Parse<BlobProto>(std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
+  const auto packed =
+      Parse<BlobProto>(std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
   EXPECT_THAT(packed.data(), ElementsAre(1.0f, -2.0f));
   EXPECT_THAT(packed.shape().dim(), ElementsAre(2, 1));
-  const auto single = Parse<BlobProto>(std::string("\x2d\0\0\x80\x3f\x2d\0\0\0\xc0\x3a\x04\x08\x02\x08\x01", 16));
+  const auto single =
+      Parse<BlobProto>(std::string("\x2d\0\0\x80\x3f\x2d\0\0\0\xc0\x3a\x04\x08\x02\x08\x01", 16));
   EXPECT_THAT(single.data(), ElementsAre(1.0f, -2.0f));
   EXPECT_THAT(single.shape().dim(), ElementsAre(2, 1));
 }
@@ -59,9 +61,12 @@ TEST(ParseWire, ReadsNegativeNumbersOfTenBytes) {
 }
 
 TEST(ParseWire, SkipsUnknownFieldsOfEveryKind) {
-  // Numbers 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group with a group in it).
-  const std::string unknown("\xa0\x38\x05\xa9\x38\1\2\3\4\5\6\7\x08\xb2\x38\x02hi\xbd\x38\1\2\3\4"
-                            "\xc3\x38\x0b\x08\x01\x0c\xc4\x38", 32);
+  // Numbers 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group with a group in
+  // it).
+  const std::string unknown(
+      "\xa0\x38\x05\xa9\x38\1\2\3\4\5\6\7\x08\xb2\x38\x02hi\xbd\x38\1\2\3\4"
+      "\xc3\x38\x0b\x08\x01\x0c\xc4\x38",
+      32);
   SolverState state;
   state.set_iter(7);
   EXPECT_EQ(Parse<SolverState>(unknown + WireBytes(state)).iter(), 7);
@@ -82,7 +87,8 @@ TEST(ParseWire, NamesTheFieldWhereAFileIsCutOff) {
 }
 
 TEST(ParseWire, RefusesAWrongKindOfValue) {
-  EXPECT_THAT([] { Parse<NetState>(std::string("\x0a\x01\x01", 3)); }, Fails("wrong kind in phase"));
+  EXPECT_THAT([] { Parse<NetState>(std::string("\x0a\x01\x01", 3)); },
+              Fails("wrong kind in phase"));
   EXPECT_THAT([] { Parse<BlobProto>(std::string("\x2a\x03\0\0\x80", 5)); }, Fails("do not fill"));
   EXPECT_THAT([] { Parse<NetState>(std::string("\x06\x01", 2)); }, Fails("cannot be"));
   EXPECT_THAT([] { Parse<NetState>(std::string(200, '\x83')); }, Fails("damaged"));

@@ -10,7 +10,9 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 
 constexpr size_t kBufferBytes = 64 << 10;
 
-size_t VarintSize(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
+size_t VarintSize(uint64_t value) {
+  return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
+}
 
 // Negative numbers are sign-extended to 64 bits, as protobuf has it.
 template <typename T>
@@ -73,7 +75,8 @@ size_t FieldSize(const Message& message, const FieldDescriptor& field) {
 
 size_t MessageSize(const Message& message) {
   size_t size = 0;
-  for (const FieldDescriptor& field : message.descriptor().fields) size += FieldSize(message, field);
+  for (const FieldDescriptor& field : message.descriptor().fields)
+    size += FieldSize(message, field);
   return size;
 }
 

@@ -13,7 +13,8 @@ TEST(WireBytes, AreThoseThatProtobufWrites) {
   *blob.mutable_data() = {1, -2};
   blob.mutable_shape()->add_dim(2);
   blob.mutable_shape()->add_dim(1);
-  EXPECT_EQ(WireBytes(blob), std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
+  EXPECT_EQ(WireBytes(blob),
+            std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
   SolverParameter solver;
   solver.set_random_seed(-1);
   EXPECT_EQ(WireBytes(solver), std::string("\xa0\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12));
