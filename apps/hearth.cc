@@ -1,4 +1,5 @@
-// The hearth program: `hearth train`, `hearth test`, and the trainer of a Spark task.
+// The hearth program: the caffe program's commands and tools, and the trainer of a Spark task.
+#include <signal.h>
 #include <unistd.h>
 
 #include <climits>
@@ -8,29 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "hearth/trainer/command_line.h"
-#include "hearth/trainer/local_session.h"
-#include "hearth/trainer/trainer_process.h"
+#include "apps/command_line.h"
 
 namespace {
-
-int Run(const hearth::trainer::CommandLine& line) {
-  using Command = hearth::trainer::CommandLine::Command;
-  switch (line.command) {
-    case Command::kTrain:
-      hearth::trainer::TrainLocally(line.local);
-      return 0;
-    case Command::kTest:
-      hearth::trainer::TestLocally(line.local);
-      return 0;
-    case Command::kTrainer:
-      return hearth::trainer::RunTrainerProcess(line.control_fd);
-    case Command::kNone:
-      break;
-  }
-  std::fprintf(line.exit_code == 0 ? stdout : stderr, "%s\n", line.message.c_str());
-  return line.exit_code;
-}
 
 // Executors share their cores, and libgomp's threads by default spin for milliseconds at every
 // barrier: with another trainer on the same cores that made training 5 to 10 times slower. The
@@ -47,8 +28,9 @@ void BoundSpinning(char** argv) {
 
 int main(int argc, char** argv) {
   BoundSpinning(argv);
+  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes becomes the error of the write that meets it
   try {
-    return Run(hearth::trainer::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc)));
+    return hearth::program::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hearth: %s\n", error.what());
     return 1;

@@ -1,7 +1,7 @@
 // Training and testing on this machine without Spark: what the caffe program does.
 #pragma once
 
-#include "hearth/trainer/command_line.h"
+#include "hearth/trainer/local_options.h"
 
 namespace hearth::trainer {
 

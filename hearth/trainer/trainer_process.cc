@@ -75,7 +75,7 @@ void Extract(const Job& job, ControlChannel& channel) {
 
 }  // namespace
 
-int RunTrainerProcess(int control_fd) {
+void RunTrainerProcess(int control_fd) {
   // Descriptors that this process inherited must not reach a child of its own.
   fcntl(control_fd, F_SETFD, FD_CLOEXEC);
   ControlChannel channel{Fd(control_fd)};
@@ -95,7 +95,6 @@ int RunTrainerProcess(int control_fd) {
     failure.host = job.host;
     Fail(channel, failure);
   }
-  return 0;
 }
 
 }  // namespace hearth::trainer

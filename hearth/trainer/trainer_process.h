@@ -4,8 +4,8 @@
 
 namespace hearth::trainer {
 
-// Returns the exit code of a job that was done; a job that failed ends the process from inside,
-// because its threads may be waiting for rows or peers that never come.
-int RunTrainerProcess(int control_fd);
+// Returns when the job is done; a job that failed ends the process from inside, because its threads
+// may be waiting for rows or peers that never come.
+void RunTrainerProcess(int control_fd);
 
 }  // namespace hearth::trainer

@@ -1,0 +1,39 @@
+#include "apps/caffe_flags.h"
+
+#include "hearth/base/error.h"
+
+namespace hearth::program {
+
+std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
+                                                     const std::set<std::string>& shown) {
+  auto options = std::make_shared<trainer::LocalOptions>();
+  const auto add = [&](const std::string& name, auto& value, const char* help) {
+    CLI::Option* flag = command->add_option("--" + name, value, help);
+    if (!shown.contains(name)) flag->group("");
+    return flag;
+  };
+  add("solver", options->solver, "solver prototxt");
+  add("model", options->model, "net prototxt");
+  add("phase", options->phase, "TRAIN (default) or TEST")->check(CLI::IsMember({"TRAIN", "TEST"}));
+  CLI::Option* snapshot = add("snapshot", options->snapshot, ".solverstate to go on from");
+  add("weights", options->weights, "trained .caffemodel files, by comma")
+      ->delimiter(',')
+      ->excludes(snapshot);
+  add("iterations", options->iterations, "how many iterations to run (default: 50)")
+      ->check(CLI::PositiveNumber);
+  add("gpu", options->gpu, "ids by comma, or all; nets compute on the CPU all the same");
+  add("level", options->level, "level of the net's state");
+  add("stage", options->stages, "stages of the net's state, by comma")->delimiter(',');
+  add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");
+  add("sighup_effect", options->sighup_effect, "snapshot (default), stop or none");
+  add("threads", options->threads, "compute threads (default: one per core)");
+  // The logging library's flags, common in scripts: this program always logs to stderr.
+  command->add_flag("--logtostderr,--alsologtostderr")->group("");
+  return options;
+}
+
+void RequireFlag(const std::string& value, const char* name, const char* what) {
+  Require(!value.empty(), ErrorCode::kInvalidArgument, "-{} is missing: {}", name, what);
+}
+
+}  // namespace hearth::program

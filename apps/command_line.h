@@ -1,0 +1,13 @@
+// Reads the command line of the `hearth` program and runs the subcommand that it names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hearth::program {
+
+// Flags may have one dash, as the caffe program's, or two. Help goes to stdout; a mistake is one
+// line on stderr and the result 1. Throws what the subcommand throws.
+int RunCommandLine(const std::vector<std::string>& arguments);
+
+}  // namespace hearth::program

@@ -1,0 +1,17 @@
+// The subcommands of the `hearth` program, one file each. Every function adds its subcommand with
+// its flags to the app; the subcommand's callback does the work and throws hearth::Error.
+// To add one: its file, a line here, and one in the table of commands.cc.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace hearth::program {
+
+void AddTrain(CLI::App* app);
+void AddTest(CLI::App* app);
+void AddTrainer(CLI::App* app);
+
+// All of the above.
+void AddCommands(CLI::App* app);
+
+}  // namespace hearth::program
