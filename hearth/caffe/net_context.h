@@ -18,6 +18,11 @@ struct NetContext {
   std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
   std::shared_ptr<Random> random;
+  // Layers that read files themselves share them between the solvers of a run: in TRAIN, rank r
+  // takes every ranks-th item from item r. Their random choices follow from `seed` and the item,
+  // so that any number of ranks sees the same pictures.
+  int rank = 0, ranks = 1;
+  uint64_t seed = 0;
   bool resize_images = false;  // CaffeOnSpark's -resize
   int transform_threads = 1;   // threads that decode and transform images
   // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).
