@@ -127,7 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = [item for item in flags.columns.split(",") if item]
     try:
         for batch in read_rows(flags.source, columns, flags.rank, flags.world):
-            writer.write(batch, STALL_TIMEOUT_S)
+            if not writer.write(batch, STALL_TIMEOUT_S):
+                return 0  # its reader wants no more rows
     except Exception as error:  # whatever it is, the trainer must hear of it
         writer.fail(f"{type(error).__name__}: {error}")
         return 1

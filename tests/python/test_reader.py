@@ -108,3 +108,22 @@ def test_the_programs_failure_comes_through_the_ring(tmp_path):
     ids, error = run_as_program(*arguments)
     assert ids == []
     assert "none does not exist" in error
+
+
+def test_the_program_ends_when_nobody_wants_more_rows(tmp_path, monkeypatch):
+    write(tmp_path, [20, 20, 20])
+    written = []
+
+    class Full:
+        @staticmethod
+        def attach(*_):
+            return Full()
+
+        def write(self, batch, timeout_s):
+            written.append(batch.num_rows)
+            return False
+
+    monkeypatch.setattr("hearth.native._core.RingWriter", Full)
+    arguments = ["--source", str(tmp_path), "--rank", "0", "--world", "1"]
+    assert reader.main([*arguments, "--ring-fd", "0", "--signal-fd", "0"]) == 0
+    assert written == [7]  # a row group, then no more
