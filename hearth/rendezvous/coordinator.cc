@@ -24,6 +24,7 @@ CoordinatorOptions Checked(CoordinatorOptions options) {
 ControlServerOptions ServerOptions(const CoordinatorOptions& options) {
   ControlServerOptions server;
   server.bind_host = options.bind_host;
+  server.bind_port = options.bind_port;
   server.token = options.token;
   server.generation = options.generation;
   server.world = options.world;
@@ -65,8 +66,12 @@ std::vector<Json> Coordinator::WaitRoster(Deadline deadline) {
 
 std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.at(), [this] { return !events_.empty() || closed_; });
-  if (events_.empty()) return std::nullopt;
+  changed_.wait_until(lock, deadline.at(),
+                      [this] { return !events_.empty() || closed_ || untold_failure_; });
+  if (events_.empty()) {
+    untold_failure_ = false;
+    return std::nullopt;
+  }
   Event event = std::move(events_.front());
   events_.pop_front();
   return event;
@@ -186,6 +191,7 @@ void Coordinator::SetFailure(Failure failure) {
   if (failure_) return;
   if (failure.rank >= 0 && failure.host.empty()) failure.host = HostOf(failure.rank);
   failure_ = std::move(failure);
+  untold_failure_ = true;
   server_->SendAll({{"type", "failure"}, {"failure", failure_->ToJson()}});
   changed_.notify_all();
 }

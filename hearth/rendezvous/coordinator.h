@@ -24,6 +24,7 @@ struct CoordinatorOptions {
   std::string token;  // 64 hex digits, see NewToken()
   uint32_t generation = 0;
   std::string bind_host = "127.0.0.1";
+  int bind_port = 0;                // 0: the system chooses
   std::string advertise_host;       // what members connect to; empty: bind_host
   double reserve_timeout_s = 60;    // from the first reservation to the last
   double heartbeat_interval_s = 1;  // of both sides; members learn it
@@ -52,7 +53,8 @@ class Coordinator : private ControlServer::Handler {
   std::vector<Json> WaitRoster(Deadline deadline);
 
   // The oldest event that was not taken, Done()'s included; nothing at the deadline, and at once
-  // when none is left after Close(). Only the newest 4096 are kept.
+  // when none is left after Close(), or for the first time after a failure. Only the newest 4096
+  // are kept.
   std::optional<Event> NextEvent(Deadline deadline);
 
   // To every member that is connected now.
@@ -93,6 +95,7 @@ class Coordinator : private ControlServer::Handler {
   Deadline reserve_by_ = Deadline::Never();
   std::deque<Event> events_;
   std::optional<Failure> failure_;
+  bool untold_failure_ = false;  // NextEvent has not returned for it
   int done_ = 0;
   bool closed_ = false;
 

@@ -152,6 +152,7 @@ void Member::Run() {
     }
   } catch (const std::exception& error) {
     SetLost(error.what());
+    if (options_.on_end) options_.on_end();
   }
 }
 

@@ -32,6 +32,8 @@ struct MemberOptions {
   double connect_timeout_s = 30;  // for connection and handshake
   // Called from the member's thread with what Coordinator::Broadcast sent; must not block.
   std::function<void(const Json&)> on_message;
+  // Called once, last of all, from the member's thread when the connection is over.
+  std::function<void()> on_end;
 };
 
 // Any thread may call it. Waits throw kAborted with the first failure's text when any rank fails or

@@ -5,6 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,12 +49,15 @@ nb::object ToPython(const Json& value) {
   return nb::module_::import_("json").attr("loads")(Dump(value));
 }
 
+Json FailureJson(const Failure& failure) {
+  Json json = failure.ToJson();
+  json["error"] = failure.message;
+  json["message"] = failure.Describe();
+  return json;
+}
+
 nb::object FailureDict(const std::optional<Failure>& failure) {
-  if (!failure) return nb::none();
-  Json json = failure->ToJson();
-  json["error"] = failure->message;
-  json["message"] = failure->Describe();
-  return ToPython(json);
+  return failure ? ToPython(FailureJson(*failure)) : nb::none();
 }
 
 nb::list ToPythonList(const std::vector<Json>& values) {
@@ -73,13 +80,14 @@ Listens at once; a thread of its own does the work. The token is 64 hex digits (
       .def(
           "__init__",
           [](Coordinator* self, int world, std::string token, uint32_t generation,
-             std::string bind_host, std::string advertise_host, double reserve_timeout_s,
-             double heartbeat_interval_s, double heartbeat_timeout_s) {
+             std::string bind_host, int bind_port, std::string advertise_host,
+             double reserve_timeout_s, double heartbeat_interval_s, double heartbeat_timeout_s) {
             CoordinatorOptions options;
             options.world = world;
             options.token = std::move(token);
             options.generation = generation;
             options.bind_host = std::move(bind_host);
+            options.bind_port = bind_port;
             options.advertise_host = std::move(advertise_host);
             options.reserve_timeout_s = reserve_timeout_s;
             options.heartbeat_interval_s = heartbeat_interval_s;
@@ -87,8 +95,8 @@ Listens at once; a thread of its own does the work. The token is 64 hex digits (
             new (self) Coordinator(std::move(options));
           },
           nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0, "bind_host"_a = "127.0.0.1",
-          "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
-          "heartbeat_timeout_s"_a = 10.0)
+          "bind_port"_a = 0, "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0,
+          "heartbeat_interval_s"_a = 1.0, "heartbeat_timeout_s"_a = 10.0)
       .def("host", &Coordinator::host, "The host that members should connect to.")
       .def("port", &Coordinator::port)
       .def(
@@ -128,14 +136,73 @@ Listens at once; a thread of its own does the work. The token is 64 hex digits (
       .def("close", &Coordinator::Close, ReleaseGil(), "Ends all connections. Idempotent.");
 }
 
+// What a member was told and nobody took yet.
+class Inbox {
+ public:
+  void Put(const Json& value) {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(Dump(value));
+    changed_.notify_all();
+  }
+  void End() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  std::optional<std::string> Next(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline.at(), [this] { return ended_ || !messages_.empty(); });
+    if (messages_.empty()) {
+      Require(!ended_, ErrorCode::kUnavailable, "the connection to the coordinator is over");
+      return std::nullopt;
+    }
+    std::string message = std::move(messages_.front());
+    messages_.pop_front();
+    return message;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> messages_;
+  bool ended_ = false;
+};
+
+// A member whose messages wait in an inbox: its own thread must not need the GIL. The member's
+// callbacks share the inbox, as they may run until the base class is destroyed.
+class PythonMember : public Member {
+ public:
+  explicit PythonMember(MemberOptions options)
+      : PythonMember(std::move(options), std::make_shared<Inbox>()) {}
+  Inbox& inbox() { return *inbox_; }
+
+ private:
+  PythonMember(MemberOptions options, std::shared_ptr<Inbox> inbox)
+      : Member(Deliver(std::move(options), inbox)),
+        inbox_(std::move(inbox)),
+        subscription_(OnFailure([to = inbox_](const Failure& failure) {
+          to->Put({{"failure", FailureJson(failure)}});
+        })) {}
+
+  static MemberOptions Deliver(MemberOptions options, const std::shared_ptr<Inbox>& inbox) {
+    options.on_message = [inbox](const Json& value) { inbox->Put(value); };
+    options.on_end = [inbox] { inbox->End(); };
+    return options;
+  }
+
+  std::shared_ptr<Inbox> inbox_;
+  rendezvous::FailureWatch::Subscription subscription_;
+};
+
 void RegisterMember(nb::module_& m) {
-  nb::class_<Member>(m, "Member", R"(One rank's connection to the coordinator.
+  nb::class_<Member>(m, "MemberBase", "What other rooms' bindings take.");
+  nb::class_<PythonMember, Member>(m, "Member", R"(One rank's connection to the coordinator.
 
 Raises ConnectionError, TimeoutError or PermissionError when it cannot join. Waits raise
 HearthError with the first failure of any rank.)")
       .def(
           "__init__",
-          [](Member* self, std::string host, int port, std::string token, uint32_t generation,
+          [](PythonMember* self, std::string host, int port, std::string token, uint32_t generation,
              int rank, int world, std::string host_name, double connect_timeout_s) {
             MemberOptions options;
             options.host = std::move(host);
@@ -146,36 +213,47 @@ HearthError with the first failure of any rank.)")
             options.world = world;
             options.host_name = std::move(host_name);
             options.connect_timeout_s = connect_timeout_s;
-            new (self) Member(std::move(options));
+            new (self) PythonMember(std::move(options));
           },
           nb::kw_only(), "host"_a, "port"_a, "token"_a, "generation"_a = 0, "rank"_a, "world"_a,
           "host_name"_a = "localhost", "connect_timeout_s"_a = 30.0, ReleaseGil())
       .def(
           "reserve",
-          [](Member& self, const std::string& json) {
+          [](PythonMember& self, const std::string& json) {
             return ToPythonList(WithoutGil([&] { return self.Reserve(Parse(json)); }));
           },
           "json"_a, "Waits for all ranks; every rank's info, by rank.")
       .def(
           "all_gather",
-          [](Member& self, const std::string& name, const std::string& json, double timeout_s) {
+          [](PythonMember& self, const std::string& name, const std::string& json,
+             double timeout_s) {
             return ToPythonList(WithoutGil(
                 [&] { return self.AllGather(name, Parse(json), Deadline::After(timeout_s)); }));
           },
           "name"_a, "json"_a, "timeout_s"_a, "Every rank's value, by rank.")
       .def(
-          "send_event", [](Member& self, const std::string& json) { self.SendEvent(Parse(json)); },
+          "send_event",
+          [](PythonMember& self, const std::string& json) { self.SendEvent(Parse(json)); },
           "json"_a, ReleaseGil())
       .def(
-          "done", [](Member& self, const std::string& json) { self.Done(Parse(json)); },
+          "done", [](PythonMember& self, const std::string& json) { self.Done(Parse(json)); },
           "json"_a = "null", ReleaseGil())
       .def(
           "send_failure",
-          [](Member& self, const std::string& message) {
+          [](PythonMember& self, const std::string& message) {
             self.SendFailure(Error(ErrorCode::kInternal, message));
           },
           "message"_a, ReleaseGil(), "This rank fails, and all others with it.")
-      .def("failure", [](const Member& self) { return FailureDict(self.failure()); });
+      .def(
+          "next_message",
+          [](PythonMember& self, double timeout_s) {
+            return WithoutGil([&] { return self.inbox().Next(Deadline::After(timeout_s)); });
+          },
+          "timeout_s"_a,
+          "The oldest JSON text of Coordinator.broadcast(), or {\"failure\": ...} once any rank "
+          "failed; "
+          "None after timeout_s. Raises ConnectionError when the connection is over.")
+      .def("failure", [](PythonMember& self) { return FailureDict(self.failure()); });
 }
 
 }  // namespace

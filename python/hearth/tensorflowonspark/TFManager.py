@@ -1,0 +1,70 @@
+"""Named queues and values that several processes share, for programs that feed themselves.
+
+A cluster's own feed does not pass through here (see feed_server). Connections prove that they know
+`authkey` before anything is read.
+"""
+
+from __future__ import annotations
+
+from multiprocessing import JoinableQueue
+from multiprocessing.managers import BaseManager
+
+
+class TFManager(BaseManager):
+    """get_queue(name), get(key) and set(key, value), from any process that knows the key."""
+
+
+_queues: dict[str, JoinableQueue] = {}
+_values: dict[str, object] = {}
+
+
+def _get_queue(name):
+    return _queues.get(name)
+
+
+def _get(key):
+    return _values.get(key)
+
+
+def _set(key, value):
+    _values[key] = value
+
+
+def _key_bytes(authkey):
+    return authkey.encode() if isinstance(authkey, str) else authkey
+
+
+def start(authkey, queues, mode="local"):
+    """Starts a manager process.
+
+    Args:
+        authkey: what connect() must be given, too.
+        queues: names of the queues.
+        mode: "local": a unix socket; "remote": a TCP port of this host's address.
+    """
+    _queues.clear()
+    _values.clear()
+    _queues.update((name, JoinableQueue()) for name in queues)
+    _register()
+    if mode == "remote":
+        from hearth.tensorflowonspark.util import get_ip_address
+
+        manager = TFManager(address=(get_ip_address(), 0), authkey=_key_bytes(authkey))
+    else:
+        manager = TFManager(authkey=_key_bytes(authkey))
+    manager.start()
+    return manager
+
+
+def connect(address, authkey):
+    """Connects to the manager at `address`. Raises AuthenticationError for another key."""
+    _register()
+    manager = TFManager(address=address, authkey=_key_bytes(authkey))
+    manager.connect()
+    return manager
+
+
+def _register() -> None:
+    TFManager.register("get_queue", callable=_get_queue)
+    TFManager.register("get", callable=_get)
+    TFManager.register("set", callable=_set)

@@ -1,0 +1,75 @@
+"""The same function on many executors, each on its own: parallel inference, mostly."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from hearth.tensorflowonspark import TFSparkNode
+from hearth.tensorflowonspark.errors import ClusterError
+
+logger = logging.getLogger(__name__)
+
+
+def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
+    """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in fresh processes; returns at their end.
+
+    Of ctx, worker_num, executor_id, num_workers, defaultFS and working_dir are set.
+
+    Args:
+        sc: the SparkContext, or a SparkSession.
+        map_fn: the function.
+        tf_args: its first argument; a list becomes sys.argv.
+        num_executors: how many instances.
+        use_barrier: start all at the same time, or none.
+
+    Raises:
+        ClusterError: an instance failed (with its traceback), or with a barrier: Spark has fewer
+            task slots.
+    """
+    from pyspark import cloudpickle
+
+    from hearth.tensorflowonspark.TFCluster import default_fs
+
+    context = getattr(sc, "sparkContext", sc)
+    if use_barrier:
+        _check_slots(context, num_executors)
+    program = cloudpickle.dumps((map_fn, tf_args))
+    meta = {
+        "cluster_template": {"worker": list(range(num_executors))},
+        "num_executors": num_executors,
+        "token": os.urandom(32).hex(),
+        "coordinator": None,
+        "default_fs": default_fs(context),
+        "working_dir": os.getcwd(),
+        "release_port": True,
+    }
+    options = TFSparkNode.node_options(tf_args, False, None, [], background=False)
+
+    def start(iterator: Any) -> Any:
+        for number in iterator:
+            job = TFSparkNode.make_job(meta, number, options, TFSparkNode.task_gpus())
+            TFSparkNode.start_node(job, program)
+        return iter(())
+
+    numbers = context.parallelize(range(num_executors), num_executors)
+    tasks = (numbers.barrier() if use_barrier else numbers).mapPartitions(start)
+    try:
+        tasks.collect()
+    except Exception as error:
+        from hearth.tensorflowonspark.cluster_watch import own_words
+
+        raise own_words(error) from error
+
+
+def _check_slots(context: Any, needed: int) -> None:
+    """Says at once what Spark would say after its retries of a barrier stage that does not fit."""
+    from pyspark.sql import SparkSession
+
+    from hearth import HearthError, preflight
+
+    try:
+        preflight.check(SparkSession(context), needed)
+    except HearthError as error:
+        raise ClusterError(str(error)) from None

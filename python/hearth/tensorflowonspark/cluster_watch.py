@@ -1,0 +1,218 @@
+"""The driver's ear on a cluster: who is done, what nodes report, the first failure."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hearth.tensorflowonspark import roles
+from hearth.tensorflowonspark.errors import ClusterError, FeedTimeoutError, NodeError
+
+_EVENT_WAIT_S = 0.25
+_ECHO_WAIT_S = 1.0
+
+
+class ClusterWatch:
+    """Owns a thread that takes the coordinator's events until close(). Any thread may wait."""
+
+    def __init__(
+        self,
+        coordinator: Any,
+        template: Mapping[str, Sequence[int]],
+        on_failure: Callable[[str], None],
+    ):
+        self._coordinator = coordinator
+        self._template = template
+        self._on_failure = on_failure
+        self._changed = threading.Condition()
+        self._done: set[int] = set()
+        self._replayed: dict[str, set[int]] = {}
+        self._timeouts: dict[str, str] = {}  # by feed
+        self._failure: str | None = None
+        self._last_event = time.monotonic()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
+        self._thread.start()
+
+    @property
+    def failure(self) -> str | None:
+        """The first failure, in words; None as long as all is well."""
+        return self._failure
+
+    def check(self) -> None:
+        """Raises NodeError where the cluster has failed."""
+        if self._failure is not None:
+            raise NodeError(self._failure)
+
+    def wake(self) -> None:
+        """Makes waits look at their conditions again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Waits until `condition`, or the cluster has failed; whether `condition` holds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or condition(), timeout_s)
+            return condition()
+
+    def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
+        """Waits until the main functions of `nodes` have returned; whether they have."""
+        return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
+
+    def timeout_of(self, feed: str) -> str | None:
+        """Which node took no rows of that feed for too long."""
+        return self._timeouts.get(feed)
+
+    def wait_replayed(self, feed: str, nodes: Sequence[int], timeout_s: float) -> None:
+        """Waits until `nodes` have taken all replayed rows of a feed.
+
+        Raises:
+            NodeError: the cluster failed.
+            FeedTimeoutError: no node made progress for `timeout_s`.
+        """
+        self._last_event = time.monotonic()
+        while True:
+            left = self._last_event + timeout_s - time.monotonic()
+            done = self.wait(lambda: self._replayed.get(feed, set()).issuperset(nodes), left)
+            if done:
+                return
+            self.check()
+            if time.monotonic() >= self._last_event + timeout_s:
+                missing = sorted(set(nodes) - self._replayed.get(feed, set()))
+                names = ", ".join(roles.name_of(self._template, node) for node in missing)
+                raise FeedTimeoutError(
+                    f"Timeout while feeding partition: {names} took no rows of the later epochs "
+                    f"for {timeout_s:g} s"
+                )
+
+    def close(self) -> None:
+        """Ends the thread, after the events that came before."""
+        self._closing = True
+        self._coordinator.close()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            event = self._coordinator.next_event(_EVENT_WAIT_S)
+            failure = self._coordinator.failure()
+            news = failure is not None and self._failure is None and not self._closing
+            with self._changed:
+                if event is not None:
+                    self._handle(event[0], json.loads(event[1]))
+                if news:
+                    self._failure = roles.describe_failure(self._template, failure)
+                self._changed.notify_all()
+            if news and self._failure is not None:
+                self._on_failure(self._failure)
+            if event is None and self._closing:
+                return
+
+    def _handle(self, rank: int, event: dict[str, Any]) -> None:
+        self._last_event = time.monotonic()
+        if event["event"] in ("done", "stopped"):
+            self._done.add(rank)
+        elif event["event"] == "replayed":
+            self._replayed.setdefault(event["feed"], set()).add(rank)
+        elif event["event"] == "timeout":
+            self._timeouts[event["feed"]] = event["text"]
+
+
+class SparkJob:
+    """A Spark action in a thread of its own, which can be left as soon as the cluster fails."""
+
+    def __init__(
+        self, sc: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
+    ):
+        """Starts the action; `feed` names the feed whose timeout ends it."""
+        from pyspark import InheritableThread
+
+        self._sc = sc
+        self._tag = f"hearth-{uuid.uuid4()}"
+        self._watch = watch
+        self._action = action
+        self._feed = feed
+        self.ended = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._thread = InheritableThread(target=self._run)
+        self._thread.daemon = True
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._sc.addJobTag(self._tag)
+            self.result = self._action()
+        except BaseException as error:  # handed to the thread that waits
+            self.error = error
+        self.ended = True
+        self._watch.wake()
+
+    def wait(self) -> Any:
+        """The action's result; NodeError as soon as the cluster fails, else the action's error."""
+        self._watch.wait(lambda: self.ended or self._timeout() is not None, None)
+        if self._timeout() is not None:
+            self.cancel()
+            raise FeedTimeoutError(self._timeout())
+        if self.error is not None:
+            # It may be the echo of a failure that the rendezvous is about to tell.
+            self._watch.wait(lambda: False, _ECHO_WAIT_S)
+        if self._watch.failure is not None:
+            self.cancel()
+            raise NodeError(self._watch.failure)
+        if self.error is not None:
+            raise own_words(self.error) from self.error
+        return self.result
+
+    def _timeout(self) -> str | None:
+        return self._watch.timeout_of(self._feed) if self._feed is not None else None
+
+    def cancel(self) -> None:
+        """Ends the action; does not wait."""
+        if not self.ended:
+            self._sc.cancelJobsWithTag(self._tag)
+
+    def join(self, timeout_s: float) -> bool:
+        """Waits for the action's end; whether it has ended."""
+        self._thread.join(timeout_s)
+        return self.ended
+
+
+class MarkedRdds:
+    """RDDs whose jobs, whoever runs them, end with the cluster's failure, past Spark's retries."""
+
+    def __init__(self, sc: Any):
+        self._sc = sc
+        self._ids: set[int] = set()
+
+    def mark(self, rdd: Any) -> Any:
+        """The same RDD in a JVM object of its own, by which its jobs are known."""
+        marked = self._sc.union([rdd])
+        self._ids.add(marked._jrdd.rdd().id())
+        return marked
+
+    def cancel(self, reason: str) -> None:
+        """Ends their jobs: the exception of the action says why."""
+        if not self._ids:
+            return
+        scala_context = self._sc._jsc.sc()
+        tracker, store = self._sc.statusTracker(), scala_context.statusStore()
+        for job_id in tracker.getActiveJobsIds():
+            job = tracker.getJobInfo(job_id)
+            stages = [store.lastStageAttempt(stage) for stage in (job.stageIds if job else ())]
+            if any(stage.rddIds().contains(number) for stage in stages for number in self._ids):
+                scala_context.cancelJob(job_id, reason)
+
+
+def own_words(error: BaseException) -> BaseException:
+    """The feed's own error out of Spark's report of a failed task."""
+    for line in str(error).splitlines():
+        for kind in (FeedTimeoutError, NodeError):
+            marker = f"{kind.__name__}: "
+            if marker in line:
+                return kind(line.partition(marker)[2].strip())
+    return error if isinstance(error, Exception) else ClusterError(str(error))

@@ -1,0 +1,321 @@
+"""What a Spark task does with the rows of one partition: bring them to a node, fetch results."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from hearth.tensorflowonspark.channel import Channel, Message, offer_handshake
+from hearth.tensorflowonspark.errors import FeedTimeoutError, NodeError
+from hearth.tensorflowonspark.node_process import executor_pid
+from hearth.tensorflowonspark.pickles import batches_of_pickles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_RING_BYTES = 16 << 20
+_CONNECT_TIMEOUT_S = 10.0
+_REASON_TIMEOUT_S = 8.0
+
+
+@dataclass(frozen=True)
+class FeedSpec:
+    """One feed job, the same for all its tasks; travels in Spark's task closure."""
+
+    token: str
+    nodes: tuple[Message, ...]  # those that take rows
+    queue: str
+    timeout_s: float
+    feed: str  # this job's own name
+    mode: str = "train"  # or "inference"
+    format: str = "pickle"  # or "arrow"
+    batched: bool = True  # each pickle is a list of rows
+    keep: bool = False  # the node replays the rows later
+
+    def __repr__(self) -> str:  # the token must not reach a log
+        return f"FeedSpec(queue={self.queue}, mode={self.mode})"
+
+
+class Connection:
+    """A feed task's connection to a node, with a ring each way; kept from task to task."""
+
+    def __init__(self, node: Message, spec: FeedSpec):
+        """Connects. Raises NodeError with the node's reason where it takes no more rows."""
+        from hearth.native._core import RingReader, RingWriter
+
+        self.node = node
+        self.token = spec.token
+        self.where = f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
+        self.ring = RingWriter(_RING_BYTES)
+        self.results = RingReader(_RING_BYTES)
+        self._inbox: SimpleQueue[Message] = SimpleQueue()
+        self.answer: Message | None = None  # what ended the partition
+        self._channel = self._open(spec, {"op": "feed"})
+        answer = self._receive()
+        if "error" in answer:
+            raise NodeError(answer["error"])
+        self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
+        self.ring.close_child_fds()
+        self.results.close_child_fds()
+        threading.Thread(target=self._listen, name="hearth-feed", daemon=True).start()
+
+    def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(_CONNECT_TIMEOUT_S)
+            sock.connect("\0" + self.node["addr"])
+            offer_handshake(sock, bytes.fromhex(spec.token))
+            channel = Channel(sock)
+            channel.send(greeting)
+            return channel
+        except (OSError, EOFError) as error:
+            sock.close()
+            raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
+
+    def _receive(self) -> Message:
+        try:
+            return self._channel.receive(_REASON_TIMEOUT_S)[0]
+        except (EOFError, OSError) as error:
+            return {"error": f"{self.where} does not answer its feed: {error}"}
+
+    def _listen(self) -> None:
+        """Passes on what the node says; where it ends the partition, ends waits on the rings."""
+        with suppress(EOFError, OSError, ValueError):
+            while True:
+                message, _ = self._channel.receive()
+                if message.get("op") not in ("taken", "progress"):
+                    self.answer = message
+                    self.ring.close()
+                    self.results.close()
+                self._inbox.put(message)
+        self._inbox.put({"lost": True})
+
+    def begin(self, spec: FeedSpec) -> None:
+        self._channel.send(
+            {
+                "op": "partition",
+                "queue": spec.queue,
+                "mode": spec.mode,
+                "format": spec.format,
+                "batched": spec.batched,
+                "keep": spec.keep,
+            }
+        )
+
+    def end(self, entries: int, timeout_s: float) -> None:
+        """Marks the end of the partition's rows."""
+        self.ring.flush(timeout_s)
+        self._channel.send({"op": "end", "entries": entries})
+
+    def wait_taken(self, spec: FeedSpec) -> Message:
+        """What ended the partition: {"op": "taken"} or "terminated", an error, or "lost".
+
+        Raises:
+            FeedTimeoutError: the node made no progress for `spec.timeout_s`.
+        """
+        while True:
+            try:
+                message = self._inbox.get(timeout=spec.timeout_s)
+            except Empty:
+                raise self.timeout(spec) from None
+            if message.get("op") != "progress":
+                return message
+
+    def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
+        """The error to raise; the driver hears of it at once, before Spark's retries."""
+        text = (
+            f"Timeout while feeding partition: {self.where} took no rows for {spec.timeout_s:g} s"
+        )
+        with suppress(OSError):
+            self._channel.send({"op": "timeout", "feed": spec.feed, "text": text})
+        return FeedTimeoutError(text)
+
+    def reason(self, spec: FeedSpec) -> str:
+        """Why the node went away, as its supervisor knows."""
+        with suppress(NodeError):
+            channel = self._open(spec, {"op": "why"})
+            with suppress(EOFError, OSError):
+                return channel.receive(_REASON_TIMEOUT_S)[0]["error"] or f"{self.where} went away"
+        return f"{self.where} went away, and so did its executor"
+
+    def close(self) -> None:
+        self._channel.close()
+        self.ring.close()
+        self.results.close()
+
+
+# One per node that this Python worker feeds; Spark keeps the worker for further tasks.
+_connections: dict[str, Connection] = {}
+
+
+def _connect(spec: FeedSpec, partition: int) -> Connection:
+    for name, connection in list(_connections.items()):
+        if connection.token != spec.token:
+            del _connections[name]
+            connection.close()
+    node = choose_node(spec.nodes, partition)
+    return _connections.pop(node["addr"], None) or Connection(node, spec)
+
+
+def choose_node(nodes: Iterable[Message], partition: int) -> Message:
+    """The node of this executor; where it has several, or none, they take turns by partition.
+
+    Raises:
+        NodeError: no node is on this host.
+    """
+    nodes = list(nodes)
+    here = executor_pid()
+    host = socket.gethostname()
+    near = [node for node in nodes if node["executor_pid"] == here]
+    near = near or [node for node in nodes if node["host_name"] == host]
+    if not near:
+        hosts = sorted({node["host_name"] for node in nodes})
+        raise NodeError(
+            f"no node of the cluster is on host {host}, where Spark runs this feed task; its nodes "
+            f"are on {', '.join(hosts)}: run as many nodes as there are executors"
+        )
+    return near[partition % len(near)]
+
+
+def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool:
+    """Brings one partition to a node and waits until it is used up.
+
+    Returns:
+        Whether the node wants no more rows.
+
+    Raises:
+        NodeError: the node failed, or its cluster did.
+        FeedTimeoutError: it took no rows for `spec.timeout_s`.
+    """
+    first = next(batches, None)
+    if first is None:
+        return False
+    connection = _connect(spec, partition)
+    try:
+        connection.begin(spec)
+        with _ring_errors(connection, spec):
+            entries = _write(connection, first, batches, spec.timeout_s)
+            connection.end(entries, spec.timeout_s)
+        ended = connection.wait_taken(spec)
+    except BaseException:
+        connection.close()
+        raise
+    return _conclude(connection, ended, spec)
+
+
+def _conclude(connection: Connection, ended: Message, spec: FeedSpec) -> bool:
+    """Keeps or ends the connection after a partition; whether the node wants no more rows."""
+    if ended.get("op") == "taken":
+        _connections[connection.node["addr"]] = connection
+        return False
+    connection.close()
+    if ended.get("op") == "terminated":
+        return True
+    raise NodeError(ended.get("error") or connection.reason(spec))
+
+
+@contextmanager
+def _ring_errors(connection: Connection, spec: FeedSpec) -> Iterator[None]:
+    """Lets a ring's end pass where the node says, or is about to say, why it ended."""
+    from hearth import HearthError
+
+    try:
+        yield
+    except TimeoutError:
+        raise connection.timeout(spec) from None
+    except (HearthError, OSError) as error:
+        if connection.answer is None and not isinstance(error, ConnectionError):
+            raise
+
+
+def _write(
+    connection: Connection, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], timeout_s: float
+) -> int:
+    entries = 0
+    batch: pa.RecordBatch | None = first
+    while batch is not None:
+        if not connection.ring.write(batch, timeout_s):
+            break
+        entries += batch.num_rows
+        batch = next(rest, None)
+    return entries
+
+
+def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """Brings one partition to a node and yields its results, one per row, in order.
+
+    Rows go in from a thread of their own, so that both rings may fill up.
+
+    Raises:
+        NodeError, FeedTimeoutError: as feed().
+    """
+    first = next(batches, None)
+    if first is None:
+        return
+    connection = _connect(spec, partition)
+    try:
+        connection.begin(spec)
+        feeder = _Feeder(connection, first, batches, spec)
+        with _ring_errors(connection, spec):
+            yield from _results(connection, spec)
+        feeder.join()
+        ended = connection.wait_taken(spec)
+    except BaseException:
+        connection.close()
+        raise
+    if _conclude(connection, ended, spec):
+        raise NodeError(f"{connection.where} has ended its feed and gives no more results")
+
+
+class _Feeder:
+    """A thread that writes a partition's rows; its failure is raised by join()."""
+
+    def __init__(self, connection: Connection, first: Any, rest: Iterator[Any], spec: FeedSpec):
+        self._error: BaseException | None = None
+        self._connection = connection
+        arguments = (first, rest, spec)
+        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+        self._thread.start()
+
+    def _run(self, first: Any, rest: Iterator[Any], spec: FeedSpec) -> None:
+        connection = self._connection
+        try:
+            with _ring_errors(connection, spec):
+                entries = _write(connection, first, rest, spec.timeout_s)
+                connection.end(entries, spec.timeout_s)
+        except BaseException as error:
+            self._error = error
+            connection.results.close()  # ends the wait for results
+
+    def join(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
+    import pyarrow as pa
+
+    pieces: list[Any] = []
+    while True:
+        kind, entry = connection.results.next(spec.timeout_s)
+        if kind != "batch":
+            return
+        batch = pa.record_batch(entry)
+        for piece, last in zip(batch.column(0), batch.column(1), strict=True):
+            pieces.append(piece.as_buffer())
+            if last.as_py():
+                whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                pieces = []
+                yield from pickle.loads(whole)
+
+
+def task_of(feeding: Callable[..., Any], spec: FeedSpec, index: int, chunks: Iterator[bytes]):
+    """`feeding` (feed or infer) of the pickles of a partition."""
+    return feeding(spec, index, batches_of_pickles(chunks))

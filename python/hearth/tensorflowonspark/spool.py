@@ -1,0 +1,55 @@
+"""Rows of a feed kept on the executor's disk, so that later epochs need not be sent again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+from hearth.trainer_process import spill_folder
+
+
+class Spool:
+    """Batches in an unlinked file, in the order they came. One thread writes, then reads."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._batches: list[tuple[int, int, bool, bool]] = []
+        self._complete = 0  # of partitions that came whole
+
+    def __len__(self) -> int:
+        return self._complete
+
+    def add(self, batch: Any, pickled: bool, batched: bool) -> None:
+        """Appends a pyarrow.RecordBatch of a partition that is not complete yet."""
+        import pyarrow as pa
+
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115 (kept open)
+        start = self._batches[-1][1] if self._batches else 0
+        self._file.seek(start)
+        with pa.ipc.new_stream(self._file, batch.schema) as stream:
+            stream.write_batch(batch)
+        self._batches.append((start, self._file.tell(), pickled, batched))
+
+    def commit(self) -> None:
+        """The partition is complete."""
+        self._complete = len(self._batches)
+
+    def rollback(self) -> None:
+        """The partition's task died: Spark will send its rows again."""
+        del self._batches[self._complete :]
+
+    def __iter__(self) -> Iterator[tuple[Any, bool, bool]]:
+        """(batch, pickled, batched) of all complete partitions; the batches lie in the file."""
+        import pyarrow as pa
+
+        if self._file is None:
+            return
+        self._file.flush()
+        mapped = pa.memory_map(f"/proc/self/fd/{self._file.fileno()}")
+        buffer = mapped.read_buffer(os.fstat(self._file.fileno()).st_size)
+        for start, end, pickled, batched in self._batches[: self._complete]:
+            with pa.ipc.open_stream(buffer.slice(start, end - start)) as stream:
+                yield stream.read_next_batch(), pickled, batched
