@@ -30,11 +30,6 @@ TEST(ParseNet, CountsTheDimensionsOfLegacyInputs) {
               ThrowsMessage<Error>(HasSubstr("1 input(s) need 4 input_dim")));
 }
 
-TEST(ParseNet, RefusesOldLayersForNow) {
-  EXPECT_THAT([] { ParseNet("layers { name: 'a' type: RELU }", "old.prototxt"); },
-              ThrowsMessage<Error>(HasSubstr("old.prototxt: it uses the old `layers` format")));
-}
-
 TEST(ParseSolver, TurnsSolverTypeIntoType) {
   EXPECT_EQ(ParseSolver("solver_type: ADAGRAD", "solver").type(), "AdaGrad");
   EXPECT_EQ(ParseSolver("", "solver").type(), "SGD");

@@ -45,9 +45,6 @@ def test_parameters_are_shared_alike(case: Case) -> None:
     assert make_net(case).learnable == expected
 
 
-def test_old_layer_formats_are_refused_with_a_reason() -> None:
-    for case in cases("upgrade"):
-        if case.name == "upgrade_batchnorm":
-            continue
-        with pytest.raises(RuntimeError, match="old `layers` format"):
-            _caffe.filter_net(case["prototxt"])
+@pytest.mark.parametrize("case", cases("upgrade"), ids=lambda case: case.name)
+def test_old_formats_become_the_same_net(case: Case) -> None:
+    assert parsed(_caffe.upgrade_net(case["prototxt"])) == parsed(case["output_prototxt"])
