@@ -1,0 +1,70 @@
+// Crop: a part of bottom 0 that is as large as bottom 1 from `axis` on.
+#include <ATen/ATen.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+class CropLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {2, 2, 1, 1}; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const CropParameter& param = param_.crop_param();
+    const Blob &x = *bottom[0], &reference = *bottom[1];
+    const int64_t first = x.CanonicalAxis(param.axis());
+    const auto& offsets = param.offset();
+    Require(x.num_axes() == reference.num_axes(), ErrorCode::kInvalidArgument,
+            "both bottoms need the same number of axes, not shapes {} and {}", x.ShapeString(),
+            reference.ShapeString());
+    Require(offsets.size() <= 1 || static_cast<int64_t>(offsets.size()) == x.num_axes() - first,
+            ErrorCode::kInvalidArgument,
+            "offset is given {} times; give it once, or once for each of the {} axes that are cut",
+            offsets.size(), x.num_axes() - first);
+    Shape shape = x.shape();
+    offset_.assign(shape.size(), 0);
+    for (int64_t i = first; i < x.num_axes(); ++i) {
+      if (!offsets.empty()) offset_[i] = offsets[offsets.size() == 1 ? 0 : i - first];
+      shape[i] = reference.shape(i);
+      Require(offset_[i] + shape[i] <= x.shape(i), ErrorCode::kInvalidArgument,
+              "{} values from offset {} on reach beyond axis {} of shape {}", shape[i], offset_[i],
+              i, x.ShapeString());
+    }
+    top[0]->Reshape(shape);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    top[0]->data().copy_(Part(bottom[0]->data(), *top[0]));
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (propagate_down[0]) {
+      bottom[0]->diff().zero_();
+      Part(bottom[0]->diff(), *top[0]).copy_(top[0]->diff());
+    }
+    // Only its shape matters.
+    if (propagate_down[1]) bottom[1]->diff().zero_();
+  }
+
+ private:
+  at::Tensor Part(at::Tensor whole, const Blob& top) const {
+    for (size_t i = 0; i < offset_.size(); ++i) {
+      const auto axis = static_cast<int64_t>(i);
+      whole = whole.narrow(axis, offset_[i], top.shape(axis));
+    }
+    return whole;
+  }
+
+  Shape offset_;
+};
+
+}  // namespace
+
+void RegisterCrop(LayerRegistry& registry) { registry.Add<CropLayer>("Crop"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,66 @@
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// `size` of 0: the axis is not cut.
+LayerCase Row(std::string name, const std::string& param, Shape size, Shape offset) {
+  LayerCase row{std::move(name),
+                "type: 'Crop' crop_param { " + param + " }",
+                {{{2, 3, 5, 6}}, {{2, 2, 3, 2}}},
+                [=](const Arrays& bottoms, const Arrays&) {
+                  const Array& x = bottoms[0];
+                  Shape shape = x.shape;
+                  for (size_t i = 0; i < 4; ++i) {
+                    if (size[i] > 0) shape[i] = size[i];
+                  }
+                  Array y(shape);
+                  for (int64_t n = 0; n < shape[0]; ++n)
+                    for (int64_t c = 0; c < shape[1]; ++c)
+                      for (int64_t i = 0; i < shape[2]; ++i)
+                        for (int64_t j = 0; j < shape[3]; ++j) {
+                          y.at({n, c, i, j}) =
+                              x.at({n + offset[0], c + offset[1], i + offset[2], j + offset[3]});
+                        }
+                  return Arrays{y};
+                }};
+  return row;
+}
+
+}  // namespace
+
+std::vector<LayerCase> CropCases() {
+  return {
+      Row("crop", "", {0, 0, 3, 2}, {0, 0, 0, 0}),
+      Row("crop_offset", "offset: 1", {0, 0, 3, 2}, {0, 0, 1, 1}),
+      Row("crop_offsets", "axis: 1 offset: 1 offset: 0 offset: 4", {0, 2, 3, 2}, {0, 1, 0, 4}),
+      Row("crop_last", "axis: -1 offset: 3", {0, 0, 0, 2}, {0, 0, 0, 3}),
+  };
+}
+
+namespace {
+
+std::string ReshapeError(const std::string& param) {
+  const LayerCase row = Row("case", param, {}, {});
+  try {
+    LayerRun(row).Forward();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Crop, NamesWhatDoesNotFit) {
+  EXPECT_THAT(ReshapeError("offset: 3"),
+              HasSubstr("3 values from offset 3 on reach beyond axis 2 of shape 2 3 5 6 (180)"));
+  EXPECT_THAT(ReshapeError("axis: 1 offset: 1 offset: 1"),
+              HasSubstr("offset is given 2 times; give it once, or once for each of the 3 axes"));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,84 @@
+// Embed: a learned row of numbers for each index, as a word's embedding.
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+class EmbedLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  bool AllowsForceBackward(int) const override { return false; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    const EmbedParameter& param = param_.embed_param();
+    inputs_ = param.input_dim();
+    outputs_ = param.num_output();
+    Require(inputs_ > 0 && outputs_ > 0, ErrorCode::kInvalidArgument,
+            "embed_param needs input_dim, the number of indices, and num_output, the length of a "
+            "row, above 0, not {} and {}",
+            inputs_, outputs_);
+    Random& random = *context().random;
+    blobs_ = {std::make_shared<Blob>(Shape{inputs_, outputs_})};
+    Fill(param.weight_filler(), *blobs_[0], random);
+    if (param.bias_term()) {
+      blobs_.push_back(std::make_shared<Blob>(Shape{outputs_}));
+      Fill(param.bias_filler(), *blobs_[1], random);
+    }
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Shape shape = bottom[0]->shape();
+    shape.push_back(outputs_);
+    top[0]->Reshape(shape);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* indices = bottom[0]->data_ptr();
+    const float* w = blobs_[0]->data_ptr();
+    const float* bias = has_bias() ? blobs_[1]->data_ptr() : nullptr;
+    float* y = top[0]->data_ptr();
+    for (int64_t i = 0; i < bottom[0]->count(); ++i, y += outputs_) {
+      Require(indices[i] >= 0 && indices[i] < static_cast<float>(inputs_),
+              ErrorCode::kInvalidArgument,
+              "index {} at position {} is not from 0 to input_dim - 1 = {}", indices[i], i,
+              inputs_ - 1);
+      std::copy_n(w + Row(indices[i]), outputs_, y);
+      if (bias == nullptr) continue;
+      for (int64_t o = 0; o < outputs_; ++o) y[o] += bias[o];
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[0], ErrorCode::kInvalidArgument,
+            "Embed has no gradient for its indices");
+    const float* indices = bottom[0]->data_ptr();
+    const float* dy = top[0]->diff_ptr();
+    float* dw = param_propagate_down(0) ? blobs_[0]->diff_ptr() : nullptr;
+    float* dbias = has_bias() && param_propagate_down(1) ? blobs_[1]->diff_ptr() : nullptr;
+    for (int64_t i = 0; i < bottom[0]->count(); ++i, dy += outputs_) {
+      if (dw != nullptr) Add(dy, dw + Row(indices[i]));
+      if (dbias != nullptr) Add(dy, dbias);
+    }
+  }
+
+ private:
+  bool has_bias() const { return blobs_.size() > 1; }
+  int64_t Row(float index) const { return static_cast<int64_t>(index) * outputs_; }
+  void Add(const float* from, float* to) const {
+    for (int64_t o = 0; o < outputs_; ++o) to[o] += from[o];
+  }
+
+  int64_t inputs_ = 0, outputs_ = 0;
+};
+
+}  // namespace
+
+void RegisterEmbed(LayerRegistry& registry) { registry.Add<EmbedLayer>("Embed"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,97 @@
+// Im2col: for each position of a convolution's window, the values under it as one column.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/window.h"
+
+namespace hearth::caffe {
+namespace {
+
+class Im2colLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const ConvolutionParameter& param = param_.convolution_param();
+    const Blob& x = *bottom[0];
+    axis_ = x.CanonicalAxis(param.axis());
+    const int64_t spatial_axes = x.num_axes() - axis_ - 1;
+    Require(spatial_axes > 0, ErrorCode::kInvalidArgument,
+            "a bottom of shape {} has no spatial axes behind axis {}", x.ShapeString(), axis_);
+    window_ = ReadWindow(param, spatial_axes);
+    taps_ = 1;
+    Shape sizes;
+    for (int64_t i = 0; i < spatial_axes; ++i) {
+      const int64_t input = x.shape(axis_ + 1 + i);
+      sizes.push_back(window_.OutputSize(input, i));
+      taps_ *= window_.kernel[i];
+      Require(sizes.back() > 0, ErrorCode::kInvalidArgument,
+              "kernel {} with pad {} does not fit into axis {} of shape {}", window_.kernel[i],
+              window_.pad[i], axis_ + 1 + i, x.ShapeString());
+    }
+    picture_shape_ = {x.count(0, axis_), x.shape(axis_)};
+    column_shape_ = {x.count(0, axis_), x.shape(axis_), taps_};
+    picture_shape_.insert(picture_shape_.end(), x.shape().begin() + axis_ + 1, x.shape().end());
+    column_shape_.insert(column_shape_.end(), sizes.begin(), sizes.end());
+    Shape shape(x.shape().begin(), x.shape().begin() + axis_);
+    shape.push_back(x.shape(axis_) * taps_);
+    shape.insert(shape.end(), sizes.begin(), sizes.end());
+    top[0]->Reshape(shape);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    top[0]->data().zero_();  // what lies under padding
+    ForEachTap(bottom[0]->data(), top[0]->data(),
+               [](const at::Tensor& values, const at::Tensor& column) { column.copy_(values); });
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    bottom[0]->diff().zero_();
+    ForEachTap(bottom[0]->diff(), top[0]->diff(),
+               [](const at::Tensor& values, const at::Tensor& column) { values.add_(column); });
+  }
+
+ private:
+  // f(values, column) for each place of the kernel: the values of all pictures that lie under it,
+  // and where they stand in the columns.
+  template <typename Function>
+  void ForEachTap(const at::Tensor& pictures, const at::Tensor& columns, Function f) const {
+    for (int64_t tap = 0; tap < taps_; ++tap) {
+      at::Tensor values = pictures.view(picture_shape_);
+      at::Tensor column = columns.view(column_shape_).select(2, tap);
+      int64_t rest = tap;
+      for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
+        const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
+        rest /= window_.kernel[i];
+        const int64_t input = picture_shape_[2 + i], stride = window_.stride[i];
+        // Windows in [begin, end) have this place inside the picture.
+        const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
+        const int64_t end = first >= input
+                                ? begin
+                                : std::min(column_shape_[3 + i], (input - 1 - first) / stride + 1);
+        const int64_t count = std::max<int64_t>(0, end - begin);
+        column = column.narrow(2 + i, count > 0 ? begin : 0, count);
+        values = count > 0 ? values.slice(2 + i, first + begin * stride,
+                                          first + (end - 1) * stride + 1, stride)
+                           : values.narrow(2 + i, 0, 0);
+      }
+      f(values, column);
+    }
+  }
+
+  Window window_;
+  int64_t axis_ = 1, taps_ = 1;
+  Shape picture_shape_;  // pictures, channels, spatial axes
+  Shape column_shape_;   // pictures, channels, taps, positions of the window
+};
+
+}  // namespace
+
+void RegisterIm2col(LayerRegistry& registry) { registry.Add<Im2colLayer>("Im2col"); }
+
+}  // namespace hearth::caffe

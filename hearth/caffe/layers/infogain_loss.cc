@@ -1,0 +1,122 @@
+// InfogainLoss: -log(softmax) of all classes, weighted by the true class's row of a matrix.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/blob_proto.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/loss_normalizer.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr float kSmallest = 1e-20f;
+
+class InfogainLossLayer : public Layer {
+ public:
+  InfogainLossLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context),
+        normalizer_(LossNormalizer::Read(param.loss_param(), LossParameter::VALID)),
+        ignored_(IgnoredLabel(param.loss_param())) {}
+
+  Arity arity() const override { return {2, 3, 1, 2}; }
+  bool IsLoss() const override { return true; }
+  bool AutoTopBlobs() const override { return true; }
+  bool AllowsForceBackward(int bottom) const override { return bottom == 0; }
+
+  // The matrix is bottom 2 or stands in a file.
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    if (bottom.size() > 2) return;
+    const InfogainLossParameter& param = param_.infogain_loss_param();
+    Require(param.has_source(), ErrorCode::kInvalidArgument,
+            "infogain_loss_param needs source, the file of its matrix, or the layer a third bottom "
+            "that holds it");
+    BlobProto proto;
+    ParseWire(storage::ReadFile(param.source()), param.source(), &proto);
+    matrix_.Reshape(ShapeOf(proto));
+    ReadBlobData(proto, &matrix_);
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    axis_ = bottom[0]->CanonicalAxis(param_.infogain_loss_param().axis());
+    layout_ = ClassLayout::Of(*bottom[0], axis_);
+    layout_.RequireLabels(*bottom[1]);
+    Require(Matrix(bottom).count() == layout_.classes * layout_.classes,
+            ErrorCode::kInvalidArgument,
+            "{} classes need a matrix of {} values, but it has shape {}", layout_.classes,
+            layout_.classes * layout_.classes, Matrix(bottom).ShapeString());
+    top[0]->Reshape({});
+    probabilities_.ReshapeLike(*bottom[0]);
+    if (top.size() > 1) top[1]->ReshapeLike(*bottom[0]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    at::_softmax_out(probabilities_.data(), bottom[0]->data(), axis_, /*half_to_float=*/false);
+    const float* p = probabilities_.data_ptr();
+    const float* matrix = Matrix(bottom).data_ptr();
+    double loss = 0;
+    int64_t valid = 0;
+    for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
+      const auto label = ClassLabel(bottom[1]->data_ptr(), i, layout_.classes, ignored_);
+      if (!label) continue;
+      const float* weights = matrix + *label * layout_.classes;
+      for (int64_t c = 0; c < layout_.classes; ++c) {
+        loss -= weights[c] * std::log(std::max(p[Index(i, c)], kSmallest));
+      }
+      ++valid;
+    }
+    divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, valid);
+    *top[0]->data_ptr() = static_cast<float>(loss) / divisor_;
+    if (top.size() > 1) top[1]->data().copy_(probabilities_.data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(
+        std::none_of(propagate_down.begin() + 1, propagate_down.end(), [](bool b) { return b; }),
+        ErrorCode::kInvalidArgument, "InfogainLoss has no gradient for its labels and its matrix");
+    if (!propagate_down[0]) return;
+    const float scale = *top[0]->diff_ptr() / divisor_;
+    const float* p = probabilities_.data_ptr();
+    const float* matrix = Matrix(bottom).data_ptr();
+    float* dx = bottom[0]->diff_ptr();
+    for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
+      const auto label = ClassLabel(bottom[1]->data_ptr(), i, layout_.classes, ignored_);
+      const float* weights = matrix + label.value_or(0) * layout_.classes;
+      float sum = 0;
+      for (int64_t c = 0; c < layout_.classes; ++c) sum += weights[c];
+      for (int64_t c = 0; c < layout_.classes; ++c) {
+        dx[Index(i, c)] = label ? scale * (p[Index(i, c)] * sum - weights[c]) : 0.f;
+      }
+    }
+  }
+
+ private:
+  Blob& Matrix(const Blobs& bottom) { return bottom.size() > 2 ? *bottom[2] : matrix_; }
+
+  // Position of class c for the label at position i.
+  int64_t Index(int64_t i, int64_t c) const {
+    return (i / layout_.inner * layout_.classes + c) * layout_.inner + i % layout_.inner;
+  }
+
+  const LossNormalizer normalizer_;
+  const std::optional<int64_t> ignored_;
+  ClassLayout layout_;
+  int64_t axis_ = 1;
+  float divisor_ = 1;
+  Blob matrix_;  // from the file: a row per true class
+  Blob probabilities_;
+};
+
+}  // namespace
+
+void RegisterInfogainLoss(LayerRegistry& registry) {
+  registry.Add<InfogainLossLayer>("InfogainLoss");
+}
+
+}  // namespace hearth::caffe

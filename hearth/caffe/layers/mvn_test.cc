@@ -1,0 +1,53 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+struct Normalized {
+  size_t axes = 2;  // that tell rows apart
+  bool variance = true;
+  double eps = 0;
+
+  Arrays operator()(const Arrays& bottoms, const Arrays&) const {
+    Array y = bottoms[0];
+    int64_t rows = 1;
+    for (size_t i = 0; i < axes; ++i) rows *= y.shape[i];
+    const int64_t size = y.Count() / rows;
+    for (int64_t row = 0; row < rows; ++row) {
+      float* values = &y.values[row * size];
+      double mean = 0, squares = 0;
+      for (int64_t i = 0; i < size; ++i) mean += values[i] / static_cast<double>(size);
+      for (int64_t i = 0; i < size; ++i) squares += std::pow(values[i] - mean, 2);
+      const double by = variance ? std::sqrt(squares / static_cast<double>(size)) + eps : 1;
+      for (int64_t i = 0; i < size; ++i) values[i] = static_cast<float>((values[i] - mean) / by);
+    }
+    return {y};
+  }
+};
+
+LayerCase Row(std::string name, const std::string& param, Shape bottom, Normalized reference) {
+  LayerCase row{
+      std::move(name), "type: 'MVN' mvn_param { " + param + " }", {{std::move(bottom)}}, reference};
+  row.in_place = true;
+  return row;
+}
+
+}  // namespace
+
+std::vector<LayerCase> MvnCases() {
+  LayerCase eps = Row("mvn_eps", "eps: 0.3", {2, 2, 3, 2}, {.eps = 0.3f});
+  eps.has_gradient = false;  // Caffe's, which is followed, is that of eps 0
+  return {
+      Row("mvn", "", {2, 2, 3, 2}, {}),
+      Row("mvn_across_channels", "across_channels: true", {2, 2, 3, 2}, {.axes = 1}),
+      Row("mvn_mean", "normalize_variance: false", {2, 2, 3, 2}, {.variance = false}),
+      Row("mvn_two_axes", "across_channels: true", {3, 6}, {.axes = 1}),
+      eps,
+  };
+}
+
+}  // namespace hearth::caffe

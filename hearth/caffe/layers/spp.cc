@@ -1,0 +1,116 @@
+// SPP, spatial pyramid pooling: the bottom pooled into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
+// pictures of any size give equally many values.
+#include <ATen/ATen.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// The window along one axis that cuts `size` values into `bins`; a surplus is padded on both sides.
+struct BinWindow {
+  int64_t kernel, pad;
+
+  BinWindow(int64_t size, int64_t bins)
+      : kernel((size + bins - 1) / bins), pad((kernel * bins - size + 1) / 2) {
+    Require(pad < kernel, ErrorCode::kInvalidArgument,
+            "{} values cannot be cut into {} bins; give a smaller pyramid_height or a larger "
+            "picture",
+            size, bins);
+  }
+};
+
+class SppLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
+            "SPP takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
+    const int64_t height = bottom[0]->shape(2), width = bottom[0]->shape(3);
+    if (height != height_ || width != width_) MakeLevels(height, width);
+    int64_t values = 0;
+    for (const auto& level : levels_) {
+      level->bottom.ReshapeLike(*bottom[0]);
+      level->bottom.ShareData(*bottom[0]);
+      level->layer->Reshape({&level->bottom}, {&level->top});
+      values += level->top.count(1);
+    }
+    if (levels_.size() == 1) {  // as in Caffe, a single level is not flattened
+      top[0]->ReshapeLike(levels_[0]->top);
+    } else {
+      top[0]->Reshape({bottom[0]->shape(0), values});
+    }
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    for (const auto& level : levels_) level->layer->Forward({&level->bottom}, {&level->top});
+    ForEachPart(top[0]->data(), [](at::Tensor part, Level& level) {
+      part.copy_(level.top.data().view(part.sizes()));
+    });
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    bottom[0]->diff().zero_();
+    ForEachPart(top[0]->diff(), [&](at::Tensor part, Level& level) {
+      level.top.diff().view(part.sizes()).copy_(part);
+      level.layer->Backward({&level.top}, {true}, {&level.bottom});
+      bottom[0]->diff().add_(level.bottom.diff());
+    });
+  }
+
+ private:
+  struct Level {
+    std::unique_ptr<Layer> layer;
+    Blob bottom, top;  // bottom shares the data, but has a gradient of its own
+  };
+
+  void MakeLevels(int64_t height, int64_t width) {
+    const SPPParameter& param = param_.spp_param();
+    Require(param.pyramid_height() > 0 && param.pyramid_height() < 32, ErrorCode::kInvalidArgument,
+            "spp_param needs pyramid_height, the number of levels, from 1 to 31, not {}",
+            param.pyramid_height());
+    levels_.clear();
+    for (uint32_t i = 0; i < param.pyramid_height(); ++i) {
+      const BinWindow rows(height, int64_t{1} << i), columns(width, int64_t{1} << i);
+      LayerParameter pooling;
+      pooling.set_type("Pooling");
+      PoolingParameter* window = pooling.mutable_pooling_param();
+      window->set_pool(static_cast<PoolingParameter::PoolMethod>(param.pool()));
+      window->set_kernel_h(rows.kernel);
+      window->set_stride_h(rows.kernel);
+      window->set_pad_h(rows.pad);
+      window->set_kernel_w(columns.kernel);
+      window->set_stride_w(columns.kernel);
+      window->set_pad_w(columns.pad);
+      levels_.push_back(std::make_unique<Level>());
+      levels_.back()->layer = LayerRegistry::Default().Create(pooling, context());
+    }
+    height_ = height;
+    width_ = width;
+  }
+
+  // f(columns of the flattened top, the level they come from)
+  template <typename Function>
+  void ForEachPart(const at::Tensor& top, Function f) {
+    const at::Tensor flat = top.view({top.size(0), -1});
+    int64_t begin = 0;
+    for (const auto& level : levels_) {
+      const int64_t values = level->top.count(1);
+      f(flat.narrow(1, begin, values), *level);
+      begin += values;
+    }
+  }
+
+  int64_t height_ = 0, width_ = 0;
+  std::vector<std::unique_ptr<Level>> levels_;
+};
+
+}  // namespace
+
+void RegisterSpp(LayerRegistry& registry) { registry.Add<SppLayer>("SPP"); }
+
+}  // namespace hearth::caffe
