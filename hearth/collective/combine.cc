@@ -2,18 +2,10 @@
 
 #include <type_traits>
 
+#include "hearth/base/for_each_cpu.h"
+
 namespace hearth::collective {
 namespace {
-
-// One source, three machine codes; the loader picks. Sanitizers run before the pick is possible.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define HEARTH_FOR_EACH_CPU __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define HEARTH_FOR_EACH_CPU
-#endif
-
-// Forced inline: a call from a clone into shared code would lose the clone's instructions.
-#define HEARTH_INLINE __attribute__((always_inline)) inline
 
 template <typename T>
 struct Sum {

@@ -1,0 +1,152 @@
+// LSTM over whole sequences, and LSTMUnit, one step of it whose sums another layer computes.
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/lstm_step.h"
+#include "hearth/caffe/layers/recurrent.h"
+
+namespace hearth::caffe {
+namespace {
+
+class LstmLayer : public RecurrentLayer {
+ public:
+  LstmLayer(const LayerParameter& param, const NetContext& context)
+      : RecurrentLayer(param, context, /*states=*/2, /*terms=*/4) {}
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    RecurrentLayer::Reshape(bottom, top);
+    cells_.Reshape({steps_ + 1, rows_, outputs_});
+    squashed_.Reshape({steps_, rows_, outputs_});
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    ForwardInputs(bottom);
+    TakeStates(bottom);
+    cells_.data()[0].copy_(states_[1].data()[0]);
+    const Sequence sequence = Arrays(bottom, top);
+    const at::Tensor gates = terms_.data(), carried = carried_.data();
+    const at::Tensor weight = blobs_[hidden_weight()]->data().t();
+    const float* state = states_[0].data_ptr();
+    ForEachRowRange([&](int64_t begin, int64_t end) {
+      const float* hidden = state + begin * outputs_;
+      for (int64_t t = 0; t < steps_; ++t) {
+        const LstmStep step = sequence.At(t, begin, end);
+        const at::Tensor input = Part(carried, t, begin, end);
+        Continue(step.cont, hidden, input);
+        Part(gates, t, begin, end).addmm_(input, weight);
+        step.Forward();
+        hidden = step.hidden;
+      }
+    });
+    states_[0].data().copy_(top[0]->data()[steps_ - 1]);
+    states_[1].data().copy_(cells_.data()[steps_]);
+    GiveStates(top);
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    const Sequence sequence = Arrays(bottom, top);
+    const at::Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
+    // The gradients of the hidden values and of the cells from later steps.
+    d_states_.Reshape({2, rows_, outputs_});
+    const at::Tensor d_states = d_states_.data().zero_();
+    const at::Tensor& weight = blobs_[hidden_weight()]->data();
+    ForEachRowRange([&](int64_t begin, int64_t end) {
+      at::Tensor d_hidden = Part(d_states, 0, begin, end);
+      float* d_cells = Part(d_states, 1, begin, end).data_ptr<float>();
+      for (int64_t t = steps_ - 1; t >= 0; --t) {
+        const LstmStep step = sequence.At(t, begin, end);
+        const at::Tensor d_gates = Part(gates_diff, t, begin, end);
+        d_hidden.add_(Part(top_diff, t, begin, end));
+        step.Backward(d_hidden.data_ptr<float>(), d_cells, d_gates.data_ptr<float>());
+        if (t == 0) break;
+        at::mm_out(d_hidden, d_gates, weight);
+        Continue(step.cont, d_hidden.data_ptr<float>(), d_hidden);
+      }
+    });
+    BackwardInputs(propagate_down, bottom);
+  }
+
+ private:
+  // The arrays of all steps. Made before threads use them: a blob allocates on first use.
+  struct Sequence {
+    int64_t rows, size;
+    const float* cont;
+    float *gates, *cells, *squashed, *hidden;
+
+    LstmStep At(int64_t step, int64_t begin, int64_t end) const {
+      const int64_t first = step * rows + begin, at = first * size;
+      return {end - begin,    size,       cont + first,
+              gates + 4 * at, cells + at, cells + at + rows * size,
+              squashed + at,  hidden + at};
+    }
+  };
+  Sequence Arrays(const Blobs& bottom, const Blobs& top) {
+    return {rows_,
+            outputs_,
+            bottom[1]->data_ptr(),
+            terms_.data_ptr(),
+            cells_.data_ptr(),
+            squashed_.data_ptr(),
+            top[0]->data_ptr()};
+  }
+
+  Blob cells_;     // one more than steps: the first are those before the first step
+  Blob squashed_;  // their tanh, without the first
+  Blob d_states_;
+};
+
+// Bottoms: cells of the step before, sums of the gates, cont; tops: cells, hidden values.
+class LstmUnitLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {3, 3, 2, 2}; }
+  bool AllowsForceBackward(int bottom) const override { return bottom != 2; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const Blob& before = *bottom[0];
+    const bool is_step = before.num_axes() == 3 && before.shape(0) == 1;
+    Require(is_step && bottom[1]->shape() == Shape({1, before.shape(1), 4 * before.shape(2)}) &&
+                bottom[2]->shape() == Shape({1, before.shape(1)}),
+            ErrorCode::kInvalidArgument,
+            "LSTMUnit takes bottoms of shapes 1 x rows x cells, 1 x rows x 4 cells and 1 x rows, "
+            "not {}, {} and {}",
+            before.ShapeString(), bottom[1]->ShapeString(), bottom[2]->ShapeString());
+    for (Blob* blob : {top[0], top[1], &squashed_}) blob->ReshapeLike(before);
+    gates_.ReshapeLike(*bottom[1]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    gates_.data().copy_(bottom[1]->data());
+    Step(bottom, top).Forward();
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[2], ErrorCode::kInvalidArgument,
+            "LSTMUnit has no gradient for the marks of continued sequences");
+    if (!propagate_down[0] && !propagate_down[1]) return;
+    // Both gradients come from one loop; one that is not wanted goes nowhere.
+    Blob& d_before = propagate_down[0] ? *bottom[0] : squashed_;
+    Blob& d_gates = propagate_down[1] ? *bottom[1] : gates_;
+    d_before.diff().copy_(top[0]->diff());
+    Step(bottom, top).Backward(top[1]->diff_ptr(), d_before.diff_ptr(), d_gates.diff_ptr());
+  }
+
+ private:
+  LstmStep Step(const Blobs& bottom, const Blobs& top) {
+    return {bottom[0]->shape(1),   bottom[0]->shape(2), bottom[2]->data_ptr(), gates_.data_ptr(),
+            bottom[0]->data_ptr(), top[0]->data_ptr(),  squashed_.data_ptr(),  top[1]->data_ptr()};
+  }
+
+  Blob gates_, squashed_;
+};
+
+}  // namespace
+
+void RegisterLstm(LayerRegistry& registry) {
+  registry.Add<LstmLayer>("LSTM");
+  registry.Add<LstmUnitLayer>("LSTMUnit");
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,69 @@
+// What LSTM and RNN share: bottoms and tops as Caffe's recurrent layers have them, the inputs' part
+// of every step at once, and the states that last from one minibatch to the next.
+//
+// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally
+// a static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
+// output of every step and, with expose_hidden, the states after the last.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+
+#include "hearth/caffe/layer.h"
+
+namespace hearth::caffe {
+
+class RecurrentLayer : public Layer {
+ public:
+  // `states`: arrays of num_output values per row that are handed from step to step, the hidden
+  // values first; `terms`: sums per output that the inputs and the hidden values have weights for.
+  RecurrentLayer(const LayerParameter& param, const NetContext& context, int states, int terms);
+
+  Arity arity() const override;
+  bool AllowsForceBackward(int bottom) const override { return bottom != 1; }
+  void SetUp(const Blobs& bottom, const Blobs& top) override;
+  void Reshape(const Blobs& bottom, const Blobs& top) override;
+
+ protected:
+  // Parameters: 0 weights of x, 1 bias, then those of the static input if there is one, then those
+  // of the hidden values; a layer may add others behind.
+  size_t hidden_weight() const { return has_static_ ? 3 : 2; }
+  std::shared_ptr<Blob> MakeWeight(int64_t outputs, int64_t inputs) const;
+  std::shared_ptr<Blob> MakeBias(int64_t outputs) const;
+
+  // Before the steps: what the inputs add to terms_; the states before the first step.
+  void ForwardInputs(const Blobs& bottom);
+  void TakeStates(const Blobs& bottom);
+  // After the steps, which left the last states in states_.
+  void GiveStates(const Blobs& top);
+  // From the gradient of terms_ to those of the bottoms and of the parameters in front of
+  // and including the hidden values' weights.
+  void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);
+
+  // Rows do not depend on each other: f(begin, end) takes rows [begin, end) through all steps,
+  // several ranges at a time.
+  void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;
+  // Rows [begin, end) at one step of an array of steps x rows x values.
+  static at::Tensor Part(const at::Tensor& array, int64_t step, int64_t begin, int64_t end);
+  // to = cont * from, row by row.
+  void Continue(const float* cont, const float* from, const at::Tensor& to) const;
+
+  int64_t steps_ = 0, rows_ = 0, outputs_ = 0;
+  Blob terms_;                // steps x rows x (terms * outputs)
+  Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step before
+  std::vector<Blob> states_;  // rows x outputs, kept from minibatch to minibatch
+
+ private:
+  bool exposes_states() const { return param_.recurrent_param().expose_hidden(); }
+  size_t first_state_bottom() const { return has_static_ ? 3 : 2; }
+  void BackwardStatic(bool propagate_down, Blob* bottom);
+
+  const int64_t terms_per_output_;
+  bool has_static_ = false;
+  int64_t inputs_ = 0, static_inputs_ = 0;
+  Blob static_terms_;  // rows x (terms * outputs)
+  at::Tensor ones_;    // sums the bias gradient over steps and rows
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,103 @@
+// RNN: hidden values h = tanh(W x + b + V h_before), outputs tanh(U h + c).
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/layers/recurrent.h"
+
+namespace hearth::caffe {
+namespace {
+
+class RnnLayer : public RecurrentLayer {
+ public:
+  RnnLayer(const LayerParameter& param, const NetContext& context)
+      : RecurrentLayer(param, context, /*states=*/1, /*terms=*/1) {}
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    RecurrentLayer::SetUp(bottom, top);
+    blobs_.push_back(MakeWeight(outputs_, outputs_));
+    blobs_.push_back(MakeBias(outputs_));
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    RecurrentLayer::Reshape(bottom, top);
+    for (Blob* blob : {&hidden_, &output_}) blob->Reshape({steps_, rows_, outputs_});
+    if (!ones_.defined() || ones_.numel() != steps_ * rows_) ones_ = at::ones({steps_ * rows_});
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    ForwardInputs(bottom);
+    TakeStates(bottom);
+    // Made before threads use them: a blob makes its tensor on first use.
+    const at::Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
+    const at::Tensor weight = blobs_[hidden_weight()]->data().t();
+    const float *cont = bottom[1]->data_ptr(), *state = states_[0].data_ptr();
+    ForEachRowRange([&](int64_t begin, int64_t end) {
+      const float* before = state + begin * outputs_;
+      for (int64_t t = 0; t < steps_; ++t) {
+        const at::Tensor input = Part(carried, t, begin, end);
+        Continue(cont + t * rows_ + begin, before, input);
+        at::Tensor values = Part(hidden, t, begin, end);
+        at::tanh_out(values, Part(terms, t, begin, end).addmm_(input, weight));
+        before = values.data_ptr<float>();
+      }
+    });
+    states_[0].data().copy_(hidden[steps_ - 1]);
+    GiveStates(top);
+
+    at::Tensor output = Flat(output_.data());
+    at::addmm_out(output, out_bias().data(), Flat(hidden), out_weight().data().t());
+    output.tanh_();
+    top[0]->data().copy_(output_.data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    BackwardOutput(*top[0]);
+    const at::Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
+    const at::Tensor d_terms = terms_.diff(), d_carried = carried_.diff();
+    const at::Tensor& weight = blobs_[hidden_weight()]->data();
+    const float* cont = bottom[1]->data_ptr();
+    ForEachRowRange([&](int64_t begin, int64_t end) {
+      for (int64_t t = steps_ - 1; t >= 0; --t) {
+        const at::Tensor d_sums = Part(d_terms, t, begin, end);
+        Map(
+            d_sums, [](float g, float h) { return g * (1 - h * h); }, Part(d_hidden, t, begin, end),
+            Part(hidden, t, begin, end));
+        if (t == 0) break;
+        at::Tensor d_before = Part(d_carried, t, begin, end);
+        at::mm_out(d_before, d_sums, weight);
+        Continue(cont + t * rows_ + begin, d_before.data_ptr<float>(), d_before);
+        Part(d_hidden, t - 1, begin, end).add_(d_before);
+      }
+    });
+    BackwardInputs(propagate_down, bottom);
+  }
+
+ private:
+  Blob& out_weight() const { return *blobs_[hidden_weight() + 1]; }
+  Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
+  at::Tensor Flat(const at::Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
+
+  // To hidden_'s gradient, without what later steps add to it.
+  void BackwardOutput(Blob& top) {
+    Map(
+        output_.diff(), [](float g, float o) { return g * (1 - o * o); }, top.diff(),
+        output_.data());
+    const at::Tensor d_sums = Flat(output_.diff());
+    if (param_propagate_down(hidden_weight() + 1)) {
+      out_weight().diff().addmm_(d_sums.t(), Flat(hidden_.data()));
+    }
+    if (param_propagate_down(hidden_weight() + 2)) out_bias().diff().addmv_(d_sums.t(), ones_);
+    at::Tensor d_hidden = Flat(hidden_.diff());
+    at::mm_out(d_hidden, d_sums, out_weight().data());
+  }
+
+  Blob hidden_;
+  Blob output_;      // as the top, which a later layer may overwrite
+  at::Tensor ones_;  // sums the output bias's gradient
+};
+
+}  // namespace
+
+void RegisterRnn(LayerRegistry& registry) { registry.Add<RnnLayer>("RNN"); }
+
+}  // namespace hearth::caffe
