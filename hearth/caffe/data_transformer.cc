@@ -1,8 +1,6 @@
 #include "hearth/caffe/data_transformer.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/proto/wire_reader.h"
-#include "hearth/storage/file.h"
 
 namespace hearth::caffe {
 
@@ -23,24 +21,7 @@ DataTransformer::DataTransformer(const TransformationParameter& param, Phase pha
           "transform_param has both force_color and force_gray; choose one");
   Require(!param.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
           "transform_param has both mean_file and mean_value; choose one");
-  if (param.has_mean_file()) ReadMean(param.mean_file());
-}
-
-void DataTransformer::ReadMean(const std::string& file) {
-  BlobProto proto;
-  ParseWire(storage::ReadFile(file), file, &proto);
-  std::vector<int64_t> shape(proto.shape().dim().begin(), proto.shape().dim().end());
-  if (!proto.has_shape()) shape = {proto.num(), proto.channels(), proto.height(), proto.width()};
-  mean_ = proto.data();
-  if (mean_.empty()) mean_.assign(proto.double_data().begin(), proto.double_data().end());
-  while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
-  Require(shape.size() == 3 && shape[0] * shape[1] * shape[2] == static_cast<int64_t>(mean_.size()),
-          ErrorCode::kDataLoss,
-          "mean file {} holds {} values, but not as one picture of channels x height x width", file,
-          mean_.size());
-  mean_channels_ = shape[0];
-  mean_height_ = shape[1];
-  mean_width_ = shape[2];
+  if (param.has_mean_file()) mean_ = ReadMeanFile(param.mean_file());
 }
 
 ColorMode DataTransformer::color_mode(int64_t channels) const {
@@ -56,10 +37,10 @@ void DataTransformer::RequireFits(int64_t channels, int64_t height, int64_t widt
           ErrorCode::kDataLoss, "{} mean_values do not fit a picture of {} channels",
           mean_values_.size(), channels);
   const bool like_mean =
-      channels == mean_channels_ && height == mean_height_ && width == mean_width_;
+      channels == mean_.channels && height == mean_.height && width == mean_.width;
   Require(mean_.empty() || like_mean, ErrorCode::kDataLoss,
           "a picture of {} x {} x {} does not fit the mean file's {} x {} x {}", channels, height,
-          width, mean_channels_, mean_height_, mean_width_);
+          width, mean_.channels, mean_.height, mean_.width);
 }
 
 DataTransformer::Choice DataTransformer::Centre(int64_t height, int64_t width) const {
@@ -88,8 +69,7 @@ void DataTransformer::Run(const PictureView<T>& picture, const Choice& choice, f
       const int64_t row = choice.top + y;
       const T* from = picture.data + c * picture.channel_stride + row * picture.row_stride +
                       choice.left * picture.column_stride;
-      const float* mean_row =
-          mean_.empty() ? nullptr : &mean_[(c * mean_height_ + row) * mean_width_ + choice.left];
+      const float* mean_row = mean_.empty() ? nullptr : mean_.Row(c, row) + choice.left;
       // Mirroring turns the picture after its mean was subtracted.
       float* to = choice.mirror ? out + width - 1 : out;
       const int64_t step = choice.mirror ? -1 : 1;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hearth/caffe/image/image.h"
+#include "hearth/caffe/mean_file.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/random.h"
 
@@ -60,7 +61,6 @@ class DataTransformer {
   void Transform(const PictureView<float>& picture, const Choice& choice, float* out) const;
 
  private:
-  void ReadMean(const std::string& file);
   template <typename T>
   void Run(const PictureView<T>& picture, const Choice& choice, float* out) const;
 
@@ -70,8 +70,7 @@ class DataTransformer {
   const int64_t crop_;
   const bool force_color_, force_gray_;
   std::vector<float> mean_values_;  // none, one, or one per channel
-  std::vector<float> mean_;         // of the mean file
-  int64_t mean_channels_ = 0, mean_height_ = 0, mean_width_ = 0;
+  MeanPicture mean_;                // of the mean file
 };
 
 }  // namespace hearth::caffe

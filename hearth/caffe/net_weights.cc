@@ -27,6 +27,21 @@ const NetLayer* FindLayer(const std::vector<NetLayer>& layers, const std::string
   return found == layers.end() ? nullptr : &*found;
 }
 
+// HDF5 models hold a shared parameter at its owner only: the others' are filled with that one.
+bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
+
+bool SharesParam(const NetLayer& layer, size_t i) {
+  const std::vector<ParamSpec>& params = layer.layer->param().param();
+  return i < params.size() && !params[i].name().empty();
+}
+
+// As many as the source has, and the shared ones that are missing behind them.
+size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
+  size_t count = source.blobs().size();
+  while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
+  return count;
+}
+
 }  // namespace
 
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
@@ -37,9 +52,11 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
       continue;
     }
     ParamBlobs& blobs = target->layer->blobs();
-    RequireSameCount(source.name(), blobs.size(), source.blobs().size());
-    for (size_t i = 0; i < blobs.size(); ++i) {
+    const size_t given = CountWithShared(source, *target);
+    RequireSameCount(source.name(), blobs.size(), given);
+    for (size_t i = 0; i < source.blobs().size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
+      if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
       Require(
           HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
           "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "

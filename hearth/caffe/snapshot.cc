@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/snapshot_hdf5.h"
 #include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
@@ -13,13 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-void RefuseHdf5(const std::string& uri) {
-  Require(!uri.ends_with(".h5"), ErrorCode::kUnimplemented,
-          "{} is an HDF5 file, which is not supported yet; use snapshot_format: BINARYPROTO", uri);
-}
-
 void Write(const Message& message, const std::string& uri) {
-  RefuseHdf5(uri);
   storage::AtomicFile file(uri);
   WriteWire(message, [&](std::string_view bytes) { file.Append(bytes); });
   file.Commit();
@@ -31,25 +26,30 @@ std::string SnapshotName(const std::string& prefix, int iteration, const std::st
   return fmt::format("{}_iter_{}.{}", prefix, iteration, extension);
 }
 
-void WriteModel(const NetParameter& model, const std::string& uri) { Write(model, uri); }
+void WriteModel(const NetParameter& model, const std::string& uri) {
+  IsHdf5Name(uri) ? WriteModelHdf5(model, uri) : Write(model, uri);
+}
 
 NetParameter ReadModel(const std::string& uri) {
-  RefuseHdf5(uri);
+  if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
   NetParameter model;
   ParseWire(storage::ReadFile(uri), uri, &model);
   UpgradeNet(&model, uri);
   return model;
 }
 
-void WriteState(const SolverState& state, const std::string& uri) { Write(state, uri); }
+void WriteState(const SolverState& state, const std::string& uri) {
+  IsHdf5Name(uri) ? WriteStateHdf5(state, uri) : Write(state, uri);
+}
 
 SolverState ReadState(const std::string& uri) {
-  RefuseHdf5(uri);
-  SolverState state;
-  const std::string bytes = storage::ReadFile(uri);
+  const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
+    if (IsHdf5Name(uri)) return ReadStateHdf5(uri);
+    SolverState state;
     ParseWire(bytes, uri, &state);
     Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
+    return state;
   } catch (const Error& error) {
     // The two files of a snapshot are easily mixed up.
     throw Error(error.code(),
@@ -58,7 +58,6 @@ SolverState ReadState(const std::string& uri) {
                             uri),
                 error);
   }
-  return state;
 }
 
 }  // namespace hearth::caffe

@@ -11,7 +11,7 @@ namespace hearth::caffe {
 // "<prefix>_iter_<iteration>.<extension>".
 std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension);
 
-// HDF5 files (*.h5) throw kUnimplemented; damaged files kDataLoss.
+// Files whose names end in .h5 are HDF5. Damaged files throw kDataLoss.
 void WriteModel(const NetParameter& model, const std::string& uri);
 NetParameter ReadModel(const std::string& uri);
 void WriteState(const SolverState& state, const std::string& uri);

@@ -26,9 +26,17 @@ TEST(ReadState, IsNotConfusedByAModel) {
   std::filesystem::remove(path);
 }
 
-TEST(WriteState, RefusesHdf5AndForeignSchemes) {
-  EXPECT_THAT([] { WriteState({}, "/tmp/a.solverstate.h5"); },
-              ThrowsMessage<Error>(HasSubstr("HDF5")));
+TEST(ReadState, IsNotConfusedByAModelInHdf5) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel.h5";
+  NetParameter model;
+  model.add_layer()->set_name("layer");
+  WriteModel(model, path);
+  EXPECT_EQ(ReadModel(path).layer().size(), 1);
+  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  std::filesystem::remove(path);
+}
+
+TEST(WriteState, RefusesForeignSchemes) {
   EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
 }
 

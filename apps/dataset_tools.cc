@@ -1,0 +1,105 @@
+// hearth convert_imageset, compute_image_mean, extract_features: the tools of Caffe by these names.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/commands.h"
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/mean_file.h"
+#include "hearth/caffe/tools/compute_image_mean.h"
+#include "hearth/caffe/tools/convert_imageset.h"
+#include "hearth/caffe/tools/extract_features.h"
+
+namespace hearth::program {
+namespace {
+
+int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+void AddLoggingFlags(CLI::App* tool) {
+  // The logging library's flags, common in scripts: this program always logs to stderr.
+  tool->add_flag("--logtostderr,--alsologtostderr")->group("");
+}
+
+void AddConvertImageset(CLI::App* app) {
+  CLI::App* tool = app->add_subcommand("convert_imageset", "make a database of listed pictures");
+  const auto options = std::make_shared<caffe::ConvertOptions>();
+  const auto backend = std::make_shared<std::string>("lmdb");
+  tool->add_option("ROOTFOLDER", options->root, "put before every path, so it ends in /")
+      ->required();
+  tool->add_option("LISTFILE", options->list, "lines of a path and a label")->required();
+  tool->add_option("DB_NAME", options->database, "the database to make")->required();
+  tool->add_flag("--gray", options->gray, "store pictures in grey");
+  tool->add_flag("--shuffle", options->shuffle, "change the order of the pictures");
+  tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
+  tool->add_option("--resize_width", options->width, "width of the stored pictures");
+  tool->add_option("--resize_height", options->height, "height of the stored pictures");
+  tool->add_flag("--check_size", options->check_size, "all pictures must have the same size");
+  tool->add_flag("--encoded", options->encoded, "store files instead of pixels");
+  tool->add_option("--encode_type", options->encode_type, "jpg or png: store such files");
+  AddLoggingFlags(tool);
+  tool->callback([options, backend] {
+    options->backend = caffe::BackendNamed(*backend);
+    options->threads = Cores();
+    caffe::ConvertImageset(*options);
+  });
+}
+
+void AddComputeImageMean(CLI::App* app) {
+  CLI::App* tool =
+      app->add_subcommand("compute_image_mean", "compute the mean picture of a database");
+  const auto database = std::make_shared<std::string>(), out = std::make_shared<std::string>();
+  const auto backend = std::make_shared<std::string>("lmdb");
+  tool->add_option("INPUT_DB", *database, "a database of pictures")->required();
+  tool->add_option("OUTPUT_FILE", *out, "the mean_file to write; without it the mean is logged");
+  tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
+  AddLoggingFlags(tool);
+  tool->callback([=] {
+    const caffe::MeanPicture mean =
+        caffe::ComputeImageMean(caffe::BackendNamed(*backend), *database);
+    if (out->empty()) return;
+    log::Info("Write to {}", *out);
+    caffe::WriteMeanFile(mean, *out);
+  });
+}
+
+void AddExtractFeatures(CLI::App* app) {
+  CLI::App* tool =
+      app->add_subcommand("extract_features", "store what blobs of a trained net hold");
+  const auto options = std::make_shared<caffe::FeatureOptions>();
+  const auto backend = std::make_shared<std::string>();
+  const auto device = std::make_shared<std::vector<std::string>>();
+  tool->add_option("WEIGHTS", options->weights, "the trained .caffemodel")->required();
+  tool->add_option("NET", options->net, "the net's prototxt, with its data layer")->required();
+  tool->add_option("BLOBS", options->blobs, "names by comma")
+      ->required()
+      ->delimiter(',')
+      ->expected(1);
+  tool->add_option("DATABASES", options->databases, "one to make for each blob, by comma")
+      ->required()
+      ->delimiter(',')
+      ->expected(1);
+  tool->add_option("NUM_BATCHES", options->batches, "minibatches to run")->required();
+  tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
+  tool->add_option("DEVICE", *device,
+                   "CPU, or GPU DEVICE_ID=n; nets compute on the CPU all the same");
+  AddLoggingFlags(tool);
+  tool->callback([options, backend, device] {
+    options->backend = caffe::BackendNamed(*backend);
+    options->threads = Cores();
+    caffe::ExtractFeatures(*options);
+  });
+}
+
+}  // namespace
+
+void AddDatasetTools(CLI::App* app) {
+  AddConvertImageset(app);
+  AddComputeImageMean(app);
+  AddExtractFeatures(app);
+}
+
+}  // namespace hearth::program

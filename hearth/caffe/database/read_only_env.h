@@ -1,0 +1,47 @@
+// Lets LevelDB, which has no mode for reading only, open a database without touching its files.
+#pragma once
+
+#include <leveldb/env.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hearth::caffe {
+
+// Reads come from the disk; what LevelDB writes while it opens a database (the log replayed into a
+// table, a new manifest) goes to memory and is read from there. Thread-safe, as LevelDB asks.
+class ReadOnlyEnv : public leveldb::EnvWrapper {
+ public:
+  ReadOnlyEnv();
+
+  // From here on nothing can be written any more: LevelDB gives up compactions that reading starts.
+  void Seal() { sealed_ = true; }
+
+  leveldb::Status NewSequentialFile(const std::string& name,
+                                    leveldb::SequentialFile** file) override;
+  leveldb::Status NewRandomAccessFile(const std::string& name,
+                                      leveldb::RandomAccessFile** file) override;
+  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
+  leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** file) override;
+  bool FileExists(const std::string& name) override;
+  leveldb::Status GetChildren(const std::string& folder, std::vector<std::string>* names) override;
+  leveldb::Status RemoveFile(const std::string& name) override;
+  leveldb::Status CreateDir(const std::string& name) override;
+  leveldb::Status RemoveDir(const std::string& name) override;
+  leveldb::Status GetFileSize(const std::string& name, uint64_t* size) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
+  leveldb::Status LockFile(const std::string& name, leveldb::FileLock** lock) override;
+  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
+  leveldb::Status NewLogger(const std::string& name, leveldb::Logger** logger) override;
+
+ private:
+  // Where the file of that name is.
+  leveldb::Env* Place(const std::string& name);
+
+  std::unique_ptr<leveldb::Env> memory_;
+  std::atomic<bool> sealed_{false};
+};
+
+}  // namespace hearth::caffe

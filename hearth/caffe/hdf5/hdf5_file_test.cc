@@ -1,0 +1,94 @@
+#include "hearth/caffe/hdf5/hdf5_file.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class Hdf5FileTest : public testing::Test {
+ protected:
+  ~Hdf5FileTest() override { fs::remove(path_); }
+
+  const std::string path_ = testing::TempDir() + "hearth_hdf5_file_test.h5";
+};
+
+TEST_F(Hdf5FileTest, GivesBackWhatWasWritten) {
+  Hdf5File file = Hdf5File::InMemory();
+  file.MakeGroup("/group/inside");
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  file.WriteFloats("/group/x", {2, 3}, values);
+  file.WriteInt("/number", -7);
+  file.WriteText("/text", "some words");
+  file.Save(path_);
+
+  const Hdf5File read = Hdf5File::Open(path_);
+  EXPECT_THAT(read.Children("/"), ElementsAre("group", "number", "text"));
+  EXPECT_TRUE(read.IsGroup("/group/inside"));
+  EXPECT_FALSE(read.IsGroup("/group/x"));
+  EXPECT_THAT(read.ShapeOf("/group/x"), ElementsAre(2, 3));
+  EXPECT_THAT(read.ReadFloats("/group/x"), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(read.ReadInt("/number"), -7);
+  EXPECT_EQ(read.ReadText("/text"), "some words");
+  EXPECT_TRUE(read.Has("/group/x"));
+  EXPECT_FALSE(read.Has("/nothing/x"));
+}
+
+TEST_F(Hdf5FileTest, ManyCanBeMadeInMemoryAtATime) {
+  Hdf5File one = Hdf5File::InMemory(), other = Hdf5File::InMemory();
+  one.WriteInt("/x", 1);
+  EXPECT_FALSE(other.Has("/x"));
+}
+
+TEST_F(Hdf5FileTest, AppendedRowsAreInTheFileAtOnce) {
+  Hdf5File file = Hdf5File::Create(path_);
+  const float values[] = {1, 2, 3, 4};
+  file.AppendRows("/x", {2, 2}, values);
+  file.AppendRows("/x", {1, 2}, values);
+  const std::string copy = path_ + ".copy";
+  fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);
+  EXPECT_THAT(Hdf5File::Open(copy).ReadFloats("/x"), ElementsAre(1, 2, 3, 4, 1, 2));
+  EXPECT_THAT(Hdf5File::Open(copy).ShapeOf("/x"), ElementsAre(3, 2));
+  fs::remove(copy);
+  EXPECT_THAT(
+      [&] {
+        file.AppendRows("/x", {1, 3}, values);
+      },
+      ThrowsMessage<Error>(HasSubstr("rows of another shape")));
+}
+
+TEST_F(Hdf5FileTest, NamesWhatIsMissingOrOfAnotherKind) {
+  Hdf5File file = Hdf5File::InMemory();
+  const float values[] = {1, 2};
+  file.WriteFloats("/x", {2}, values);
+  file.WriteText("/text", "abc");
+  EXPECT_THAT([&] { file.ReadFloats("/y"); }, ThrowsMessage<Error>(HasSubstr("no dataset /y")));
+  EXPECT_THAT([&] { file.ReadFloats("/text"); },
+              ThrowsMessage<Error>(HasSubstr("/text does not hold numbers")));
+  EXPECT_THAT([&] { file.ReadText("/x"); }, ThrowsMessage<Error>(HasSubstr("/x is no text")));
+  EXPECT_THAT([&] { file.ReadInt("/x"); }, ThrowsMessage<Error>(HasSubstr("is not one number")));
+  EXPECT_THAT([&] { file.WriteFloats("/x", {2}, values); },
+              ThrowsMessage<Error>(HasSubstr("cannot make the dataset /x")));
+}
+
+TEST_F(Hdf5FileTest, RefusesFilesThatAreMissingOrNoHdf5) {
+  EXPECT_THAT([&] { Hdf5File::Open(path_); },
+              ThrowsMessage<Error>("there is no HDF5 file " + path_));
+  std::ofstream(path_) << "no such file";
+  EXPECT_THAT([&] { Hdf5File::Open(path_); },
+              ThrowsMessage<Error>(HasSubstr("cannot read " + path_ + " as an HDF5 file")));
+  EXPECT_THAT([] { Hdf5File::Create("/nowhere/x.h5"); },
+              ThrowsMessage<Error>(HasSubstr("cannot create the HDF5 file /nowhere/x.h5")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,23 @@
+// Caffe's HDF5 forms of models (.caffemodel.h5) and solver states (.solverstate.h5). Failures are
+// those of Hdf5File.
+#pragma once
+
+#include <string>
+
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+bool IsHdf5Name(const std::string& uri);
+
+// /data/<layer>/<i>, and /diff/<layer>/<i> where the blobs have diffs. As in Caffe, a parameter
+// that an earlier layer owns is left out of /data. Names with a slash become groups in groups.
+void WriteModelHdf5(const NetParameter& model, const std::string& uri);
+// Layers without their parameters' owners have blobs without values in the places left out.
+NetParameter ReadModelHdf5(const std::string& uri);
+
+// /iter, /learned_net, /current_step and /history/<i>.
+void WriteStateHdf5(const SolverState& state, const std::string& uri);
+SolverState ReadStateHdf5(const std::string& uri);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,100 @@
+#include "hearth/caffe/hdf5/snapshot_hdf5.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/hdf5_file.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::string kGolden = std::string(HEARTH_TEST_DATA) + "/golden/files/";
+
+class SnapshotHdf5 : public testing::Test {
+ protected:
+  ~SnapshotHdf5() override { std::filesystem::remove(path_); }
+
+  static void AddBlob(std::vector<float> values, LayerParameter* layer) {
+    BlobProto* blob = layer->add_blobs();
+    blob->mutable_shape()->add_dim(static_cast<int64_t>(values.size()));
+    *blob->mutable_data() = std::move(values);
+  }
+
+  const std::string path_ = testing::TempDir() + "hearth_snapshot_hdf5_test.h5";
+};
+
+TEST_F(SnapshotHdf5, ReadsTheLayersThatCaffeWrote) {
+  const NetParameter model = ReadModelHdf5(kGolden + "net_with_diff.caffemodel.h5");
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : model.layer()) names.push_back(layer.name());
+  EXPECT_THAT(names, ElementsAre("bn1", "conv1", "in_l", "in_x", "ip1", "loss", "pool1", "relu1",
+                                 "scale1"));
+  const BlobProto& weights = model.layer()[1].blobs()[0];
+  EXPECT_THAT(weights.shape().dim(), ElementsAre(3, 2, 3, 3));
+  EXPECT_EQ(weights.data().size(), 54);
+  EXPECT_EQ(weights.diff().size(), 54);
+}
+
+TEST_F(SnapshotHdf5, KeepsLayersWhoseNamesHaveSlashes) {
+  NetParameter model;
+  for (const char* name : {"a/b", "a", "a/c/d"}) {
+    LayerParameter* layer = model.add_layer();
+    layer->set_name(name);
+    AddBlob({1, 2}, layer);
+  }
+  model.add_layer()->set_name("e/relu");
+  WriteModelHdf5(model, path_);
+  const NetParameter read = ReadModelHdf5(path_);
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : read.layer()) {
+    names.push_back(layer.name());
+    EXPECT_EQ(layer.blobs().size(), layer.name() == "e/relu" ? 0 : 1) << layer.name();
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAre("a", "a/b", "a/c/d", "e/relu"));
+}
+
+TEST_F(SnapshotHdf5, StoresASharedParameterOnceAtItsOwner) {
+  NetParameter model;
+  for (const char* name : {"one", "two"}) {
+    LayerParameter* layer = model.add_layer();
+    layer->set_name(name);
+    layer->add_param()->set_name("shared");
+    AddBlob({1, 2}, layer);
+    AddBlob({3}, layer);
+  }
+  WriteModelHdf5(model, path_);
+  EXPECT_TRUE(Hdf5File::Open(path_).Has("/data/one/0"));
+  EXPECT_FALSE(Hdf5File::Open(path_).Has("/data/two/0"));
+  const NetParameter read = ReadModelHdf5(path_);
+  EXPECT_THAT(read.layer()[1].blobs()[0].data(), ElementsAre());
+  EXPECT_THAT(read.layer()[1].blobs()[1].data(), ElementsAre(3));
+}
+
+TEST_F(SnapshotHdf5, GivesBackAState) {
+  SolverState state = ReadStateHdf5(kGolden + "net_iter_5.solverstate.h5");
+  EXPECT_EQ(state.iter(), 5);
+  EXPECT_EQ(state.current_step(), 1);
+  EXPECT_EQ(state.learned_net(), "net_iter_5.caffemodel.h5");
+  EXPECT_EQ(state.history().size(), 9);
+  WriteStateHdf5(state, path_);
+  const SolverState read = ReadStateHdf5(path_);
+  EXPECT_EQ(read.learned_net(), state.learned_net());
+  EXPECT_EQ(read.history()[8].data(), state.history()[8].data());
+  EXPECT_EQ(read.history()[0].shape().dim(), state.history()[0].shape().dim());
+}
+
+TEST_F(SnapshotHdf5, TellsAModelFromAState) {
+  EXPECT_THAT([] { ReadStateHdf5(kGolden + "net.caffemodel.h5"); },
+              ThrowsMessage<Error>(HasSubstr("no dataset /iter")));
+  EXPECT_THAT([] { ReadModelHdf5(kGolden + "net_iter_5.solverstate.h5"); },
+              ThrowsMessage<Error>(HasSubstr("no group /data")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,92 @@
+// Data: pictures and labels from the Datum records of a database.
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/proto/wire_reader.h"
+
+namespace hearth::caffe {
+namespace {
+
+class DatabaseDataLayer : public PictureFileLayer {
+ public:
+  using PictureFileLayer::PictureFileLayer;
+  ~DatabaseDataLayer() override { StopLoading(); }
+
+  void SetUp(const Blobs&, const Blobs& top) override {
+    const DataParameter& data = param_.data_param();
+    Require(!data.source().empty(), ErrorCode::kInvalidArgument,
+            "data_param has no source; name the database");
+    set_batch_size(data.batch_size());
+    cursor_ = OpenDatabase(data.backend(), data.source());
+    Require(cursor_->valid(), ErrorCode::kInvalidArgument, "the database {} is empty",
+            data.source());
+    Item first = ItemAtCursor();
+    ShapeTops(Read(&first), top);
+    if (data.rand_skip() > 0) {
+      // As many on every rank, so that their stripes stay apart.
+      Random random(seed());
+      for (uint64_t skip = random.Below(data.rand_skip()); skip > 0; --skip) MoveOn();
+    }
+  }
+
+ protected:
+  int prefetch() const override {
+    constexpr uint32_t kMost = 64;  // minibatches are large
+    return static_cast<int>(std::min(param_.data_param().prefetch(), kMost));
+  }
+
+  void Skip(int64_t items) override {
+    for (; items > 0; --items) {
+      FindMine();
+      Advance();
+    }
+  }
+
+  Item TakeItem() override {
+    FindMine();
+    Item item = ItemAtCursor();
+    Advance();
+    return item;
+  }
+
+  Pixels Read(Item* item) const override {
+    Datum datum;
+    ParseWire(item->bytes, "its Datum", &datum);
+    item->label = static_cast<float>(datum.label());
+    return Pixels(std::move(datum), transformer().color_mode(0));
+  }
+
+ private:
+  Item ItemAtCursor() const {
+    return {number_,
+            fmt::format("record '{}' of {}", cursor_->key(), param_.data_param().source()),
+            std::string(cursor_->value()),
+            {}};
+  }
+
+  void FindMine() {
+    while (!IsMine(number_)) Advance();
+  }
+
+  void Advance() {
+    MoveOn();
+    ++number_;
+  }
+
+  void MoveOn() {
+    cursor_->Next();
+    if (!cursor_->valid()) cursor_->SeekToFirst();
+  }
+
+  std::unique_ptr<DatabaseCursor> cursor_;
+  uint64_t number_ = 0;  // of the item at the cursor
+};
+
+}  // namespace
+
+void RegisterDatabaseData(LayerRegistry& registry) { registry.Add<DatabaseDataLayer>("Data"); }
+
+}  // namespace hearth::caffe

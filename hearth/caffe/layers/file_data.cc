@@ -1,0 +1,57 @@
+#include "hearth/caffe/layers/file_data.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Layers of one net must not make the same choices. FNV-1a: the same on every machine.
+uint64_t HashOf(const std::string& name) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+// A test goes through all items on whichever rank runs it.
+FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& context)
+    : Layer(param, context),
+      stripe_(context.phase == TRAIN ? context.rank : 0),
+      stripes_(context.phase == TRAIN ? context.ranks : 1),
+      seed_(MixSeed(context.seed, HashOf(param.name()))) {}
+
+void FileDataLayer::set_batch_size(int64_t batch_size) {
+  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be given and above 0");
+  batch_size_ = batch_size;
+}
+
+std::optional<int64_t> FileDataLayer::Fetch() {
+  ++fetched_;
+  return std::nullopt;
+}
+
+void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
+  int64_t steps = std::exchange(fetched_, 0);
+  if (loader_ == nullptr) {
+    loader_ = std::make_unique<BatchLoader>(
+        prefetch(), [this, passed = std::max<int64_t>(steps - 1, 0) *
+                                    batch_size_](BatchLoader::Batch* batch) mutable {
+          if (passed > 0) Skip(std::exchange(passed, 0));
+          LoadBatch(batch);
+        });
+    steps = 1;
+  }
+  const BatchLoader::Batch* batch = &loader_->Next();
+  for (; steps > 1; --steps) batch = &loader_->Next();
+  for (const auto& [name, reason] : batch->bad_items) context().on_bad_row(name, reason);
+  for (size_t i = 0; i < top.size(); ++i) {
+    top[i]->Reshape(batch->tops[i].shape);
+    std::copy_n(batch->tops[i].values.data(), top[i]->count(), top[i]->data_ptr());
+  }
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,57 @@
+// HDF5Output: writes its two bottoms to the datasets data and label of a file.
+#include <optional>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/hdf5_file.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// As Caffe, with four axes: missing ones are 1.
+Shape LegacyShape(const Blob& blob) {
+  Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,
+          "a bottom of shape {} has more than the four axes that the file has", blob.ShapeString());
+  Shape shape = blob.shape();
+  shape.resize(4, 1);
+  return shape;
+}
+
+// Rows of all passes, one after another; the file appears, empty, with the net.
+class Hdf5OutputLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  Arity arity() const override { return {2, 2, 0, 0}; }
+  bool AllowsForceBackward(int) const override { return false; }
+
+  void SetUp(const Blobs&, const Blobs&) override {
+    std::string name = param_.hdf5_output_param().file_name();
+    Require(!name.empty(), ErrorCode::kInvalidArgument,
+            "hdf5_output_param has no file_name; name the file to write");
+    if (context().rank > 0) name += fmt::format(".rank{}", context().rank);
+    file_ = Hdf5File::Create(name);
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs&) override {
+    Require(bottom[0]->shape(0) == bottom[1]->shape(0), ErrorCode::kInvalidArgument,
+            "its bottoms have {} and {} rows; give it as many labels as data", bottom[0]->shape(0),
+            bottom[1]->shape(0));
+  }
+
+  void Forward(const Blobs& bottom, const Blobs&) override {
+    file_->AppendRows("/data", LegacyShape(*bottom[0]), bottom[0]->data_ptr());
+    file_->AppendRows("/label", LegacyShape(*bottom[1]), bottom[1]->data_ptr());
+  }
+
+  void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
+
+ private:
+  std::optional<Hdf5File> file_;
+};
+
+}  // namespace
+
+void RegisterHdf5Output(LayerRegistry& registry) { registry.Add<Hdf5OutputLayer>("HDF5Output"); }
+
+}  // namespace hearth::caffe

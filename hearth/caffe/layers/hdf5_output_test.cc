@@ -1,0 +1,71 @@
+#include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/hdf5_file.h"
+#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+
+// It has no top: the row is there for completeness, the tests below look into the file.
+std::vector<LayerCase> Hdf5OutputCases() {
+  LayerCase row{"hdf5_output",
+                fmt::format("type: 'HDF5Output' hdf5_output_param {{ file_name: '{}' }}",
+                            testing::TempDir() + "hearth_layer_table.h5"),
+                {{{3, 2}}, {{3}}},
+                [](const Arrays&, const Arrays&) { return Arrays(); },
+                0};
+  row.has_gradient = false;
+  row.fixed_rows = true;
+  return {row};
+}
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class Hdf5Output : public FileLayerTest {
+ protected:
+  std::unique_ptr<Layer> Make(int rank = 0) const {
+    LayerParameter param;
+    param.set_type("HDF5Output");
+    param.mutable_hdf5_output_param()->set_file_name(Path("out.h5"));
+    auto layer = LayerRegistry::Default().Create(param, FileContext(TEST, rank, rank + 1));
+    layer->SetUp({}, {});
+    return layer;
+  }
+  // Both bottoms hold `value` everywhere.
+  static void Run(Layer& layer, int rows, int labels, float value) {
+    Blob data({rows, 2}), label({labels});
+    data.data().fill_(value);
+    label.data().fill_(value);
+    layer.Reshape({&data, &label}, {});
+    layer.Forward({&data, &label}, {});
+  }
+};
+
+TEST_F(Hdf5Output, AddsTheRowsOfEveryPass) {
+  const auto layer = Make();
+  Run(*layer, 2, 2, 1);
+  Run(*layer, 1, 1, 2);
+  const Hdf5File file = Hdf5File::Open(Path("out.h5"));
+  EXPECT_THAT(file.ShapeOf("/data"), ElementsAre(3, 2, 1, 1));
+  EXPECT_THAT(file.ReadFloats("/data"), ElementsAre(1, 1, 1, 1, 2, 2));
+  EXPECT_THAT(file.ShapeOf("/label"), ElementsAre(3, 1, 1, 1));
+  EXPECT_THAT(file.ReadFloats("/label"), ElementsAre(1, 1, 2));
+}
+
+TEST_F(Hdf5Output, OfSeveralRanksHasAFileForEach) {
+  Make(0);
+  Make(1);
+  EXPECT_TRUE(std::filesystem::exists(Path("out.h5")));
+  EXPECT_TRUE(std::filesystem::exists(Path("out.h5.rank1")));
+}
+
+TEST_F(Hdf5Output, RefusesOtherNumbersOfLabels) {
+  const auto layer = Make();
+  EXPECT_THAT([&] { Run(*layer, 2, 3, 0); }, ThrowsMessage<Error>(HasSubstr("2 and 3 rows")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

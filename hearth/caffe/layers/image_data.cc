@@ -1,0 +1,93 @@
+// ImageData: pictures from files that a list names.
+#include <algorithm>
+#include <numeric>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/image/decode.h"
+#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/picture_list.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+class ImageDataLayer : public PictureFileLayer {
+ public:
+  using PictureFileLayer::PictureFileLayer;
+  ~ImageDataLayer() override { StopLoading(); }
+
+  void SetUp(const Blobs&, const Blobs& top) override {
+    const ImageDataParameter& data = param_.image_data_param();
+    Require(!data.source().empty(), ErrorCode::kInvalidArgument,
+            "image_data_param has no source; name the list of pictures");
+    Require((data.new_height() > 0) == (data.new_width() > 0), ErrorCode::kInvalidArgument,
+            "new_height {} and new_width {}: give both, or none", data.new_height(),
+            data.new_width());
+    set_batch_size(data.batch_size());
+    pictures_ = ReadPictureList(data.source());
+    order_.resize(pictures_.size());
+    if (data.rand_skip() > 0) {
+      Require(data.rand_skip() <= pictures_.size(), ErrorCode::kInvalidArgument,
+              "rand_skip {} is more than the {} pictures of {}", data.rand_skip(), pictures_.size(),
+              data.source());
+      // The same on every rank, so that their stripes stay apart.
+      skipped_ = Random(seed()).Below(data.rand_skip());
+    }
+    OrderEpoch(0);
+    Item first = ItemOf(0);
+    ShapeTops(Read(&first), top);
+  }
+
+ protected:
+  void Skip(int64_t items) override {
+    for (; items > 0; --items) NextOfMine();
+  }
+
+  Item TakeItem() override { return ItemOf(NextOfMine()); }
+
+  Pixels Read(Item* item) const override {
+    const ImageDataParameter& data = param_.image_data_param();
+    Image image = DecodeImage(storage::ReadFile(item->name),
+                              data.is_color() ? ColorMode::kColor : ColorMode::kGray);
+    if (data.new_height() > 0) image = Resize(image, data.new_height(), data.new_width());
+    return Pixels(std::move(image));
+  }
+
+ private:
+  uint64_t NextOfMine() {
+    while (!IsMine(next_)) ++next_;
+    return next_++;
+  }
+
+  Item ItemOf(uint64_t number) {
+    const uint64_t place = skipped_ + number;
+    const uint64_t epoch = place / pictures_.size();
+    if (epoch != ordered_epoch_) OrderEpoch(epoch);
+    const ListedPicture& picture = pictures_[order_[place % pictures_.size()]];
+    return {number,
+            param_.image_data_param().root_folder() + picture.path,
+            {},
+            static_cast<float>(picture.label)};
+  }
+
+  void OrderEpoch(uint64_t epoch) {
+    std::iota(order_.begin(), order_.end(), 0);
+    if (param_.image_data_param().shuffle()) {
+      std::shuffle(order_.begin(), order_.end(), Random(MixSeed(seed(), epoch)).engine());
+    }
+    ordered_epoch_ = epoch;
+  }
+
+  std::vector<ListedPicture> pictures_;
+  std::vector<size_t> order_;  // of the pictures in ordered_epoch_
+  uint64_t ordered_epoch_ = 0;
+  uint64_t skipped_ = 0, next_ = 0;
+};
+
+}  // namespace
+
+void RegisterImageData(LayerRegistry& registry) { registry.Add<ImageDataLayer>("ImageData"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,84 @@
+#include "hearth/caffe/layers/picture_file_data.h"
+
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+// A list of which most entries are wrong is no list of pictures.
+constexpr size_t kMostBadItems = 1000;
+
+}  // namespace
+
+PictureFileLayer::PictureFileLayer(const LayerParameter& param, const NetContext& context)
+    : FileDataLayer(param, context), transformer_(param.transform_param(), context.phase) {}
+
+Shape PictureFileLayer::ShapeOf(const Pixels& pixels) const {
+  const PictureSize size = pixels.size();
+  return {batch_size(), size.channels, transformer_.OutputSize(size.height),
+          transformer_.OutputSize(size.width)};
+}
+
+void PictureFileLayer::ShapeTops(const Pixels& first, const Blobs& top) const {
+  top[0]->Reshape(ShapeOf(first));
+  if (top.size() > 1) top[1]->Reshape({batch_size()});
+}
+
+// False for a picture that cannot be used, where somebody is told of those.
+bool PictureFileLayer::ReadInto(Item* item, int64_t row, BatchLoader::Batch* batch,
+                                std::string* reason) const {
+  BatchLoader::Top& data = batch->tops[0];
+  try {
+    const Pixels pixels = Read(item);
+    const PictureSize size = pixels.size();
+    transformer_.RequireFits(size.channels, size.height, size.width);
+    const Shape shape = ShapeOf(pixels);
+    if (row == 0) data.Reshape(shape);
+    Require(shape == data.shape, ErrorCode::kDataLoss,
+            "a picture of {} does not fit into a minibatch of {}; give all pictures one size, or "
+            "set crop_size or batch_size: 1",
+            fmt::join(shape.begin() + 1, shape.end(), " x "), fmt::join(data.shape, " x "));
+    const auto stride = static_cast<int64_t>(data.values.size()) / batch_size();
+    pixels.Transform(transformer_, MixSeed(seed(), item->number), &data.values[row * stride]);
+    batch->tops[1].values[row] = item->label;
+    return true;
+  } catch (const Error& error) {
+    const std::string what = fmt::format("{}: {}", item->name, error.message());
+    if (error.code() != ErrorCode::kDataLoss || !context().on_bad_row) {
+      throw Error(error.code(), what);
+    }
+    *reason = error.message();
+    return false;
+  }
+}
+
+void PictureFileLayer::LoadBatch(BatchLoader::Batch* batch) {
+  batch->tops.resize(2);
+  batch->tops[1].Reshape({batch_size()});
+  std::vector<Item> items(batch_size());
+  for (Item& item : items) item = TakeItem();
+  std::vector<std::string> reasons(items.size());
+  const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
+  const auto replace = [&](int64_t row) {
+    Require(batch->bad_items.size() < kMostBadItems, ErrorCode::kDataLoss,
+            "{} pictures in a row cannot be used, the last one because: {}", kMostBadItems,
+            reasons[row]);
+    batch->bad_items.emplace_back(items[row].name, std::exchange(reasons[row], ""));
+    items[row] = TakeItem();
+  };
+  // The first one gives the minibatch its shape.
+  while (!read(0)) replace(0);
+  ForEach(batch_size() - 1, context().transform_threads, [&](int64_t i) { read(i + 1); });
+  for (int64_t row = 1; row < batch_size(); ++row) {
+    if (reasons[row].empty()) continue;
+    do {
+      replace(row);
+    } while (!read(row));
+  }
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,177 @@
+// WindowData: windows cut out of pictures, some on objects, the rest on background.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/image/decode.h"
+#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/file_data.h"
+#include "hearth/caffe/layers/window_crop.h"
+#include "hearth/caffe/mean_file.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+Image Cut(const Image& image, const WindowPlace& place) {
+  Image part{place.y2 - place.y1 + 1, place.x2 - place.x1 + 1, image.channels, {}};
+  const int64_t row_bytes = part.width * part.channels;
+  for (int64_t y = place.y1; y <= place.y2; ++y) {
+    const uint8_t* from = &image.pixels[(y * image.width + place.x1) * image.channels];
+    part.pixels.insert(part.pixels.end(), from, from + row_bytes);
+  }
+  return part;
+}
+
+class WindowDataLayer : public FileDataLayer {
+ public:
+  using FileDataLayer::FileDataLayer;
+  ~WindowDataLayer() override { StopLoading(); }
+
+  Arity arity() const override { return {0, 0, 2, 2}; }
+
+  void SetUp(const Blobs&, const Blobs& top) override {
+    const WindowDataParameter& data = param_.window_data_param();
+    Require(!data.source().empty(), ErrorCode::kInvalidArgument,
+            "window_data_param has no source; name the list of windows");
+    set_batch_size(data.batch_size());
+    ReadCrop();
+    ReadMean();
+    list_ = ReadWindowList(data.source(), data.fg_threshold(), data.bg_threshold());
+    for (WindowList::Picture& picture : list_.pictures) {
+      picture.path = data.root_folder() + picture.path;
+    }
+    foreground_ = static_cast<int64_t>(static_cast<float>(batch_size()) * data.fg_fraction());
+    Require(0 <= foreground_ && foreground_ <= batch_size(), ErrorCode::kInvalidArgument,
+            "fg_fraction {} is not between 0 and 1", data.fg_fraction());
+    RequireWindows(foreground_, list_.foreground, "foreground");
+    RequireWindows(batch_size() - foreground_, list_.background, "background");
+    top[0]->Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
+    top[1]->Reshape({batch_size()});
+  }
+
+ protected:
+  void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
+
+  // Background first, then foreground, as Caffe has it.
+  void LoadBatch(BatchLoader::Batch* batch) override {
+    batch->tops.resize(2);
+    batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
+    batch->tops[1].Reshape({batch_size()});
+    std::fill(batch->tops[0].values.begin(), batch->tops[0].values.end(), 0.0f);
+    const uint64_t batch_seed = MixSeed(MixSeed(seed(), stripe()), batches_++);
+    const int64_t count = kChannels * crop_.crop_size * crop_.crop_size;
+    ForEach(batch_size(), context().transform_threads, [&](int64_t i) {
+      const bool is_foreground = i >= batch_size() - foreground_;
+      const auto& windows = is_foreground ? list_.foreground : list_.background;
+      Random random(MixSeed(batch_seed, i));
+      const PictureWindow& window = windows[random.Below(windows.size())];
+      const bool mirror = param_.transform_param().mirror() && random.Below(2) == 1;
+      ReadWindow(window, mirror, &batch->tops[0].values[i * count]);
+      batch->tops[1].values[i] = static_cast<float>(window.label);
+    });
+  }
+
+ private:
+  static constexpr int64_t kChannels = 3;  // pictures are read in colour
+
+  void ReadCrop() {
+    const WindowDataParameter& data = param_.window_data_param();
+    crop_ = {param_.transform_param().crop_size(), data.context_pad(),
+             data.crop_mode() == "square"};
+    Require(crop_.square || data.crop_mode() == "warp", ErrorCode::kInvalidArgument,
+            "crop_mode '{}' is not warp or square", data.crop_mode());
+    Require(crop_.crop_size > 2 * crop_.context_pad, ErrorCode::kInvalidArgument,
+            "crop_size {} must be given and above twice the context_pad {}", crop_.crop_size,
+            crop_.context_pad);
+  }
+
+  void ReadMean() {
+    const TransformationParameter& transform = param_.transform_param();
+    mean_values_ = transform.mean_value();
+    Require(!transform.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
+            "transform_param has both mean_file and mean_value; choose one");
+    Require(mean_values_.size() <= 1 || mean_values_.size() == kChannels,
+            ErrorCode::kInvalidArgument, "{} mean_values: give one, or one for each of {} channels",
+            mean_values_.size(), kChannels);
+    if (mean_values_.empty()) mean_values_.push_back(0);
+    mean_values_.resize(kChannels, mean_values_.back());
+    if (!transform.has_mean_file()) return;
+    mean_ = ReadMeanFile(transform.mean_file());
+    Require(mean_.channels == kChannels && mean_.height >= crop_.crop_size &&
+                mean_.width >= crop_.crop_size,
+            ErrorCode::kInvalidArgument,
+            "the mean file {} of {} x {} x {} is smaller than {} x {} x {}", transform.mean_file(),
+            mean_.channels, mean_.height, mean_.width, kChannels, crop_.crop_size, crop_.crop_size);
+  }
+
+  void RequireWindows(int64_t wanted, const std::vector<PictureWindow>& windows,
+                      const char* kind) const {
+    Require(wanted == 0 || !windows.empty(), ErrorCode::kInvalidArgument,
+            "{} has no {} windows; change the thresholds or fg_fraction",
+            param_.window_data_param().source(), kind);
+  }
+
+  Image ReadPicture(const WindowList::Picture& picture) const {
+    try {
+      Image image = DecodeImage(Bytes(picture.path), ColorMode::kColor);
+      Require(image.height == picture.height && image.width == picture.width, ErrorCode::kDataLoss,
+              "it has {} x {} pixels, the list says {} x {}", image.height, image.width,
+              picture.height, picture.width);
+      return image;
+    } catch (const Error& error) {
+      throw Error(error.code(), picture.path, error);
+    }
+  }
+
+  std::string Bytes(const std::string& path) const {
+    if (!param_.window_data_param().cache_images()) return storage::ReadFile(path);
+    const std::lock_guard lock(cache_mutex_);
+    const auto [entry, is_new] = cache_.try_emplace(path);
+    if (is_new) entry->second = storage::ReadFile(path);
+    return entry->second;
+  }
+
+  void ReadWindow(const PictureWindow& window, bool mirror, float* out) const {
+    const WindowList::Picture& picture = list_.pictures[window.picture];
+    const WindowPlace place = PlaceWindow(window, picture, crop_, mirror);
+    if (place.width <= 0 || place.height <= 0) return;  // all of it was rounded away
+    const Image part = Resize(Cut(ReadPicture(picture), place), place.height, place.width);
+    const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
+    const int64_t mean_top = (mean_.height - crop_.crop_size) / 2;
+    const int64_t mean_left = (mean_.width - crop_.crop_size) / 2;
+    for (int64_t c = 0; c < kChannels; ++c) {
+      for (int64_t y = 0; y < place.height; ++y) {
+        const int64_t row = place.top + y;
+        for (int64_t x = 0; x < place.width; ++x) {
+          const int64_t column = place.left + x;
+          const int64_t from = mirror ? place.width - 1 - x : x;
+          const float mean =
+              mean_.empty() ? mean_values_[c] : mean_.Row(c, mean_top + row)[mean_left + column];
+          const auto pixel =
+              static_cast<float>(part.pixels[(y * place.width + from) * kChannels + c]);
+          out[(c * crop_.crop_size + row) * crop_.crop_size + column] = (pixel - mean) * scale;
+        }
+      }
+    }
+  }
+
+  WindowCrop crop_;
+  WindowList list_;
+  MeanPicture mean_;
+  std::vector<float> mean_values_;  // one per channel
+  int64_t foreground_ = 0;          // windows of a minibatch
+  uint64_t batches_ = 0;
+
+  mutable std::mutex cache_mutex_;
+  mutable std::map<std::string, std::string> cache_;  // files as they are
+};
+
+}  // namespace
+
+void RegisterWindowData(LayerRegistry& registry) { registry.Add<WindowDataLayer>("WindowData"); }
+
+}  // namespace hearth::caffe

@@ -1,0 +1,191 @@
+#include <cmath>
+#include <map>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/image/test_images.h"
+#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/layers/window_crop.h"
+#include "hearth/caffe/mean_file.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr int kHeight = 20, kWidth = 30;
+
+// The window's place by another way: every pixel of the square is traced back into the picture.
+bool ShowsPicture(const PictureWindow& window, const WindowCrop& crop, int64_t x, int64_t y) {
+  const double context =
+      static_cast<double>(crop.crop_size) / (crop.crop_size - 2.0 * crop.context_pad);
+  double half_width = (window.x2 - window.x1 + 1) / 2.0;
+  double half_height = (window.y2 - window.y1 + 1) / 2.0;
+  const double centre_x = window.x1 + half_width, centre_y = window.y1 + half_height;
+  if (crop.square) half_width = half_height = std::max(half_width, half_height);
+  const auto trace = [&](int64_t at, double centre, double half) {
+    const double first = std::round(centre - half * context);
+    const double last = std::round(centre + half * context);
+    return first + (at + 0.5) * (last - first + 1) / crop.crop_size;
+  };
+  const double px = trace(x, centre_x, half_width), py = trace(y, centre_y, half_height);
+  return px >= 0 && px < kWidth && py >= 0 && py < kHeight;
+}
+
+TEST(PlaceWindow, FillsTheSquareWhereThePictureIs) {
+  const WindowList::Picture picture{"", 3, kHeight, kWidth};
+  for (const PictureWindow& window :
+       {PictureWindow{0, 1, 5, 4, 14, 13}, PictureWindow{0, 1, 0, 0, 9, 5},
+        PictureWindow{0, 1, 20, 10, 29, 19}, PictureWindow{0, 1, 2, 12, 27, 19}}) {
+    for (const WindowCrop& crop :
+         {WindowCrop{24, 4, false}, WindowCrop{24, 0, true}, WindowCrop{24, 4, true}}) {
+      const WindowPlace place = PlaceWindow(window, picture, crop, false);
+      EXPECT_GE(place.x1, 0);
+      EXPECT_LT(place.x2, kWidth);
+      EXPECT_GE(place.y1, 0);
+      EXPECT_LT(place.y2, kHeight);
+      int wrong = 0;
+      for (int64_t y = 0; y < 24; ++y) {
+        for (int64_t x = 0; x < 24; ++x) {
+          const bool filled = x >= place.left && x < place.left + place.width && y >= place.top &&
+                              y < place.top + place.height;
+          wrong += filled != ShowsPicture(window, crop, x, y);
+        }
+      }
+      EXPECT_LE(wrong, 24) << "rounding may move one border by a pixel";
+    }
+  }
+}
+
+TEST(PlaceWindow, KeepsThePlainWindowWithoutContext) {
+  const WindowPlace place =
+      PlaceWindow({0, 1, 3, 4, 12, 8}, {"", 3, kHeight, kWidth}, {10, 0, false}, false);
+  EXPECT_THAT((std::vector<int64_t>{place.x1, place.y1, place.x2, place.y2, place.left, place.top,
+                                    place.width, place.height}),
+              ElementsAre(3, 4, 12, 8, 0, 0, 10, 10));
+}
+
+TEST(PlaceWindow, MirrorsThePaddingToo) {
+  const PictureWindow at_left{0, 1, 0, 5, 9, 14};
+  const WindowList::Picture picture{"", 3, kHeight, kWidth};
+  const WindowCrop crop{20, 5, false};
+  const WindowPlace plain = PlaceWindow(at_left, picture, crop, false);
+  const WindowPlace mirrored = PlaceWindow(at_left, picture, crop, true);
+  EXPECT_GT(plain.left, 0);
+  EXPECT_EQ(mirrored.left, 0);
+  EXPECT_EQ(plain.width, mirrored.width);
+}
+
+class WindowData : public FileLayerTest {
+ protected:
+  WindowData() { Write("p.png", EncodePng(GradientImage(kHeight, kWidth, 3))); }
+
+  // Foreground windows have labels above 0.
+  void WriteWindows(const std::string& windows, int count) const {
+    Write("w.txt", fmt::format("# 0\np.png\n3\n{}\n{}\n{}\n{}\n", kHeight, kWidth, count, windows));
+  }
+  std::string Layer(int batch_size, const std::string& more = "",
+                    const std::string& transform = "crop_size: 8") const {
+    return fmt::format(
+        "type: 'WindowData' transform_param {{ {} }} window_data_param {{ source: "
+        "'{}' root_folder: '{}' batch_size: {} {} }}",
+        transform, Path("w.txt"), Path(""), batch_size, more);
+  }
+};
+
+TEST_F(WindowData, TakesAFractionOfForegroundBehindTheBackground) {
+  WriteWindows("3 0.8 0 0 9 9\n4 0.2 5 5 9 9\n7 0.5 3 3 8 8", 3);
+  FileLayerRun run(Layer(8));
+  EXPECT_THAT(run.shape(0), ElementsAre(8, 3, 8, 8));
+  const std::vector<float> labels = run.Next(1);
+  EXPECT_THAT(std::vector<float>(labels.begin(), labels.begin() + 6), Each(0));
+  EXPECT_THAT(std::vector<float>(labels.begin() + 6, labels.end()), Each(testing::AnyOf(3, 7)));
+  EXPECT_NE(run.Next(0), run.Next(0));
+}
+
+TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
+  WriteWindows("1 1.0 4 6 15 13", 1);
+  FileLayerRun run(Layer(1, "fg_fraction: 1",
+                         "crop_size: 8 mean_value: 10 mean_value: 20 mean_value: 30 scale: 0.5"));
+  const std::vector<float> got = run.Next(0);
+  const Image whole = GradientImage(kHeight, kWidth, 3);
+  Image window{8, 12, 3, {}};
+  for (int y = 6; y <= 13; ++y) {
+    for (int x = 4; x <= 15; ++x) {
+      for (int c = 0; c < 3; ++c) window.pixels.push_back(whole.pixels[(y * kWidth + x) * 3 + c]);
+    }
+  }
+  const Image warped = Resize(window, 8, 8);
+  for (int c = 0; c < 3; ++c) {
+    for (int i = 0; i < 64; ++i) {
+      const float mean = 10.0f * static_cast<float>(c + 1);
+      ASSERT_EQ(got[c * 64 + i], (static_cast<float>(warped.pixels[i * 3 + c]) - mean) * 0.5f);
+    }
+  }
+}
+
+TEST_F(WindowData, TakesTheMiddleOfTheMeanFile) {
+  WriteWindows("1 1.0 4 6 15 13", 1);
+  MeanPicture mean{3, 10, 12, std::vector<float>(360)};
+  for (int i = 0; i < 360; ++i) mean.values[i] = static_cast<float>(i);
+  WriteMeanFile(mean, Path("mean"));
+  FileLayerRun plain(Layer(1, "fg_fraction: 1"));
+  FileLayerRun less(
+      Layer(1, "fg_fraction: 1", fmt::format("crop_size: 8 mean_file: '{}'", Path("mean"))));
+  const std::vector<float> with = plain.Next(0), without = less.Next(0);
+  for (int c = 0; c < 3; ++c) {
+    for (int y = 0; y < 8; ++y) {
+      for (int x = 0; x < 8; ++x) {
+        const int at = (c * 8 + y) * 8 + x;
+        ASSERT_EQ(with[at] - without[at], static_cast<float>((c * 10 + y + 1) * 12 + x + 2));
+      }
+    }
+  }
+}
+
+TEST_F(WindowData, LeavesZerosWhereThePictureEnds) {
+  WriteWindows("1 1.0 0 0 9 9", 1);
+  FileLayerRun run(Layer(1, "fg_fraction: 1 context_pad: 2", "crop_size: 8 mean_value: 300"));
+  const std::vector<float> got = run.Next(0);
+  EXPECT_EQ(got[0], 0);
+  EXPECT_LT(got[7 * 8 + 7], 0);  // pixels are below 300
+}
+
+TEST_F(WindowData, IsMirroredHalfOfTheTime) {
+  WriteWindows("1 1.0 4 6 15 13", 1);
+  FileLayerRun run(Layer(40, "fg_fraction: 1 cache_images: true", "crop_size: 8 mirror: true"));
+  const std::vector<float> got = run.Next(0);
+  std::map<std::vector<float>, int> kinds;
+  for (int i = 0; i < 40; ++i) {
+    ++kinds[{got.begin() + i * 192, got.begin() + (i + 1) * 192}];
+  }
+  ASSERT_EQ(kinds.size(), 2);
+  const auto& [one, count] = *kinds.begin();
+  const auto& other = kinds.rbegin()->first;
+  EXPECT_GT(count, 8);
+  EXPECT_LT(count, 32);
+  for (int i = 0; i < 192; ++i) ASSERT_EQ(one[i], other[i / 8 * 8 + 7 - i % 8]);
+}
+
+TEST_F(WindowData, RefusesListsAndSettingsThatDoNotWork) {
+  const auto expect = [&](const std::string& layer, const std::string& message) {
+    EXPECT_THAT([&] { FileLayerRun run(layer); }, ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  expect(Layer(1), "w.txt");
+  WriteWindows("1 1.0 4 6 15 13", 1);
+  expect(Layer(4), "has no background windows");
+  expect(Layer(4, "fg_fraction: 1 crop_mode: 'round'"), "crop_mode 'round'");
+  expect(Layer(4, "fg_fraction: 1 context_pad: 4"), "twice the context_pad 4");
+  WriteWindows("1 1.0 4 6 30 13", 1);
+  expect(Layer(1), "window 0 of p.png is not");
+  WriteWindows("0 1.0 4 6 15 13", 1);
+  expect(Layer(1), "has label 0, which must be above 0");
+  Write("w.txt", "p.png 3");
+  expect(Layer(1), "found 'p.png' where '#' begins an entry");
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,85 @@
+#include "hearth/caffe/tools/compute_image_mean.h"
+
+#include <numeric>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/pixels.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/caffe/tools/progress_log.h"
+
+namespace hearth::caffe {
+namespace {
+
+class Sum {
+ public:
+  void Add(const Pixels& pixels) {
+    const PictureSize size = pixels.size();
+    if (count_ == 0) {
+      size_ = size;
+      sum_.resize(size.count());
+      values_.resize(size.count());
+    }
+    Require(size == size_, ErrorCode::kDataLoss,
+            "a picture of {} x {} x {} among pictures of {} x {} x {}", size.channels, size.height,
+            size.width, size_.channels, size_.height, size_.width);
+    pixels.Transform(plain_, 0, values_.data());
+    for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];
+    ++count_;
+  }
+
+  int64_t count() const { return count_; }
+
+  MeanPicture Mean() const {
+    MeanPicture mean{size_.channels, size_.height, size_.width, {}};
+    for (const double sum : sum_) {
+      mean.values.push_back(static_cast<float>(sum / static_cast<double>(count_)));
+    }
+    return mean;
+  }
+
+ private:
+  const DataTransformer plain_{TransformationParameter(), TEST};
+  PictureSize size_;
+  std::vector<double> sum_;  // floats would lose small values behind a million pictures
+  std::vector<float> values_;
+  int64_t count_ = 0;
+};
+
+void LogChannels(const MeanPicture& mean) {
+  log::Info("Number of channels: {}", mean.channels);
+  const auto plane = static_cast<std::ptrdiff_t>(mean.height * mean.width);
+  for (int64_t c = 0; c < mean.channels; ++c) {
+    const auto first = mean.values.begin() + c * plane;
+    log::Info("mean_value channel [{}]: {}", c,
+              std::accumulate(first, first + plane, 0.0) / static_cast<double>(plane));
+  }
+}
+
+}  // namespace
+
+MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& database) {
+  const auto cursor = OpenDatabase(backend, database);
+  Require(cursor->valid(), ErrorCode::kInvalidArgument, "the database {} is empty", database);
+  log::Info("Starting iteration");
+  ProgressLog progress;
+  Sum sum;
+  for (; cursor->valid(); cursor->Next()) {
+    try {
+      Datum datum;
+      ParseWire(cursor->value(), "its Datum", &datum);
+      sum.Add(Pixels(std::move(datum), ColorMode::kUnchanged));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("record '{}' of {}", cursor->key(), database), error);
+    }
+    progress.Done(sum.count());
+  }
+  progress.Finish(sum.count());
+  MeanPicture mean = sum.Mean();
+  LogChannels(mean);
+  return mean;
+}
+
+}  // namespace hearth::caffe

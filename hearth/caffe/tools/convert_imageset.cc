@@ -1,0 +1,135 @@
+#include "hearth/caffe/tools/convert_imageset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/image/decode.h"
+#include "hearth/caffe/image/encode.h"
+#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/layers/batch_loader.h"
+#include "hearth/caffe/picture_list.h"
+#include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/random.h"
+#include "hearth/caffe/tools/progress_log.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Read side by side, then committed together.
+constexpr size_t kGroup = 256;
+
+bool IsOfType(std::string_view path, std::string_view type) {
+  return path.size() > type.size() && path.ends_with(type) &&
+         path[path.size() - type.size() - 1] == '.';
+}
+
+void StorePixels(const Image& image, Datum* datum) {
+  datum->set_channels(static_cast<int32_t>(image.channels));
+  datum->set_height(static_cast<int32_t>(image.height));
+  datum->set_width(static_cast<int32_t>(image.width));
+  std::string* planes = datum->mutable_data();
+  planes->resize(image.pixels.size());
+  const auto plane = static_cast<size_t>(image.height * image.width);
+  const auto channels = static_cast<size_t>(image.channels);
+  for (size_t i = 0; i < plane; ++i) {
+    for (size_t c = 0; c < channels; ++c) {
+      (*planes)[c * plane + i] = static_cast<char>(image.pixels[i * channels + c]);
+    }
+  }
+}
+
+class Converter {
+ public:
+  explicit Converter(const ConvertOptions& options) : options_(options) {
+    Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
+            "resize_height {} and resize_width {}: give both, or none", options.height,
+            options.width);
+    if (!options.encode_type.empty()) EncodeImage({1, 1, 1, {0}}, options.encode_type);
+  }
+
+  Datum Read(const ListedPicture& picture) const {
+    Datum datum;
+    datum.set_label(picture.label);
+    std::string bytes = storage::ReadFile(options_.root + picture.path);
+    const std::string type = EncodingOf(picture.path);
+    Image image = DecodeImage(bytes, options_.gray ? ColorMode::kGray : ColorMode::kColor);
+    if (options_.height > 0) image = Resize(image, options_.height, options_.width);
+    if (type.empty()) {
+      StorePixels(image, &datum);
+      return datum;
+    }
+    // A file that is as wanted is stored as it is.
+    const bool as_it_is = !options_.gray && options_.height == 0 && IsOfType(picture.path, type);
+    datum.set_data(as_it_is ? std::move(bytes) : EncodeImage(image, type));
+    datum.set_encoded(true);
+    return datum;
+  }
+
+ private:
+  // Empty: store pixels.
+  std::string EncodingOf(const std::string& path) const {
+    if (!options_.encode_type.empty() || !options_.encoded) return options_.encode_type;
+    const std::string ending = std::filesystem::path(path).extension().string();
+    return ending.empty() ? ending : ending.substr(1);
+  }
+
+  const ConvertOptions& options_;
+};
+
+// Caffe's check is of the number of stored bytes.
+void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
+  if (*size == 0) *size = datum.data().size();
+  Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
+          "{} has {} bytes of pixels, the pictures before it have {}; resize them, or leave out "
+          "check_size",
+          path, datum.data().size(), *size);
+}
+
+}  // namespace
+
+int64_t ConvertImageset(const ConvertOptions& options) {
+  const Converter converter(options);
+  std::vector<ListedPicture> pictures = ReadPictureList(options.list);
+  if (options.shuffle) {
+    log::Info("Shuffling data");
+    std::shuffle(pictures.begin(), pictures.end(), Random(1).engine());
+  }
+  log::Info("A total of {} images.", pictures.size());
+  const auto database = CreateDatabase(options.backend, options.database);
+  ProgressLog progress;
+  int64_t stored = 0;
+  size_t size = 0;
+  for (size_t first = 0; first < pictures.size(); first += kGroup) {
+    std::vector<std::optional<Datum>> datums(std::min(kGroup, pictures.size() - first));
+    ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
+      const ListedPicture& picture = pictures[first + i];
+      try {
+        datums[i] = converter.Read(picture);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kInvalidArgument) throw;
+        log::Warning("Leaving out {}{}: {}", options.root, picture.path, error.message());
+      }
+    });
+    for (size_t i = 0; i < datums.size(); ++i) {
+      if (!datums[i]) continue;
+      const std::string& path = pictures[first + i].path;
+      if (options.check_size) CheckSize(*datums[i], path, &size);
+      database->Put(fmt::format("{:08}_{}", first + i, path), WireBytes(*datums[i]));
+      ++stored;
+    }
+    database->Commit();
+    progress.Done(stored);
+  }
+  progress.Finish(stored);
+  Require(stored > 0, ErrorCode::kInvalidArgument, "none of the {} pictures of {} can be read",
+          pictures.size(), options.list);
+  return stored;
+}
+
+}  // namespace hearth::caffe

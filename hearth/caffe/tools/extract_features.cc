@@ -1,0 +1,103 @@
+#include "hearth/caffe/tools/extract_features.h"
+
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/net.h"
+#include "hearth/caffe/net_file.h"
+#include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/tools/progress_log.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::caffe {
+namespace {
+
+std::unique_ptr<Net> MakeNet(const FeatureOptions& options) {
+  NetContext context;
+  context.phase = TEST;
+  context.random = std::make_shared<Random>(0);
+  context.transform_threads = options.threads;
+  auto net = std::make_unique<Net>(ReadNet(options.net), context);
+  net->CopyTrainedLayersFrom(ReadModel(options.weights));
+  return net;
+}
+
+// Everything is checked before the first database is made.
+void Check(const FeatureOptions& options, const Net& net) {
+  Require(options.blobs.size() == options.databases.size(), ErrorCode::kInvalidArgument,
+          "{} blobs and {} databases: give one database for each blob", options.blobs.size(),
+          options.databases.size());
+  Require(options.batches > 0, ErrorCode::kInvalidArgument, "{} batches: give at least one",
+          options.batches);
+  for (const std::string& blob : options.blobs) {
+    Require(net.has_blob(blob), ErrorCode::kNotFound, "the net {} has no blob '{}'; it has {}",
+            options.net, blob, fmt::join(net.blob_names(), ", "));
+  }
+  for (const std::string& database : options.databases) {
+    Require(!std::filesystem::exists(storage::LocalPath(database)), ErrorCode::kInvalidArgument,
+            "{} is there already; remove it, or name another database", database);
+  }
+}
+
+// The rows of one blob, in one database.
+class FeatureWriter {
+ public:
+  FeatureWriter(DataParameter::DB backend, const std::string& database)
+      : writer_(CreateDatabase(backend, database)) {}
+
+  void Write(Blob& blob) {
+    Shape shape = blob.shape();
+    Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
+            "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
+    shape.resize(4, 1);
+    const int64_t size = blob.count() / shape[0];
+    Datum datum;
+    datum.set_channels(static_cast<int32_t>(shape[1]));
+    datum.set_height(static_cast<int32_t>(shape[2]));
+    datum.set_width(static_cast<int32_t>(shape[3]));
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      const float* values = blob.data_ptr() + row * size;
+      datum.mutable_float_data()->assign(values, values + size);
+      writer_->Put(fmt::format("{:010}", rows_++), WireBytes(datum));
+    }
+    writer_->Commit();
+  }
+
+  int64_t rows() const { return rows_; }
+
+ private:
+  std::unique_ptr<DatabaseWriter> writer_;
+  int64_t rows_ = 0;
+};
+
+}  // namespace
+
+int64_t ExtractFeatures(const FeatureOptions& options) {
+  const std::unique_ptr<Net> net = MakeNet(options);
+  Check(options, *net);
+  std::vector<FeatureWriter> writers;
+  for (const std::string& database : options.databases) {
+    writers.emplace_back(options.backend, database);
+  }
+  log::Info("Extracting Features");
+  ProgressLog progress;
+  for (int64_t batch = 0; batch < options.batches; ++batch) {
+    net->Forward();
+    for (size_t i = 0; i < writers.size(); ++i) writers[i].Write(net->blob(options.blobs[i]));
+    progress.Done(writers[0].rows());
+  }
+  for (size_t i = 0; i < writers.size(); ++i) {
+    log::Info("Extracted features of {} query images for feature blob {}", writers[i].rows(),
+              options.blobs[i]);
+  }
+  log::Info("Successfully extracted the features!");
+  return writers[0].rows();
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,88 @@
+#include "hearth/caffe/tools/extract_features.h"
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/snapshot.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class ExtractFeaturesTest : public FileLayerTest {
+ protected:
+  ExtractFeaturesTest() {
+    auto writer = CreateDatabase(DataParameter::LMDB, Path("in"));
+    for (int i = 0; i < 3; ++i) {
+      Datum datum;
+      datum.set_channels(1);
+      datum.set_height(1);
+      datum.set_width(2);
+      datum.set_data(std::string(2, static_cast<char>(i)));
+      datum.set_label(i);
+      writer->Put(fmt::format("{}", i), WireBytes(datum));
+    }
+    writer->Commit();
+    NetParameter weights;
+    LayerParameter* layer = weights.add_layer();
+    layer->set_name("ip");
+    BlobProto* blob = layer->add_blobs();
+    *blob->mutable_shape()->mutable_dim() = {1, 2};
+    *blob->mutable_data() = {10, 1};
+    WriteModel(weights, Path("weights.caffemodel"));
+
+    options_.weights = Path("weights.caffemodel");
+    options_.net = Write("net.prototxt",
+                         fmt::format(R"(layer {{ name: "data" type: "Data" top: "data" top: "label"
+                         data_param {{ source: "{}" backend: LMDB batch_size: 2 }} }}
+             layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+                      inner_product_param {{ num_output: 1 bias_term: false }} }})",
+                                     Path("in")));
+    options_.blobs = {"ip", "data"};
+    options_.databases = {Path("ip"), Path("data")};
+    options_.batches = 2;
+  }
+
+  FeatureOptions options_;
+};
+
+TEST_F(ExtractFeaturesTest, StoresTheRowsOfEachBlob) {
+  EXPECT_EQ(ExtractFeatures(options_), 4);
+  const auto cursor = OpenDatabase(DataParameter::LMDB, Path("ip"));
+  std::vector<std::string> keys;
+  std::vector<float> values;
+  for (; cursor->valid(); cursor->Next()) {
+    Datum datum;
+    ParseWire(cursor->value(), "datum", &datum);
+    keys.emplace_back(cursor->key());
+    values.push_back(datum.float_data(0));
+  }
+  EXPECT_THAT(keys, ElementsAre("0000000000", "0000000001", "0000000002", "0000000003"));
+  EXPECT_THAT(values, ElementsAre(0, 11, 22, 0));
+
+  Datum datum;
+  ParseWire(OpenDatabase(DataParameter::LMDB, Path("data"))->value(), "datum", &datum);
+  EXPECT_THAT((std::vector<int>{datum.channels(), datum.height(), datum.width()}),
+              ElementsAre(1, 1, 2));
+}
+
+TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeItWrites) {
+  const auto expect = [this](const std::string& message) {
+    EXPECT_THAT([this] { ExtractFeatures(options_); }, ThrowsMessage<Error>(HasSubstr(message)));
+    EXPECT_FALSE(std::filesystem::exists(Path("ip")));
+  };
+  options_.databases[1] = Path("in");
+  expect("in is there already");
+  options_.databases.pop_back();
+  expect("2 blobs and 1 databases");
+  options_.blobs = {"nothing"};
+  expect("has no blob 'nothing'; it has data, label, ip");
+}
+
+}  // namespace
+}  // namespace hearth::caffe

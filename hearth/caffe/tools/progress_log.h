@@ -1,0 +1,26 @@
+// Tells how far a tool has come: as the tools of Caffe do after every thousand items, and at least
+// every two seconds. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace hearth::caffe {
+
+class ProgressLog {
+ public:
+  // To be called as often as one likes, with the items done so far.
+  void Done(int64_t items);
+  // The last line, unless it was said already.
+  void Finish(int64_t items);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Say(int64_t items);
+
+  int64_t said_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+}  // namespace hearth::caffe

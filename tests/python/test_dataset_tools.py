@@ -1,0 +1,94 @@
+"""`hearth convert_imageset`, `compute_image_mean` and `extract_features`, one after another."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hearth.native import _caffe
+
+HEARTH = Path(_caffe.__file__).with_name("hearth")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program in `folder`."""
+    return subprocess.run(
+        [HEARTH, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> np.ndarray:
+    """Three colour pictures (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
+    values = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
+    for number, picture in enumerate(values):
+        Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    (tmp_path / "list.txt").write_text("".join(f"{n}.png {n + 4}\n" for n in range(3)))
+    return values
+
+
+@pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
+def test_pictures_become_a_database_with_a_mean(
+    tmp_path: Path, pictures: np.ndarray, backend: str
+) -> None:
+    done = run(tmp_path, "convert_imageset", f"-backend={backend}", "./", "list.txt", "db")
+    assert done.returncode == 0, done.stderr
+    assert "Processed 3 files." in done.stderr
+    done = run(tmp_path, "compute_image_mean", "--backend", backend, "db", "mean.binaryproto")
+    assert done.returncode == 0, done.stderr
+    mean = pictures[..., ::-1].astype(np.float64).mean(axis=0).transpose(2, 0, 1)
+    assert f"mean_value channel [0]: {mean[0].mean():.3f}"[:30] in done.stderr
+
+    net = _caffe.Net(
+        f"""layer {{ name: "d" type: "Data" top: "x" top: "y"
+                     transform_param {{ mean_file: "{tmp_path}/mean.binaryproto" }}
+                     data_param {{ source: "{tmp_path}/db" backend: {backend.upper()}
+                                   batch_size: 3 }} }}""",
+        "TEST",
+    )
+    net.forward()
+    expected = pictures[..., ::-1].transpose(0, 3, 1, 2) - mean
+    np.testing.assert_allclose(net.blobs["x"].data, expected, atol=1e-4)
+    np.testing.assert_array_equal(net.blobs["y"].data, [4, 5, 6])
+
+
+def test_features_are_extracted(tmp_path: Path, pictures: np.ndarray) -> None:
+    assert run(tmp_path, "convert_imageset", "./", "list.txt", "db").returncode == 0
+    net = """layer { name: "d" type: "Data" top: "x" top: "y"
+                     data_param { source: "db" backend: LMDB batch_size: 2 } }
+             layer { name: "p" type: "Pooling" bottom: "x" top: "p"
+                     pooling_param { pool: AVE global_pooling: true } }"""
+    (tmp_path / "net.prototxt").write_text(net)
+    (tmp_path / "empty.caffemodel").write_bytes(b"")
+    done = run(
+        tmp_path, "extract_features", "empty.caffemodel", "net.prototxt", "p,y", "f,l", "2",
+        "lmdb", "CPU",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Extracted features of 4 query images for feature blob p" in done.stderr
+    features = _caffe.Net(
+        f"""layer {{ name: "d" type: "Data" top: "p" top: "none"
+                     data_param {{ source: "{tmp_path}/f" backend: LMDB batch_size: 4 }} }}""",
+        "TEST",
+    )
+    features.forward()
+    means = pictures[..., ::-1].mean(axis=(1, 2))
+    expected = means[[0, 1, 2, 0]].reshape(4, 3, 1, 1)
+    np.testing.assert_allclose(features.blobs["p"].data, expected, rtol=1e-5)
+
+
+def test_mistakes_are_one_line(tmp_path: Path, pictures: np.ndarray) -> None:
+    for arguments, message in (
+        (["convert_imageset", "./", "list.txt"], "DB_NAME is required"),
+        (["convert_imageset", "-backend=rocks", "./", "list.txt", "db"], "backend 'rocks'"),
+        (["compute_image_mean", "nothing"], "there is no database nothing"),
+        (["extract_features", "w", "n", "b", "d", "1", "lmdb"], "cannot open n"),
+    ):
+        done = run(tmp_path, *arguments)
+        assert done.returncode == 1
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
