@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "hearth/base/log_level.h"
+
 namespace hearth::log {
 namespace {
 
@@ -78,6 +80,8 @@ Destinations& TheDestinations() {
 }  // namespace
 
 void SetSink(Sink sink) { TheDestinations().function->Set(std::move(sink)); }
+
+void SetLeastLevel(Level level) { TheDestinations().logger->set_level(SpdlogLevel(level)); }
 
 void Write(Level level, Place where, std::string_view text) noexcept {
   const spdlog::source_loc place(where.file, where.line, "");

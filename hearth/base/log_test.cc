@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/log_level.h"
 #include "hearth/base/thread.h"
 
 namespace hearth {
@@ -34,6 +35,15 @@ TEST_F(LogTest, LinesHaveTheFormatThatCaffesParserReads) {
               testing::ContainsRegex("^I[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} +[0-9]+ "
                                      "log_test\\.cc:[0-9]+\\] Iteration 100, loss = 0\\.5$"));
   EXPECT_EQ(texts_[0], "Iteration 100, loss = 0.5");
+}
+
+TEST_F(LogTest, RecordsBelowTheLeastLevelAreDropped) {
+  log::SetLeastLevel(log::Level::kWarning);
+  log::Info("dropped");
+  log::Warning("kept");
+  log::SetLeastLevel(log::Level::kInfo);
+  log::Info("kept again");
+  EXPECT_THAT(texts_, testing::ElementsAre("kept", "kept again"));
 }
 
 TEST_F(LogTest, LevelIsTheFirstLetter) {

@@ -14,6 +14,7 @@ class LearningRate {
   // multistep moves on by at most one step per call.
   float At(int iteration);
 
+  void set_base_lr(float base_lr) { param_.set_base_lr(base_lr); }
   int current_step() const { return current_step_; }
   void set_current_step(int step) { current_step_ = step; }
 

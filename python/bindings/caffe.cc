@@ -4,10 +4,16 @@
 namespace nb = nanobind;
 
 NB_MODULE(_caffe, m) {
+  // A callback or Python layer that refers to its own net or solver keeps both to the end.
+  nb::set_leak_warnings(false);
   m.doc() = "The Caffe engine of Hearth: nets, solvers, pictures.";
   // _core maps hearth::Error to Python exceptions, for this module too.
   nb::module_::import_("hearth.native._core");
+  hearth::bindings::RegisterBlobs(m);
+  hearth::bindings::RegisterPythonLayer(m);
   hearth::bindings::RegisterNet(m);
+  hearth::bindings::RegisterNetText(m);
   hearth::bindings::RegisterSolver(m);
   hearth::bindings::RegisterImages(m);
+  hearth::bindings::RegisterLog(m);
 }

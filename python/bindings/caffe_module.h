@@ -5,8 +5,12 @@
 
 namespace hearth::bindings {
 
+void RegisterBlobs(nanobind::module_& m);
 void RegisterImages(nanobind::module_& m);
+void RegisterLog(nanobind::module_& m);
 void RegisterNet(nanobind::module_& m);
+void RegisterNetText(nanobind::module_& m);
+void RegisterPythonLayer(nanobind::module_& m);
 void RegisterSolver(nanobind::module_& m);
 
 }  // namespace hearth::bindings

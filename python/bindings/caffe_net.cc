@@ -1,22 +1,27 @@
-// hearth.native._caffe.Net and Blob: arrays are views of the engine's memory, never copies.
+// hearth.native._caffe.Net. Its arrays are views of the engine's memory, never copies.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "caffe_blob.h"
 #include "caffe_module.h"
+#include "caffe_python_layer.h"
 #include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/snapshot_hdf5.h"
 #include "hearth/caffe/layers/array_fed.h"
 #include "hearth/caffe/net.h"
 #include "hearth/caffe/net_file.h"
-#include "hearth/caffe/net_filter.h"
-#include "hearth/caffe/net_splits.h"
-#include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/snapshot.h"
 
 namespace nb = nanobind;
@@ -25,19 +30,9 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using caffe::Blob;
 using caffe::Net;
-using View = nb::ndarray<nb::numpy, float>;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-
-// The array keeps the memory alive, also when the blob has moved on to a larger one.
-View ViewOf(const at::Tensor& tensor) {
-  auto kept = std::make_unique<at::Tensor>(tensor);
-  float* data = kept->data_ptr<float>();
-  const std::vector<size_t> shape(tensor.sizes().begin(), tensor.sizes().end());
-  nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<at::Tensor*>(p); });
-  return View(data, shape.size(), shape.data(), owner);
-}
+using OnLayer = std::function<void(const std::string& event, int index)>;
 
 at::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
@@ -53,23 +48,32 @@ caffe::Phase PhaseOf(const std::string& name) {
   return name == "TRAIN" ? caffe::TRAIN : caffe::TEST;
 }
 
-void MakeNet(Net* self, const std::string& prototxt, const std::string& phase, int level,
-             const std::vector<std::string>& stages, uint64_t seed) {
-  caffe::NetParameter param = caffe::ParseNet(prototxt, "prototxt");
+std::unique_ptr<Net> BuildNet(caffe::NetParameter param, const std::string& phase, int level,
+                              const std::vector<std::string>& stages, uint64_t seed) {
   if (level != 0) param.mutable_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_state()->add_stage(stage);
   caffe::NetContext context;
   context.phase = PhaseOf(phase);
   context.random = std::make_shared<caffe::Random>(seed);
-  new (self) Net(param, context);
+  context.seed = seed;
+  return std::make_unique<Net>(param, context);
+}
+
+std::unique_ptr<Net> NetOfText(const std::string& prototxt, const std::string& phase, int level,
+                               const std::vector<std::string>& stages, uint64_t seed) {
+  return BuildNet(caffe::ParseNet(prototxt, "prototxt"), phase, level, stages, seed);
+}
+
+std::unique_ptr<Net> NetOfFile(const std::string& uri, const std::string& phase, int level,
+                               const std::vector<std::string>& stages, uint64_t seed) {
+  return BuildNet(caffe::ReadNet(uri), phase, level, stages, seed);
 }
 
 nb::dict BlobsOf(nb::handle self) {
   Net& net = nb::cast<Net&>(self);
   nb::dict blobs;
   for (size_t i = 0; i < net.blob_names().size(); ++i) {
-    blobs[net.blob_names()[i].c_str()] =
-        nb::cast(&net.blob(i), nb::rv_policy::reference_internal, self);
+    blobs[net.blob_names()[i].c_str()] = BlobHandle::KeepingAlive(net.blob(i), self);
   }
   return blobs;
 }
@@ -78,13 +82,23 @@ nb::dict ParamsOf(nb::handle self) {
   nb::dict params;
   for (const caffe::NetLayer& layer : nb::cast<Net&>(self).layers()) {
     if (layer.layer->blobs().empty()) continue;
-    nb::list blobs;
-    for (const auto& blob : layer.layer->blobs()) {
-      blobs.append(nb::cast(blob.get(), nb::rv_policy::reference_internal, self));
-    }
-    params[layer.layer->name().c_str()] = blobs;
+    params[layer.layer->name().c_str()] = ParamBlobs{LayerHandle::KeepingAlive(*layer.layer, self)};
   }
   return params;
+}
+
+nb::list LayerObjectsOf(nb::handle self) {
+  nb::list objects;
+  for (const caffe::NetLayer& layer : nb::cast<Net&>(self).layers()) {
+    objects.append(LayerObject(*layer.layer, self));
+  }
+  return objects;
+}
+
+nb::list NamesOf(const Net& net, const std::vector<int>& blob_ids) {
+  nb::list names;
+  for (const int id : blob_ids) names.append(net.blob_names()[id]);
+  return names;
 }
 
 nb::list LayersOf(const Net& net) {
@@ -93,14 +107,11 @@ nb::list LayersOf(const Net& net) {
     nb::dict fields;
     fields["name"] = layer.layer->name();
     fields["type"] = layer.layer->type();
-    fields["bottoms"] = nb::list();
-    fields["tops"] = nb::list();
-    for (int id : layer.bottom_ids)
-      nb::cast<nb::list>(fields["bottoms"]).append(net.blob_names()[id]);
-    for (int id : layer.top_ids) nb::cast<nb::list>(fields["tops"]).append(net.blob_names()[id]);
+    fields["bottoms"] = NamesOf(net, layer.bottom_ids);
+    fields["tops"] = NamesOf(net, layer.top_ids);
     fields["need_backward"] = layer.need_backward;
     nb::list needed;
-    for (bool needs : layer.bottom_need_backward) needed.append(needs);
+    for (const bool needs : layer.bottom_need_backward) needed.append(needs);
     fields["bottom_need_backward"] = needed;
     layers.append(fields);
   }
@@ -113,6 +124,12 @@ nb::list LearnableOf(const Net& net) {
     learnable.append(nb::make_tuple(param.lr_mult, param.decay_mult));
   }
   return learnable;
+}
+
+nb::dict LossWeightsOf(const Net& net) {
+  nb::dict weights;
+  for (const std::string& name : net.blob_names()) weights[name.c_str()] = net.loss_weight(name);
+  return weights;
 }
 
 std::vector<std::string> LayerNames(const Net& net) {
@@ -131,69 +148,105 @@ void SetInputArrays(Net& net, const Array& data, const Array& labels) {
         net.name());
 }
 
-std::string FilterNetText(const std::string& prototxt) {
-  return caffe::WriteText(caffe::FilterNet(caffe::ParseNet(prototxt, "prototxt")));
+void SetOnLayer(Net& net, OnLayer on_layer) {
+  static constexpr std::array<const char*, 4> kEvents = {"before_forward", "after_forward",
+                                                         "before_backward", "after_backward"};
+  if (!on_layer) return net.set_on_layer({});
+  net.set_on_layer([call = std::move(on_layer)](Net::LayerEvent event, int index) {
+    call(kEvents[static_cast<size_t>(event)], index);
+  });
 }
 
-std::string InsertSplitsText(const std::string& prototxt) {
-  return caffe::WriteText(caffe::InsertSplits(caffe::ParseNet(prototxt, "prototxt")));
+void BindRunning(nb::class_<Net>& net) {
+  net.def(
+         "forward",
+         [](Net& self, int first, int last) {
+           return self.Forward(first, last < 0 ? self.last_layer() : last);
+         },
+         "first"_a = 0, "last"_a = -1, nb::call_guard<nb::gil_scoped_release>(),
+         "Runs the layers `first` to `last` (-1: the last one); returns their part of the loss.")
+      .def(
+          "backward",
+          [](Net& self, int first, int last) {
+            self.Backward(first < 0 ? self.last_layer() : first, last);
+          },
+          "first"_a = -1, "last"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+          "Runs backward from layer `first` (-1: the last one) down to `last`; adds to the "
+          "parameters' diffs.")
+      .def("reshape", &Net::Reshape, nb::call_guard<nb::gil_scoped_release>(),
+           "Propagates new input shapes.")
+      .def("clear_param_diffs", &Net::ClearParamDiffs)
+      .def("set_on_layer", SetOnLayer, "call"_a.none(),
+           "call(event, layer_index) at before_forward, after_forward, before_backward and "
+           "after_backward of every layer; None: no more calls.")
+      .def("set_input_arrays", SetInputArrays, "data"_a, "labels"_a,
+           "Gives the MemoryData layer its items (n, channels, height, width) and n labels.");
+}
+
+void BindStructure(nb::class_<Net>& net) {
+  net.def_prop_ro("name", &Net::name)
+      .def_prop_ro("blobs", BlobsOf, "Blobs by name, in the order of the net.")
+      .def_prop_ro("params", ParamsOf, "Parameter blobs by layer name.")
+      .def_prop_ro("layers", LayersOf, "What each layer is and how it is connected, as dicts.")
+      .def_prop_ro("layer_objects", LayerObjectsOf,
+                   "The layers: the user's own objects for Python layers, Layer for others.")
+      .def_prop_ro("layer_names", LayerNames)
+      .def_prop_ro("inputs", &Net::input_names)
+      .def_prop_ro("outputs", &Net::output_names)
+      .def_prop_ro("loss_weights", LossWeightsOf, "The weight in the loss by blob name.")
+      .def_prop_ro("learnable", LearnableOf, "(lr_mult, decay_mult) of each learnable parameter.");
+}
+
+void BindWeights(nb::class_<Net>& net) {
+  net.def(
+         "copy_from",
+         [](Net& self, const std::string& uri) {
+           self.CopyTrainedLayersFrom(caffe::ReadModel(uri));
+         },
+         "uri"_a, nb::call_guard<nb::gil_scoped_release>(),
+         "Weights from a .caffemodel, by layer name.")
+      .def("share_with", &Net::ShareTrainedLayersWith, "other"_a,
+           "Uses the other net's weights, without a copy, for layers of the same name.")
+      .def(
+          "save",
+          [](const Net& self, const std::string& uri, bool diffs) {
+            caffe::WriteModel(self.ToProto(diffs), uri);
+          },
+          "uri"_a, "diffs"_a = false, nb::call_guard<nb::gil_scoped_release>(),
+          "Writes a .caffemodel.")
+      .def(
+          "load_hdf5",
+          [](Net& self, const std::string& uri) {
+            self.CopyTrainedLayersFrom(caffe::ReadModelHdf5(uri));
+          },
+          "uri"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Weights from an HDF5 file, by layer name.")
+      .def(
+          "save_hdf5",
+          [](const Net& self, const std::string& uri, bool diffs) {
+            caffe::WriteModelHdf5(self.ToProto(diffs), uri);
+          },
+          "uri"_a, "diffs"_a = false, nb::call_guard<nb::gil_scoped_release>(),
+          "Writes the weights as HDF5.");
 }
 
 }  // namespace
 
 void RegisterNet(nb::module_& m) {
-  nb::class_<Blob>(m, "Blob", "A float32 array and its gradient, owned by a net.")
-      .def_prop_ro(
-          "data", [](Blob& blob) { return ViewOf(blob.data()); }, nb::rv_policy::automatic,
-          "The values, as a view: writing to it changes the net.")
-      .def_prop_ro(
-          "diff", [](Blob& blob) { return ViewOf(blob.diff()); }, nb::rv_policy::automatic,
-          "The gradient, as a view.")
-      .def_prop_ro("shape", [](const Blob& blob) { return nb::tuple(nb::cast(blob.shape())); })
-      .def(
-          "reshape", [](Blob& blob, std::vector<int64_t> shape) { blob.Reshape(std::move(shape)); },
-          "shape"_a, "Gives the blob a new shape; views taken before keep the old memory.");
-
-  nb::class_<Net>(m, "Net", "A network built from the text of a prototxt. Not thread-safe.")
-      .def("__init__", MakeNet, "prototxt"_a, "phase"_a, "level"_a = 0,
-           "stages"_a = std::vector<std::string>(), "seed"_a = 0,
-           "`phase`: TRAIN or TEST. Raises ValueError that names the line or the layer.")
-      .def_prop_ro("name", &Net::name)
-      .def_prop_ro("blobs", BlobsOf, "Blobs by name, in the order of the net.")
-      .def_prop_ro("params", ParamsOf, "Lists of parameter blobs by layer name.")
-      .def_prop_ro("layers", LayersOf, "What each layer is and how it is connected, as dicts.")
-      .def_prop_ro("layer_names", LayerNames)
-      .def_prop_ro("inputs", &Net::input_names)
-      .def_prop_ro("outputs", &Net::output_names)
-      .def_prop_ro("learnable", LearnableOf, "(lr_mult, decay_mult) of each learnable parameter.")
-      .def("reshape", &Net::Reshape, "Propagates new input shapes.")
-      .def("clear_param_diffs", &Net::ClearParamDiffs)
-      .def(
-          "forward", [](Net& net) { return net.Forward(); },
-          nb::call_guard<nb::gil_scoped_release>(), "Runs all layers; returns the loss.")
-      .def(
-          "backward", [](Net& net) { net.Backward(); }, nb::call_guard<nb::gil_scoped_release>(),
-          "Adds to the parameters' diffs.")
-      .def("set_input_arrays", SetInputArrays, "data"_a, "labels"_a,
-           "Gives the MemoryData layer its items (n, channels, height, width) and n labels.")
-      .def(
-          "copy_from",
-          [](Net& net, const std::string& uri) {
-            net.CopyTrainedLayersFrom(caffe::ReadModel(uri));
-          },
-          "uri"_a, "Weights from a .caffemodel, by layer name.")
-      .def(
-          "save",
-          [](const Net& net, const std::string& uri, bool diffs) {
-            caffe::WriteModel(net.ToProto(diffs), uri);
-          },
-          "uri"_a, "diffs"_a = false, "Writes a .caffemodel.");
-
-  m.def("layer_types", [] { return caffe::LayerRegistry::Default().types(); });
-  m.def("filter_net", FilterNetText, "prototxt"_a,
-        "The prototxt without the layers that its state's include and exclude rules leave out.");
-  m.def("insert_splits", InsertSplitsText, "prototxt"_a,
-        "The prototxt with Split layers where a blob has several consumers.");
+  nb::class_<Net> net(m, "Net", "A network. Not thread-safe.");
+  net.def(nb::new_(&NetOfText), "prototxt"_a, "phase"_a, "level"_a = 0,
+          "stages"_a = std::vector<std::string>(), "seed"_a = 0,
+          "Builds the net of a prototxt's text. `phase`: TRAIN or TEST. Raises ValueError that "
+          "names the line or the layer.")
+      .def_static("read", NetOfFile, "uri"_a, "phase"_a, "level"_a = 0,
+                  "stages"_a = std::vector<std::string>(), "seed"_a = 0,
+                  "The same from a prototxt file.");
+  BindStructure(net);
+  BindRunning(net);
+  BindWeights(net);
+  m.def(
+      "layer_types", [] { return caffe::LayerRegistry::Default().types(); },
+      "The names of all layer types, sorted.");
 }
 
 }  // namespace hearth::bindings

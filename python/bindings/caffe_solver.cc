@@ -4,14 +4,17 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "caffe_module.h"
 #include "hearth/caffe/net_file.h"
+#include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/solver.h"
 
 namespace nb = nanobind;
@@ -20,22 +23,98 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
+using caffe::Net;
 using caffe::Solver;
 using caffe::SolverOptions;
+using caffe::SolverParameter;
 using Copy = nb::ndarray<nb::numpy, float>;
+using PlaceData = std::function<void(Net*)>;
 
-void MakeSolver(Solver* self, const std::string& prototxt,
-                std::function<void(caffe::Net*)> before_forward, uint64_t seed) {
+// The Python functions that a solver calls; called without the GIL, which they take themselves.
+struct SolverCalls {
+  std::vector<std::function<void()>> on_start, on_gradients_ready;
+  int passes = 0;
+};
+
+// One solver alone that tells when its gradient is complete.
+class TellingSync final : public caffe::GradientSync {
+ public:
+  explicit TellingSync(std::shared_ptr<SolverCalls> calls) : calls_(std::move(calls)) {}
+
+  at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override {
+    return local_.AllocateDiff(layout);
+  }
+  void GradientReady(size_t index) override { local_.GradientReady(index); }
+  double Finish(double local_weight) override {
+    const double weight = local_.Finish(local_weight);
+    for (const auto& call : calls_->on_gradients_ready) call();
+    return weight;
+  }
+
+ private:
+  caffe::LocalSync local_;
+  std::shared_ptr<SolverCalls> calls_;
+};
+
+class CallingSolver final : public Solver {
+ public:
+  CallingSolver(SolverParameter param, SolverOptions options, std::shared_ptr<SolverCalls> calls)
+      : Solver(std::move(param), std::move(options)), calls_(std::move(calls)) {}
+  SolverCalls& calls() { return *calls_; }
+
+ private:
+  std::shared_ptr<SolverCalls> calls_;
+};
+
+// Ctrl-C ends a long step after the iteration, as KeyboardInterrupt.
+void RaiseSignals(const caffe::IterationReport&) {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
+                                           PlaceData place) {
+  auto calls = std::make_shared<SolverCalls>();
+  options.sync = std::make_shared<TellingSync>(calls);
+  options.on_iteration = RaiseSignals;
+  options.before_forward = [calls, place = std::move(place),
+                            iter_size = param.iter_size()](Net& net) {
+    if (calls->passes++ % iter_size == 0) {
+      for (const auto& call : calls->on_start) call();
+    }
+    if (place) place(&net);
+  };
+  return std::make_unique<CallingSolver>(std::move(param), std::move(options), calls);
+}
+
+std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
+                                            uint64_t seed) {
   SolverOptions options;
   options.seed = seed;
-  if (before_forward) {
-    options.before_forward = [place = std::move(before_forward)](caffe::Net& net) { place(&net); };
+  return BuildSolver(caffe::ParseSolver(prototxt, "prototxt"), std::move(options),
+                     std::move(before_forward));
+}
+
+std::unique_ptr<CallingSolver> SolverOfFile(const std::string& uri, const std::string& type,
+                                            uint64_t seed) {
+  SolverOptions options;
+  options.seed = seed;
+  options.solver_file = uri;
+  SolverParameter param = caffe::ReadSolver(uri);
+  if (!type.empty()) param.set_type(type);
+  return BuildSolver(std::move(param), std::move(options), {});
+}
+
+nb::list TestNetsOf(nb::handle self) {
+  nb::list nets;
+  for (const auto& net : nb::cast<CallingSolver&>(self).test_nets()) {
+    nets.append(nb::cast(net.get(), nb::rv_policy::reference_internal, self));
   }
-  new (self) Solver(caffe::ParseSolver(prototxt, "prototxt"), std::move(options));
+  return nets;
 }
 
 // Copies, since a caller compares states of several iterations.
-nb::list HistoryOf(Solver& solver) {
+nb::list HistoryOf(CallingSolver& solver) {
   nb::list history;
   const caffe::NetParams& params = solver.net().params();
   for (const at::Tensor& group : solver.history()) {
@@ -54,24 +133,56 @@ nb::list HistoryOf(Solver& solver) {
   return history;
 }
 
-}  // namespace
-
-void RegisterSolver(nb::module_& m) {
-  nb::class_<Solver>(m, "Solver", "The training loop of one net. Not thread-safe.")
-      .def("__init__", MakeSolver, "prototxt"_a, "before_forward"_a.none() = nb::none(),
-           "seed"_a = 0,
-           "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
-           "forward pass, to place the data of a net that is not fed by rows.")
-      .def_prop_ro("net", &Solver::net, nb::rv_policy::reference_internal)
-      .def_prop_ro("iter", &Solver::iteration)
+void BindState(nb::class_<CallingSolver>& solver) {
+  solver.def_prop_ro("net", &Solver::net, nb::rv_policy::reference_internal)
+      .def_prop_ro("test_nets", TestNetsOf)
+      .def_prop_ro("iter", &Solver::iteration, "Iterations done.")
       .def_prop_ro("lr", &Solver::learning_rate, "The learning rate of the next iteration.")
       .def_prop_ro("last_loss", &Solver::last_loss, "Of the last forward pass.")
       .def_prop_ro("history", HistoryOf, "Copies of the history arrays, group by group.")
-      .def("step", &Solver::Step, "iterations"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro(
+          "prototxt", [](const CallingSolver& self) { return caffe::WriteText(self.param()); },
+          "The solver's parameters as prototxt.")
+      .def("set_base_lr", &Solver::set_base_lr, "base_lr"_a,
+           "Changes the rate that the learning rate policy starts from.")
+      .def(
+          "add_callback",
+          [](CallingSolver& self, std::function<void()> on_start,
+             std::function<void()> on_gradients_ready) {
+            self.calls().on_start.push_back(std::move(on_start));
+            self.calls().on_gradients_ready.push_back(std::move(on_gradients_ready));
+          },
+          "on_start"_a, "on_gradients_ready"_a,
+          "on_start() before an iteration's first forward, on_gradients_ready() before its "
+          "update.");
+}
+
+}  // namespace
+
+void RegisterSolver(nb::module_& m) {
+  nb::class_<CallingSolver> solver(m, "Solver", "The training loop of one net. Not thread-safe.");
+  solver
+      .def(nb::new_(&SolverOfText), "prototxt"_a, "before_forward"_a.none() = nb::none(),
+           "seed"_a = 0,
+           "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
+           "forward pass, to place the data of a net that is not fed by rows.")
+      .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
+                  "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
+                  "counts where the file has no random_seed.")
+      .def("step", &Solver::Step, "iterations"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Trains that many iterations more, with the tests and snapshots that fall due.")
       .def("solve", &Solver::Solve, nb::call_guard<nb::gil_scoped_release>(), "Trains to max_iter.")
-      .def("snapshot", &Solver::Snapshot, "Writes model and state; returns their names.")
+      .def("test_all", &Solver::TestAll, nb::call_guard<nb::gil_scoped_release>(),
+           "Runs every test net for its test_iter and logs the outputs' means.")
+      .def("apply_update", nb::overload_cast<>(&Solver::ApplyUpdate),
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Updates the weights from the net's diffs and counts an iteration.")
+      .def("snapshot", &Solver::Snapshot, nb::call_guard<nb::gil_scoped_release>(),
+           "Writes model and state; returns their names.")
       .def("restore", &Solver::Restore, "state"_a, "model"_a = "",
+           nb::call_guard<nb::gil_scoped_release>(),
            "Goes on from a .solverstate and its .caffemodel.");
+  BindState(solver);
 
   nb::class_<caffe::LearningRate>(m, "LearningRate", "The learning rate policy of a solver.")
       .def(
@@ -80,7 +191,7 @@ void RegisterSolver(nb::module_& m) {
             new (self) caffe::LearningRate(caffe::ParseSolver(prototxt, "prototxt"));
           },
           "prototxt"_a)
-      .def("at", &caffe::LearningRate::At, "iteration"_a);
+      .def("at", &caffe::LearningRate::At, "iteration"_a, "The rate of that iteration.");
 }
 
 }  // namespace hearth::bindings

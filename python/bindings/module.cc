@@ -5,7 +5,9 @@ NB_MODULE(_core, m) {
   m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);
   hearth::bindings::RegisterPrototxt(m);
+  hearth::bindings::RegisterSchema(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);
 }

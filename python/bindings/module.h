@@ -13,5 +13,7 @@ void RegisterFeed(nanobind::module_& m);
 void RegisterCollective(nanobind::module_& m);
 void RegisterPrototxt(nanobind::module_& m);
 void RegisterRendezvous(nanobind::module_& m);
+void RegisterTfRecord(nanobind::module_& m);
+void RegisterSchema(nanobind::module_& m);
 
 }  // namespace hearth::bindings

@@ -1,0 +1,63 @@
+#include "hearth/caffe/layers/python_layer.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/proto/text_reader.h"
+
+namespace hearth::caffe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+LayerParameter PythonParam() {
+  LayerParameter param;
+  ParseText("name: 'mine' type: 'Python' python_param { module: 'm' layer: 'L' }", "case", &param);
+  return param;
+}
+
+// Stands for the layer that an interpreter would make; those are tested in tests/python.
+class TwiceLayer : public Layer {
+ public:
+  using Layer::Layer;
+  void Reshape(const Blobs& bottom, const Blobs& top) override { top[0]->ReshapeLike(*bottom[0]); }
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    at::mul_out(top[0]->data(), bottom[0]->data(), at::scalar_tensor(2));
+  }
+  void Backward(const Blobs& top, const std::vector<bool>&, const Blobs& bottom) override {
+    at::mul_out(bottom[0]->diff(), top[0]->diff(), at::scalar_tensor(2));
+  }
+};
+
+std::unique_ptr<Layer> MakeTwice(const LayerParameter& param, const NetContext& context) {
+  return std::make_unique<TwiceLayer>(param, context);
+}
+
+TEST(PythonLayer, WithoutAnInterpreterIsRefusedInOneSentence) {
+  SetPythonLayerFactory(nullptr);
+  EXPECT_THAT(
+      [] { LayerRegistry::Default().Create(PythonParam(), {}); },
+      ThrowsMessage<Error>(HasSubstr("layer 'mine': Python layers run in Python programs")));
+}
+
+TEST(PythonLayer, IsMadeByTheFactoryThatWasSet) {
+  SetPythonLayerFactory(MakeTwice);
+  EXPECT_EQ(LayerRegistry::Default().Create(PythonParam(), {})->name(), "mine");
+  SetPythonLayerFactory(nullptr);
+}
+
+}  // namespace
+
+std::vector<LayerCase> PythonLayerCases() {
+  LayerCase row{"python", "type: 'Python'", {{{2, 3}}}, [](const Arrays& bottoms, const Arrays&) {
+                  Arrays tops = bottoms;
+                  for (float& value : tops[0].values) value *= 2;
+                  return tops;
+                }};
+  row.prepare_context = [](NetContext*) { SetPythonLayerFactory(MakeTwice); };
+  return {row};
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,112 @@
+#include "caffe_python_layer.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "caffe_module.h"
+#include "hearth/caffe/layers/python_layer.h"
+#include "hearth/caffe/proto/text_writer.h"
+
+namespace nb = nanobind;
+
+namespace hearth::bindings {
+namespace {
+
+using caffe::Blob;
+using caffe::Blobs;
+using caffe::Layer;
+
+// The exception as Python prints it, from the layer's own frames on.
+std::string TextOf(const nb::python_error& error) {
+  const nb::object lines =
+      nb::module_::import_("traceback").attr("format_exception")(error.value());
+  return nb::cast<std::string>(nb::str("").attr("join")(lines).attr("rstrip")());
+}
+
+// An exception of the layer's code becomes an Error with the traceback; Ctrl-C is raised again once
+// Python goes on.
+template <typename Run>
+void InPython(Run run) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    run();
+  } catch (const nb::python_error& error) {
+    const std::string text = TextOf(error);
+    if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    Throw(ErrorCode::kInternal, "{}", text);
+  }
+}
+
+class PythonLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  ~PythonLayer() override {
+    const nb::gil_scoped_acquire gil;
+    self_.reset();
+  }
+
+  Arity arity() const override { return {0, kNoLimit, 0, kNoLimit}; }
+  bool AllowsInPlace() const override { return true; }
+  const nb::object& self() const { return self_; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    InPython([&] {
+      const caffe::PythonParameter& param = param_.python_param();
+      const nb::object type =
+          nb::module_::import_(param.module().c_str()).attr(param.layer().c_str());
+      self_ = type(caffe::WriteText(param_));
+      self_.attr("name") = name();
+      self_.attr("type") = this->type();
+      self_.attr("param_str") = param.param_str();
+      self_.attr("phase") = static_cast<int>(context().phase);
+      self_.attr("blobs") = ParamBlobs{LayerHandle::Within(*this, life_)};
+      self_.attr("setup")(ListOf(bottom), ListOf(top));
+    });
+  }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    InPython([&] { self_.attr("reshape")(ListOf(bottom), ListOf(top)); });
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    InPython([&] { self_.attr("forward")(ListOf(bottom), ListOf(top)); });
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    InPython([&] {
+      nb::list wanted;
+      for (const bool propagate : propagate_down) wanted.append(propagate);
+      self_.attr("backward")(ListOf(top), wanted, ListOf(bottom));
+    });
+  }
+
+ private:
+  nb::list ListOf(const Blobs& blobs) const {
+    nb::list list;
+    for (Blob* blob : blobs) list.append(BlobHandle::Within(*blob, life_));
+    return list;
+  }
+
+  // Ends with the layer, and so with the net that owns the blobs.
+  const std::shared_ptr<const void> life_ = std::make_shared<char>();
+  nb::object self_;
+};
+
+}  // namespace
+
+nb::object LayerObject(Layer& layer, nb::handle owner) {
+  if (const auto* python = dynamic_cast<const PythonLayer*>(&layer)) return python->self();
+  return nb::cast(LayerHandle::KeepingAlive(layer, owner));
+}
+
+void RegisterPythonLayer(nb::module_&) {
+  caffe::SetPythonLayerFactory([](const caffe::LayerParameter& param,
+                                  const caffe::NetContext& context) -> std::unique_ptr<Layer> {
+    return std::make_unique<PythonLayer>(param, context);
+  });
+}
+
+}  // namespace hearth::bindings

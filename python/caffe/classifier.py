@@ -1,0 +1,4 @@
+"""An alias of hearth.caffe.classifier."""
+# ruff: noqa: F403
+
+from hearth.caffe.classifier import *

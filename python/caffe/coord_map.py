@@ -1,0 +1,4 @@
+"""An alias of hearth.caffe.coord_map."""
+# ruff: noqa: F403
+
+from hearth.caffe.coord_map import *

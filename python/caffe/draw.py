@@ -1,0 +1,4 @@
+"""An alias of hearth.caffe.draw."""
+# ruff: noqa: F403
+
+from hearth.caffe.draw import *

@@ -1,0 +1,4 @@
+"""An alias of hearth.caffe.net_spec."""
+# ruff: noqa: F403
+
+from hearth.caffe.net_spec import *

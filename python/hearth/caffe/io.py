@@ -1,0 +1,289 @@
+"""Pictures and arrays on their way into a net and out of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hearth.native import _caffe
+
+__all__ = [
+    "Transformer",
+    "array_to_blobproto",
+    "array_to_datum",
+    "arraylist_to_blobprotovector_str",
+    "blobproto_to_array",
+    "blobprotovector_str_to_arraylist",
+    "datum_to_array",
+    "load_image",
+    "oversample",
+    "resize_image",
+]
+
+
+def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarray:
+    """Reads a JPEG or PNG file.
+
+    Returns:
+        float32 (height, width, 3) red-green-blue, or (height, width, 1) gray; values in [0, 1].
+
+    Raises:
+        FileNotFoundError: it is not there.
+        HearthError: it is no whole picture.
+    """
+    image = _caffe.decode_image(Path(filename).read_bytes(), "color" if color else "gray")
+    return image[:, :, ::-1].astype(np.float32) / 255
+
+
+def _interpolated(array: np.ndarray, axis: int, size: int, order: int) -> np.ndarray:
+    """`array` with `axis` resampled to `size` values, pixel centres at half positions."""
+    length = array.shape[axis]
+    centres = np.clip((np.arange(size) + 0.5) * length / size - 0.5, 0, length - 1)
+    if order == 0:
+        nearest = np.floor(centres + 0.5).astype(int)
+        return np.take(array, np.minimum(nearest, length - 1), axis)
+    low = np.floor(centres).astype(int)
+    high = np.minimum(low + 1, length - 1)
+    shape = [1] * array.ndim
+    shape[axis] = size
+    weight = (centres - low).astype(np.float32).reshape(shape)
+    return np.take(array, low, axis) * (1 - weight) + np.take(array, high, axis) * weight
+
+
+def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1) -> np.ndarray:
+    """Resizes a picture of any number of channels.
+
+    Args:
+        im: (height, width, channels).
+        new_dims: the new (height, width).
+        interp_order: 1 for bilinear, 0 for the nearest pixel.
+
+    Returns:
+        float32 (new height, new width, channels).
+
+    Raises:
+        ValueError: another interp_order.
+    """
+    if interp_order not in (0, 1):
+        raise ValueError(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")
+    image = np.asarray(im, np.float32)
+    for axis in (0, 1):
+        if image.shape[axis] != new_dims[axis]:
+            image = _interpolated(image, axis, int(new_dims[axis]), interp_order)
+    return image.astype(np.float32, copy=False)
+
+
+def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.ndarray:
+    """Ten crops of every picture: four corners and the centre, then their mirror images.
+
+    Args:
+        images: pictures of one size, each (height, width, channels).
+        crop_dims: the (height, width) of the crops.
+
+    Returns:
+        float32 (10 * len(images), height, width, channels).
+    """
+    crop_height, crop_width = (int(size) for size in crop_dims)
+    height, width = np.shape(images[0])[:2]
+    bottom, right = height - crop_height, width - crop_width
+    corners = [(y, x) for y in (0, bottom) for x in (0, right)]
+    corners.append((round(bottom / 2), round(right / 2)))
+    crops = []
+    for image in images:
+        upright = [image[y : y + crop_height, x : x + crop_width] for y, x in corners]
+        crops += upright + [crop[:, ::-1] for crop in upright]
+    return np.stack(crops).astype(np.float32)
+
+
+class Transformer:
+    """Turns pictures into the arrays that a net's inputs want, and back.
+
+    The steps of `preprocess`, each only where it was set: resize, transpose, channel swap, raw
+    scale, minus mean, input scale.
+    """
+
+    def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
+        """`inputs`: the shape (items, channels, height, width) of each input blob, by name."""
+        self.inputs = {name: tuple(shape) for name, shape in inputs.items()}
+        self.transpose: dict[str, tuple[int, ...]] = {}
+        self.channel_swap: dict[str, tuple[int, ...]] = {}
+        self.raw_scale: dict[str, float] = {}
+        self.mean: dict[str, np.ndarray] = {}
+        self.input_scale: dict[str, float] = {}
+
+    def _check(self, in_: str) -> None:
+        if in_ not in self.inputs:
+            raise ValueError(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
+
+    def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
+        """What input `in_` wants for a picture (height, width, channels): float32, by the steps.
+
+        The number of items is not touched: the result is one item.
+        """
+        self._check(in_)
+        array = np.asarray(data, np.float32)
+        size = self.inputs[in_][2:]
+        if array.shape[:2] != size:
+            array = resize_image(array, size)
+        if in_ in self.transpose:
+            array = array.transpose(self.transpose[in_])
+        if in_ in self.channel_swap:
+            array = array[list(self.channel_swap[in_])]
+        array = array * np.float32(self.raw_scale.get(in_, 1))
+        if in_ in self.mean:
+            array = array - self.mean[in_]
+        return array * np.float32(self.input_scale.get(in_, 1))
+
+    def deprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
+        """The inverse of `preprocess`, without the resizing: float32."""
+        self._check(in_)
+        array = np.array(data, np.float32).reshape(np.shape(data)[-3:])
+        array /= self.input_scale.get(in_, 1)
+        if in_ in self.mean:
+            array += self.mean[in_]
+        array /= self.raw_scale.get(in_, 1)
+        if in_ in self.channel_swap:
+            array = array[np.argsort(self.channel_swap[in_])]
+        if in_ in self.transpose:
+            array = array.transpose(np.argsort(self.transpose[in_]))
+        return array
+
+    def set_transpose(self, in_: str, order: Sequence[int]) -> None:
+        """The order of the axes: (2, 0, 1) makes (height, width, channels) what nets want."""
+        self._check(in_)
+        if len(order) != len(self.inputs[in_]) - 1:
+            raise ValueError(f"{in_}: transpose {tuple(order)} must order 3 axes")
+        self.transpose[in_] = tuple(order)
+
+    def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
+        """The order of the channels: (2, 1, 0) makes red-green-blue blue-green-red."""
+        self._check(in_)
+        if len(order) != self.inputs[in_][1]:
+            raise ValueError(f"{in_}: {self.inputs[in_][1]} channels, but the order {tuple(order)}")
+        self.channel_swap[in_] = tuple(order)
+
+    def set_raw_scale(self, in_: str, scale: float) -> None:
+        """Multiplies before the mean: 255 for pictures in [0, 1] and a mean of pixel values."""
+        self._check(in_)
+        self.raw_scale[in_] = scale
+
+    def set_input_scale(self, in_: str, scale: float) -> None:
+        """Multiplies after the mean."""
+        self._check(in_)
+        self.input_scale[in_] = scale
+
+    def set_mean(self, in_: str, mean: np.ndarray) -> None:
+        """Subtracts one value per channel (channels,), or a picture (channels, height, width).
+
+        A mean picture of another size is resized. Raises ValueError for other channels.
+        """
+        self._check(in_)
+        array = np.asarray(mean, np.float32)
+        channels, *size = self.inputs[in_][1:]
+        if array.ndim == 1:
+            array = array[:, None, None]
+        elif array.ndim == 2:
+            array = array[None]
+        if array.ndim != 3 or array.shape[0] not in (1, channels):
+            raise ValueError(f"{in_} has {channels} channels, its mean the shape {np.shape(mean)}")
+        if np.ndim(mean) > 1 and list(array.shape[1:]) != size:
+            array = resize_image(array.transpose(1, 2, 0), size).transpose(2, 0, 1)
+        self.mean[in_] = array
+
+
+# ---- messages; making one needs the protobuf package ----
+
+
+def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
+    """The values, or with `return_diff` the gradient, of a BlobProto, in its shape: float32."""
+    values = np.array(blob.diff if return_diff else blob.data, np.float32)
+    if blob.HasField("shape"):
+        return values.reshape(tuple(blob.shape.dim))
+    if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
+        return values.reshape(blob.num, blob.channels, blob.height, blob.width)
+    return values
+
+
+def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
+    """A BlobProto with the array's shape and values, and a gradient where given."""
+    from hearth.caffe.proto import caffe_pb2
+
+    blob = caffe_pb2.BlobProto()
+    blob.shape.dim.extend(np.shape(arr))
+    blob.data.extend(np.asarray(arr, np.float32).ravel().tolist())
+    if diff is not None:
+        blob.diff.extend(np.asarray(diff, np.float32).ravel().tolist())
+    return blob
+
+
+def arraylist_to_blobprotovector_str(arraylist: Sequence[np.ndarray]) -> bytes:
+    """Several arrays as the bytes of a BlobProtoVector."""
+    from hearth.caffe.proto import caffe_pb2
+
+    vector = caffe_pb2.BlobProtoVector()
+    vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
+    return vector.SerializeToString()
+
+
+def blobprotovector_str_to_arraylist(data: bytes) -> list[np.ndarray]:
+    """The arrays of a BlobProtoVector's bytes."""
+    from hearth.caffe.proto import caffe_pb2
+
+    return [blobproto_to_array(blob) for blob in caffe_pb2.BlobProtoVector.FromString(data).blobs]
+
+
+def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
+    """A Datum of an array (channels, height, width): bytes for uint8, else floats.
+
+    Raises:
+        ValueError: the array has not three axes.
+    """
+    from hearth.caffe.proto import caffe_pb2
+
+    if np.ndim(arr) != 3:
+        raise ValueError(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
+    datum = caffe_pb2.Datum()
+    datum.channels, datum.height, datum.width = arr.shape
+    if arr.dtype == np.uint8:
+        datum.data = arr.tobytes()
+    else:
+        datum.float_data.extend(np.asarray(arr, np.float32).ravel().tolist())
+    if label is not None:
+        datum.label = label
+    return datum
+
+
+def datum_to_array(datum: Any) -> np.ndarray:
+    """The array (channels, height, width) of a Datum: uint8 for bytes, else float32."""
+    if len(datum.data):
+        values = np.frombuffer(datum.data, np.uint8)
+    else:
+        values = np.array(datum.float_data, np.float32)
+    return values.reshape(datum.channels, datum.height, datum.width)
+
+
+def transformer_for(
+    net: Any,
+    mean: np.ndarray | None,
+    input_scale: float | None,
+    raw_scale: float | None,
+    channel_swap: Sequence[int] | None,
+) -> Transformer:
+    """The Transformer of a net's first input for pictures (height, width, channels)."""
+    name = net.inputs[0]
+    transformer = Transformer({name: net.blobs[name].data.shape})
+    transformer.set_transpose(name, (2, 0, 1))
+    given: list[tuple[Callable[[str, Any], None], Any]] = [
+        (transformer.set_mean, mean),
+        (transformer.set_input_scale, input_scale),
+        (transformer.set_raw_scale, raw_scale),
+        (transformer.set_channel_swap, channel_swap),
+    ]
+    for set_it, value in given:
+        if value is not None:
+            set_it(name, value)
+    return transformer

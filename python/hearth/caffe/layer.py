@@ -1,0 +1,51 @@
+"""Layers written in Python (`type: "Python"`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hearth.native._caffe import Blob, BlobVec
+
+__all__ = ["Layer"]
+
+
+class Layer:
+    """The base of a layer that runs your Python code.
+
+    A prototxt names the class: `python_param { module: "my_layers" layer: "MyLayer" }`; the module
+    is imported as any other (`__main__` works too). Bottoms and tops are lists of Blob, whose
+    `data` and `diff` are NumPy views: write into them, do not replace them. An exception ends the
+    net's call as HearthError, with the layer's name and the traceback.
+
+    Attributes, set before `setup`:
+        name, type: as in the prototxt.
+        param_str: `python_param.param_str`, any text of yours.
+        phase: caffe.TRAIN or caffe.TEST.
+        blobs: the layer's parameters; `blobs.add_blob(3, 4)` in `setup` makes one, of zeros.
+    """
+
+    name: str
+    type: str
+    param_str: str
+    phase: int
+    blobs: BlobVec
+
+    def __init__(self, prototxt: str = "") -> None:
+        """`prototxt`: the whole LayerParameter as text."""
+
+    def setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Called once: check the numbers of bottoms and tops, read `param_str`, add parameters."""
+
+    def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Called before every forward: `top[0].reshape(*shape)`."""
+        raise NotImplementedError(f"{type(self).__name__} has no method reshape(bottom, top)")
+
+    def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Fills `top[i].data` from `bottom[i].data`."""
+        raise NotImplementedError(f"{type(self).__name__} has no method forward(bottom, top)")
+
+    def backward(
+        self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]
+    ) -> None:
+        """Fills `bottom[i].diff` where `propagate_down[i]`, and adds to the parameters' diffs."""
+        raise NotImplementedError(f"{type(self).__name__} has no method backward")

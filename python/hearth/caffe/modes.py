@@ -1,0 +1,167 @@
+"""What holds for the whole process: device, random seed, log, ranks."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from itertools import count
+from typing import Any, NoReturn
+
+from hearth.native import _caffe
+
+__all__ = [
+    "NCCL",
+    "TEST",
+    "TRAIN",
+    "Timer",
+    "has_nccl",
+    "init_log",
+    "layer_type_list",
+    "log",
+    "set_device",
+    "set_mode_cpu",
+    "set_mode_gpu",
+    "set_multiprocess",
+    "set_random_seed",
+    "set_solver_count",
+    "set_solver_rank",
+    "solver_count",
+    "solver_rank",
+]
+
+TRAIN = 0
+TEST = 1
+
+_ranks = {"count": 1, "rank": 0}
+_seeds: Any = None
+
+
+def phase_name(phase: int | str) -> str:
+    """TRAIN or TEST, as the engine names phases."""
+    if phase in (TRAIN, "TRAIN"):
+        return "TRAIN"
+    if phase in (TEST, "TEST"):
+        return "TEST"
+    raise ValueError(f"phase {phase!r} is neither caffe.TRAIN nor caffe.TEST")
+
+
+def set_mode_cpu() -> None:
+    """Nets run on the CPU: so they do anyway."""
+
+
+def set_mode_gpu() -> None:
+    """Warns that nets run on the CPU all the same: there are no GPU kernels yet."""
+    warnings.warn("hearth.caffe has no GPU kernels yet: nets run on the CPU", stacklevel=2)
+
+
+def set_device(device: int) -> None:
+    """The GPU to use. Without GPU kernels only a negative number is refused."""
+    if device < 0:
+        raise ValueError(f"device {device} is not a GPU's number")
+
+
+def set_random_seed(seed: int) -> None:
+    """Makes the fillers, dropout and augmentation of the nets built from now on repeatable."""
+    global _seeds
+    _seeds = count(seed & (2**62 - 1))
+
+
+def next_seed() -> int:
+    """The seed of the next net: from set_random_seed, else from the operating system."""
+    return next(_seeds) if _seeds is not None else int.from_bytes(os.urandom(7), "little")
+
+
+def set_solver_count(solvers: int) -> None:
+    """Remembers how many solvers train together, for programs that ask solver_count()."""
+    if solvers < 1:
+        raise ValueError(f"there cannot be {solvers} solvers")
+    _ranks["count"] = solvers
+
+
+def set_solver_rank(rank: int) -> None:
+    """Remembers this process's place among the solvers."""
+    if rank < 0:
+        raise ValueError(f"a solver cannot have the rank {rank}")
+    _ranks["rank"] = rank
+
+
+def solver_count() -> int:
+    """What set_solver_count was given, else 1."""
+    return _ranks["count"]
+
+
+def solver_rank() -> int:
+    """What set_solver_rank was given, else 0."""
+    return _ranks["rank"]
+
+
+def set_multiprocess(multiprocess: bool) -> None:
+    """Accepted for programs that call it; distributed training is CaffeOnSpark's or `hearth`'s."""
+
+
+def has_nccl() -> bool:
+    """False: pycaffe's NCCL class is not there."""
+    return False
+
+
+class NCCL:
+    """pycaffe's multi-GPU training, which is not there: making one raises NotImplementedError."""
+
+    def __init__(self, *arguments: Any) -> NoReturn:
+        raise NotImplementedError(
+            "hearth.caffe has no NCCL: train on several devices or machines with "
+            "hearth.caffeonspark (-devices, -clusterSize)"
+        )
+
+    @staticmethod
+    def new_uid() -> NoReturn:
+        """Raises NotImplementedError, as the class does."""
+        NCCL()
+
+
+class Timer:
+    """Wall-clock time between start() and stop(), in milliseconds."""
+
+    def __init__(self) -> None:
+        self._started = self._stopped = 0.0
+
+    def start(self) -> None:
+        """Begins to measure."""
+        self._started = self._stopped = time.perf_counter()
+
+    def stop(self) -> None:
+        """Ends the measurement."""
+        self._stopped = time.perf_counter()
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds between the last start() and stop()."""
+        return 1000 * (self._stopped - self._started)
+
+
+def init_log(level: int = 0) -> None:
+    """The least level that is logged on stderr: 0 information, 1 warnings, 2 and above errors.
+
+    The environment variable GLOG_minloglevel sets it when hearth.caffe is imported.
+    """
+    _caffe.set_log_level(level)
+
+
+def log(message: str) -> None:
+    """Writes a line of information to the log."""
+    _caffe.log(message)
+
+
+def layer_type_list() -> list[str]:
+    """The names of all layer types, sorted."""
+    return _caffe.layer_types()
+
+
+def _read_environment() -> None:
+    level = os.environ.get("GLOG_minloglevel", "")  # noqa: SIM112
+    if level.isdigit():
+        init_log(int(level))
+
+
+_read_environment()

@@ -1,0 +1,227 @@
+"""Nets written in Python: `L.Convolution(bottom, ...)`, `P.Pooling.MAX`, `NetSpec().to_proto()`.
+
+    from caffe import layers as L, params as P
+    n = caffe.NetSpec()
+    n.data, n.label = L.Data(source="db", backend=P.Data.LMDB, batch_size=64, ntop=2)
+    n.ip = L.InnerProduct(n.data, num_output=10, weight_filler=dict(type="xavier"))
+    n.loss = L.SoftmaxWithLoss(n.ip, n.label)
+    print(n.to_proto())
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from functools import cache
+from typing import Any
+
+from hearth.caffe.message import Message, enum_values, field_names, field_type
+
+__all__ = ["Function", "Layers", "NetSpec", "Parameters", "Top", "layers", "params", "to_proto"]
+
+
+class Top:
+    """One output of a layer; give it to the layers that read it."""
+
+    def __init__(self, fn: Function, n: int) -> None:
+        self.fn = fn
+        self.n = n
+
+    def to_proto(self) -> Message:
+        """The NetParameter of everything that this top needs, with names made up."""
+        return to_proto(self)
+
+
+class Function:
+    """One layer: its type, what it reads, its parameters and its tops.
+
+    Raises TypeError where an input is not a Top.
+    """
+
+    def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
+        for index, top in enumerate(inputs):
+            if not isinstance(top, Top):
+                raise TypeError(
+                    f"{type_name} input {index} is not a Top but of type {type(top).__name__}: "
+                    "give the outputs of other layers, several as several arguments"
+                )
+        self.type_name = type_name
+        self.inputs = inputs
+        self.params = dict(params)
+        self.ntop: int = self.params.pop("ntop", 1)
+        self.in_place: bool = self.params.pop("in_place", False)
+        self.tops = tuple(Top(self, n) for n in range(self.ntop))
+
+
+@cache
+def _param_fields() -> dict[str, str]:
+    """The LayerParameter field that holds a layer type's own parameters, by type."""
+    own: dict[str, str] = {}
+    for name in field_names("LayerParameter"):
+        if name.endswith("_param"):
+            own[field_type("LayerParameter", name).removesuffix("Parameter")] = name
+    return own
+
+
+def _set_param(layer: Message, name: str, value: Any) -> None:
+    """Sets a parameter of the layer's own message where that has it, else of the layer itself."""
+    own = _param_fields().get(layer.type)
+    in_own = own is not None and name in field_names(field_type("LayerParameter", own))
+    if in_own and not name.endswith("param"):
+        getattr(layer, own).assign(name, value)
+    elif name in field_names("LayerParameter"):
+        layer.assign(name, value)
+    else:
+        # Names the message whose field was most likely meant.
+        raise_from = getattr(layer, own) if own else layer
+        try:
+            raise_from.assign(name, value)
+        except AttributeError as error:
+            raise AttributeError(f"L.{layer.type}: {error}") from None
+
+
+class _Writer:
+    """Collects the layers that tops need, each after those that it reads."""
+
+    def __init__(self, names: dict[Any, str]) -> None:
+        self.names = dict(names)
+        self.made: Counter[str] = Counter()
+        self.layers: OrderedDict[Function, Message] = OrderedDict()
+
+    def name_of(self, thing: Top | Function, type_name: str) -> str:
+        if thing not in self.names:
+            self.made[type_name] += 1
+            self.names[thing] = type_name + str(self.made[type_name])
+        return self.names[thing]
+
+    def add(self, fn: Function) -> Message:
+        if fn in self.layers:
+            return self.layers[fn]
+        bottoms = [self.add(top.fn).top[top.n] for top in fn.inputs]
+        layer = Message("LayerParameter", type=fn.type_name, bottom=bottoms)
+        if fn.in_place:
+            layer.top = bottoms
+        else:
+            layer.top = [self.name_of(top, fn.type_name) for top in fn.tops]
+        layer.name = self.name_of(fn.tops[0] if fn.tops else fn, fn.type_name)
+        for name, value in fn.params.items():
+            _set_param(layer, name, value)
+        self.layers[fn] = layer
+        return layer
+
+    def net(self) -> Message:
+        return Message("NetParameter", layer=list(self.layers.values()))
+
+
+def to_proto(*tops: Top) -> Message:
+    """The NetParameter of everything that the tops need; layers are named after their types."""
+    writer = _Writer({})
+    for top in tops:
+        writer.add(top.fn)
+    return writer.net()
+
+
+class NetSpec:
+    """A net under construction: setting an attribute to a Top gives blob and layer that name."""
+
+    tops: OrderedDict[str, Any]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "tops", OrderedDict())
+
+    def __setattr__(self, name: str, value: Top | Function) -> None:
+        self.tops[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.tops[name]
+        except KeyError:
+            raise AttributeError(f"the net has no top {name!r} yet") from None
+
+    def __delattr__(self, name: str) -> None:
+        del self.tops[name]
+
+    def __setitem__(self, name: str, value: Top | Function) -> None:
+        self.tops[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return self.tops[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self.tops[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tops
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tops)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the tops, in the order in which they were set."""
+        return self.tops.keys()
+
+    def vals(self) -> ValuesView[Any]:
+        """The tops, in the order in which they were set."""
+        return self.tops.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """(name, top) pairs."""
+        return self.tops.items()
+
+    def update(self, other: dict[str, Any]) -> None:
+        """Adds the tops of a dict or of another NetSpec's `tops`."""
+        self.tops.update(other)
+
+    def to_proto(self) -> Message:
+        """The net as a NetParameter; `str()` of it is prototxt.
+
+        Raises:
+            AttributeError, TypeError, ValueError: a parameter that its layer does not have, or of a
+                wrong type; the message names the layer type and the field.
+        """
+        writer = _Writer({top: name for name, top in self.tops.items()})
+        for top in self.tops.values():
+            writer.add(top.fn if isinstance(top, Top) else top)
+        return writer.net()
+
+
+class Layers:
+    """`layers.Convolution(...)` makes a layer of type Convolution and returns its top.
+
+    `ntop=n` gives a tuple of n tops (a Function for 0), `in_place=True` lets the top be the bottom.
+    The other keywords are the parameters of the layer type, or fields of LayerParameter.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def layer(*inputs: Top, **given: Any) -> Any:
+            fn = Function(name, inputs, given)
+            if fn.ntop == 0:
+                return fn
+            return fn.tops[0] if fn.ntop == 1 else fn.tops
+
+        return layer
+
+
+class _Enums:
+    def __init__(self, name: str, values: dict[str, int]) -> None:
+        self._name = name
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> int:
+        raise AttributeError(f"{self._name}Parameter has no enum value {name!r}")
+
+
+class Parameters:
+    """`params.Pooling.MAX` is the number of that value of PoolingParameter."""
+
+    def __getattr__(self, name: str) -> _Enums:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Enums(name, enum_values(name + "Parameter"))
+
+
+layers = Layers()
+params = Parameters()

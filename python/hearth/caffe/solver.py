@@ -1,0 +1,165 @@
+"""pycaffe's solvers: SGDSolver("solver.prototxt"), get_solver, step, solve."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from hearth.caffe.message import Message
+from hearth.caffe.modes import next_seed
+from hearth.caffe.net import Net
+from hearth.native import _caffe
+
+__all__ = [
+    "AdaDeltaSolver",
+    "AdaGradSolver",
+    "AdamSolver",
+    "NesterovSolver",
+    "RMSPropSolver",
+    "SGDSolver",
+    "Solver",
+    "get_solver",
+]
+
+
+class SolverParam:
+    """A solver's parameters: fields of SolverParameter, defaults included. base_lr can be set."""
+
+    def __init__(self, native: _caffe.Solver) -> None:
+        object.__setattr__(self, "_native", native)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Message.from_text("SolverParameter", self._native.prototxt), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "base_lr":
+            raise AttributeError(f"{name} of a running solver cannot be changed, only base_lr can")
+        self._native.set_base_lr(value)
+
+
+class Solver:
+    """The training of one net. Not thread-safe; Ctrl-C ends a step after its iteration.
+
+    Attributes:
+        net: the train net.
+        test_nets: the test nets; they share the train net's weights once a test has run.
+        param: the solver's parameters, as `param.max_iter`; `param.base_lr` can be set.
+    """
+
+    type: str = ""
+
+    def __init__(self, solver_file: str | os.PathLike[str]) -> None:
+        """Builds the solver of a prototxt file, with the nets that it names.
+
+        Raises:
+            ValueError: "file:line:column: ..." or the name of the layer that is wrong.
+            FileNotFoundError: a file is not there.
+        """
+        path = os.fspath(solver_file)
+        given = Message.from_text("SolverParameter", _caffe.read_solver(path), path)
+        if given.HasField("type") and given.type != self.type:
+            warnings.warn(
+                f"{path} says type {given.type}, {type(self).__name__} trains with {self.type}: "
+                "use caffe.get_solver to follow the file",
+                stacklevel=2,
+            )
+        self._native = _caffe.Solver.read(path, self.type, next_seed())
+        self.net = Net.of(self._native.net)
+        self.test_nets = [Net.of(net) for net in self._native.test_nets]
+        self.param = SolverParam(self._native)
+
+    @property
+    def iter(self) -> int:
+        """Iterations done."""
+        return self._native.iter
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the next iteration."""
+        return self._native.lr
+
+    def step(self, iterations: int) -> None:
+        """Trains `iterations` more, with the tests, displays and snapshots that fall due."""
+        self._native.step(iterations)
+
+    def solve(self, resume_file: str | os.PathLike[str] | None = None) -> None:
+        """Trains to max_iter, from a .solverstate where given."""
+        if resume_file is not None:
+            self.restore(resume_file)
+        self._native.solve()
+
+    def restore(self, state_file: str | os.PathLike[str]) -> None:
+        """Goes on from a .solverstate and the model that it names."""
+        self._native.restore(os.fspath(state_file))
+
+    def snapshot(self) -> tuple[str, str]:
+        """Writes model and state under snapshot_prefix; returns their names."""
+        return self._native.snapshot()
+
+    def apply_update(self) -> None:
+        """Updates the weights from the net's diffs, as the end of an iteration, and counts it."""
+        self._native.apply_update()
+
+    def share_weights(self, net: Net) -> None:
+        """Trains the weights of another net, for the layers of the same names."""
+        self.net.share_with(net)
+
+    def add_callback(
+        self, on_start: Callable[[], Any], on_gradients_ready: Callable[[], Any]
+    ) -> None:
+        """Has on_start() run before every iteration, on_gradients_ready() before every update."""
+        self._native.add_callback(on_start, on_gradients_ready)
+
+
+class SGDSolver(Solver):
+    """Stochastic gradient descent with momentum."""
+
+    type = "SGD"
+
+
+class NesterovSolver(Solver):
+    """Nesterov's accelerated gradient."""
+
+    type = "Nesterov"
+
+
+class AdaGradSolver(Solver):
+    """Rates that fall with the gradients seen so far."""
+
+    type = "AdaGrad"
+
+
+class RMSPropSolver(Solver):
+    """Rates by a running mean of squared gradients."""
+
+    type = "RMSProp"
+
+
+class AdaDeltaSolver(Solver):
+    """Rates by running means of squared gradients and updates."""
+
+    type = "AdaDelta"
+
+
+class AdamSolver(Solver):
+    """Adaptive moment estimation."""
+
+    type = "Adam"
+
+
+_CLASSES = {kind.type: kind for kind in Solver.__subclasses__()}
+
+
+def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
+    """The solver of the type that the file names (SGD where it names none).
+
+    Raises:
+        ValueError: the type is not one of the six.
+    """
+    path = os.fspath(solver_file)
+    kind = Message.from_text("SolverParameter", _caffe.read_solver(path), path).type
+    if kind not in _CLASSES:
+        raise ValueError(f"{path}: solver type {kind!r} is not one of {', '.join(_CLASSES)}")
+    return _CLASSES[kind](path)

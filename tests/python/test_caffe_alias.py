@@ -1,0 +1,96 @@
+"""Programs that `import caffe` find what pycaffe has, under its names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import caffe
+import caffe.io
+import caffe.draw
+from caffe import layers as L, params as P
+from caffe.classifier import Classifier
+from caffe.coord_map import crop
+from caffe.detector import Detector
+from caffe.net_spec import NetSpec
+from caffe.pycaffe import Net, SGDSolver, TEST
+from caffe.io import Transformer
+import caffe._caffe
+import hearth.caffe
+assert Net is caffe.Net is hearth.caffe.Net
+assert NetSpec is caffe.NetSpec and L is caffe.layers and P is caffe.params
+assert Transformer is caffe.io.Transformer is hearth.caffe.io.Transformer
+assert Classifier is caffe.Classifier and Detector is caffe.Detector
+assert caffe.TRAIN == 0 and caffe.TEST == TEST == 1
+assert caffe.coord_map.crop is crop
+assert caffe._caffe.Net
+assert int(caffe.__version__.split(".")[0]) >= 1
+"""
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=60, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_the_names_of_pycaffe_are_there() -> None:
+    done = run(PROGRAM)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_message_classes_are_the_same_under_both_names() -> None:
+    pytest.importorskip("google.protobuf")
+    done = run(
+        "import caffe\n"
+        "from caffe.proto import caffe_pb2\n"
+        "import caffe.proto.caffe_pb2 as again\n"
+        "import hearth.caffe.proto.caffe_pb2 as ours\n"
+        "assert caffe_pb2.NetParameter is again.NetParameter is ours.NetParameter\n"
+        "assert caffe.proto.caffe_pb2.NetParameter is ours.NetParameter\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_caffe_loads_neither_torchs_python_nor_protobuf() -> None:
+    done = run("import caffe, sys; print(*sorted(sys.modules))")
+    modules = done.stdout.split()
+    assert "hearth.caffe" in modules
+    assert not {"torch", "google.protobuf", "PIL", "scipy"} & set(modules)
+
+
+def test_modes_ranks_and_timer() -> None:
+    from hearth import caffe
+
+    caffe.set_mode_cpu()
+    with pytest.warns(UserWarning, match="run on the CPU"):
+        caffe.set_mode_gpu()
+    caffe.set_device(0)
+    with pytest.raises(ValueError, match="-1"):
+        caffe.set_device(-1)
+    assert caffe.solver_count() == 1
+    assert caffe.solver_rank() == 0
+    assert not caffe.has_nccl()
+    with pytest.raises(NotImplementedError, match="caffeonspark"):
+        caffe.NCCL(None, "")
+    assert {"Convolution", "Python", "SoftmaxWithLoss"} <= set(caffe.layer_type_list())
+    timer = caffe.Timer()
+    timer.start()
+    sum(range(100_000))
+    timer.stop()
+    assert 0 < timer.ms == timer.ms < 10_000
+
+
+def test_the_log_can_be_silenced() -> None:
+    code = "import caffe; caffe.log('said'); caffe.init_log(2); caffe.log('not said')"
+    done = run(code)
+    assert "said" in done.stderr
+    assert "not said" not in done.stderr
+    assert run("import caffe; caffe.log('said')", GLOG_minloglevel="1").stderr == ""

@@ -1,0 +1,191 @@
+"""Layers of type Python: the user's class runs in the net."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hearth import HearthError, caffe
+
+
+class Scaled(caffe.Layer):
+    """Its bottom times param_str; learns an offset."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        self.factor = float(self.param_str)
+        self.blobs.add_blob(1)
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = self.factor * bottom[0].data + self.blobs[0].data
+        self.seen = bottom[0]
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        self.propagate_down = propagate_down
+        bottom[0].diff[...] = self.factor * top[0].diff
+        self.blobs[0].diff[...] += top[0].diff.sum()
+
+
+class Broken(caffe.Layer):
+    """Fails where param_str says."""
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        if self.param_str == "interrupt":
+            signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("nothing works today")
+
+
+class PhaseTeller(caffe.Layer):
+    def __init__(self, prototxt: str) -> None:
+        super().__init__(prototxt)
+        self.prototxt = prototxt
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(1)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[0] = self.phase
+
+    def set_value(self, value: float) -> None:
+        self.value = value
+
+
+def python_layer(name: str, kind: str, param: str = "", bottom: str = 'bottom: "data"') -> str:
+    return (
+        f'layer {{ name: "{name}" type: "Python" {bottom} top: "{name}" python_param {{'
+        f' module: "{__name__}" layer: "{kind}" param_str: "{param}" }} }}'
+    )
+
+
+def make(folder: Path, *layers: str, phase: int = caffe.TRAIN) -> caffe.Net:
+    file = folder / "net.prototxt"
+    shape = "input_param { shape { dim: 2 dim: 3 } }"
+    data = f'layer {{ name: "data" type: "Input" top: "data" {shape} }}'
+    file.write_text("force_backward: true\n" + "\n".join([data, *layers]))
+    return caffe.Net(str(file), phase)
+
+
+def test_forward_and_backward_run_the_class(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "Scaled", "10"))
+    net.params["a"][0].data[...] = 0.5
+    out = net.forward(data=np.ones((2, 3), "f"))
+    np.testing.assert_array_equal(out["a"], np.full((2, 3), 10.5))
+    diffs = net.backward(a=np.full((2, 3), 2, "f"))
+    np.testing.assert_array_equal(diffs["data"], np.full((2, 3), 20))
+    assert net.params["a"][0].diff[0] == 12
+    assert net.layers[1].propagate_down == [True]
+
+
+def test_the_net_hands_out_the_users_own_object(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "PhaseTeller", "text"), phase=caffe.TEST)
+    layer = net.layer_dict["a"]
+    layer.set_value(3)
+    assert (type(layer).__name__, layer.value, layer.param_str) == ("PhaseTeller", 3, "text")
+    assert (layer.name, layer.type) == ("a", "Python")
+    assert 'name: "a"' in layer.prototxt
+    assert net.forward()["a"][0] == caffe.TEST
+    assert make(tmp_path, python_layer("a", "PhaseTeller")).forward()["a"][0] == caffe.TRAIN
+
+
+def test_an_exception_names_layer_and_line(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("mine", "Broken"))
+    with pytest.raises(HearthError) as raised:
+        net.forward()
+    message = str(raised.value)
+    assert "layer 'mine' (Python), forward" in message
+    assert "RuntimeError: nothing works today" in message
+    assert 'raise RuntimeError("nothing works today")' in message
+    assert Path(__file__).name in message
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (python_layer("mine", "Missing"), "no attribute 'Missing'"),
+        (python_layer("mine", "Scaled", "ten"), "could not convert string to float: 'ten'"),
+        (python_layer("mine", "Scaled", "1").replace(__name__, "no_such_module"), "no_such_module"),
+    ],
+)
+def test_a_layer_that_cannot_be_made_is_named(tmp_path: Path, layer: str, said: str) -> None:
+    with pytest.raises(HearthError, match="(?s)layer 'mine' .*setting up.*" + said):
+        make(tmp_path, layer)
+
+
+def test_a_method_that_is_not_written_is_named(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "PhaseTeller"))
+    net.forward()
+    with pytest.raises(HearthError, match="PhaseTeller has no method backward"):
+        net.backward()
+
+
+def test_interrupting_a_layer_is_a_keyboard_interrupt(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "Broken", "interrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            net.forward()
+        except HearthError:
+            for _ in range(1000):
+                pass
+            raise
+
+
+def test_blobs_kept_by_a_layer_end_with_the_net(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "Scaled", "1"))
+    net.forward()
+    layer = net.layers[1]
+    kept, view = layer.seen, layer.seen.data
+    assert kept.shape == (2, 3)
+    del net
+    gc.collect()
+    view[...] = 1  # arrays own their memory
+    with pytest.raises(ValueError, match="net of this blob is gone"):
+        kept.data  # noqa: B018
+    with pytest.raises(ValueError, match="net of this layer is gone"):
+        len(layer.blobs)
+
+
+def test_the_layer_ends_with_its_net(tmp_path: Path) -> None:
+    import weakref
+
+    net = make(tmp_path, python_layer("a", "Scaled", "1"))
+    net.forward()
+    alive = weakref.ref(net.layers[1])
+    del net
+    gc.collect()
+    assert alive() is None
+
+
+def test_parameters_are_saved_and_loaded(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "Scaled", "1"))
+    net.params["a"][0].data[...] = 7
+    net.save(str(tmp_path / "w.caffemodel"))
+    other = make(tmp_path, python_layer("a", "Scaled", "1"))
+    other.copy_from(str(tmp_path / "w.caffemodel"))
+    assert other.params["a"][0].data[0] == 7
+
+
+def test_the_program_says_that_it_runs_no_python_layers(tmp_path: Path) -> None:
+    import subprocess
+
+    from hearth import native
+
+    (tmp_path / "net.prototxt").write_text(python_layer("mine", "Scaled", bottom=""))
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1'
+    )
+    done = subprocess.run(
+        [native.program(), "train", f"--solver={tmp_path}/solver.prototxt"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "layer 'mine': Python layers run in Python programs only" in done.stderr
