@@ -2,7 +2,9 @@
 """The feed against plain Spark and Arrow: ring, DataFrame to minibatches, replay, memory.
 
 `bench/feed.py --json FILE`. Ours and the peer run in turn on the same data, in one Spark session of
-two local tasks; figures are MB/s of column data unless a row says otherwise.
+two local tasks; figures are MB/s of column data unless a row says otherwise. A DataFrame row is the
+whole Spark job, until the last minibatch. The consumer processes (feed_consumer.py) run before
+the clock starts, as a trainer does; the ring, the spool and its file are new in each round.
 """
 
 from __future__ import annotations
@@ -31,17 +33,6 @@ GOAL_RESIDENT_MB = 256
 MEMORY_ROW = "memory/stalled consumer"
 RING_PASS_BYTES = 1.5e9
 
-# The trainer's part, in a process of its own: minibatches from the spool, their values gathered.
-MINIBATCH_CONSUMER = """
-import sys, time
-from hearth.native._core import SpoolSource
-ring_fd, signal_fd, epochs, batch_size = map(int, sys.argv[1:])
-source = SpoolSource(ring_fd, signal_fd)
-for _ in range(epochs):
-    start = time.perf_counter()
-    rows, _ = source.drain_epoch(batch_size, "data")
-    print(rows, time.perf_counter() - start, flush=True)
-"""
 RING_CONSUMER = """
 import sys
 from hearth.native._core import RingReader
@@ -184,6 +175,9 @@ def start_spark() -> Any:
     from hearth.spark_session import ARROW_CONF
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # The Python workers import feed_consumer.
+    paths = [str(Path(__file__).parent.resolve()), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     builder = SparkSession.builder.appName("bench-feed").master(f"local[{TASKS}]")
     conf = {
         **ARROW_CONF,
@@ -218,17 +212,17 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
     def feed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hearth.native._core import RingWriter
 
+        from feed_consumer import consumer
+
         writer = RingWriter()
-        consumer = start_consumer(MINIBATCH_CONSUMER, writer.fds(), epochs, BATCH_SIZE)
+        consumer().take(writer.fds(), epochs, BATCH_SIZE)
         writer.close_child_fds()
         for batch in batches:
             writer.write(batch)
         writer.end()
-        lines = [line.split() for line in consumer.communicate()[0].splitlines()]
-        columns = {"rows": [int(lines[0][0])]}
-        for epoch, (_, elapsed) in enumerate(lines):
-            columns[f"epoch{epoch}"] = [float(elapsed)]
-        yield pa.record_batch(columns)
+        answer = consumer().answer()
+        seconds_of = {f"epoch{epoch}": [elapsed] for epoch, (_, elapsed) in enumerate(answer)}
+        yield pa.record_batch({"rows": [answer[0][0]], **seconds_of})
 
     return feed
 

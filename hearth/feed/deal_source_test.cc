@@ -31,6 +31,36 @@ TEST(DealSource, DeviceGetsItsMinibatchesWhoeverAsksFirst) {
   EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1, 4, 5, 8, 9));
 }
 
+// Counts what is asked of the source behind it.
+class CountingSource : public MinibatchSource {
+ public:
+  explicit CountingSource(std::shared_ptr<MinibatchSource> inner) : inner_(std::move(inner)) {}
+  int64_t Next(int64_t max_rows, Minibatch* out) override {
+    ++asked;
+    return inner_->Next(max_rows, out);
+  }
+  void NextEpoch() override { inner_->NextEpoch(); }
+  int64_t epoch() const override { return inner_->epoch(); }
+
+  int asked = 0;
+
+ private:
+  std::shared_ptr<MinibatchSource> inner_;
+};
+
+TEST(DealSource, TakesNoMoreRowsThanTheDevicesNeed) {
+  const auto counting = std::make_shared<CountingSource>(Numbers(100));
+  const auto sources = DealSource(counting, 3);
+  Minibatch minibatch;
+  EXPECT_EQ(counting->asked, 0);
+  sources[1]->Next(2, &minibatch);
+  EXPECT_EQ(counting->asked, 2) << "its own and the one before it";
+  sources[0]->Next(2, &minibatch);
+  EXPECT_EQ(counting->asked, 2) << "dealt already";
+  sources[0]->Next(2, &minibatch);
+  EXPECT_EQ(counting->asked, 4);
+}
+
 TEST(DealSource, DeviceThatIsAheadDoesNotLoseTheOthersEpoch) {
   const auto sources = DealSource(Numbers(4), 2);
   TakeEpoch(*sources[0], 2);

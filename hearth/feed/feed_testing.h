@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -67,6 +68,19 @@ inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_siz
     for (int64_t number : NumbersIn(minibatch)) numbers.push_back(number);
   }
   return numbers;
+}
+
+// Mapped file pages that count as this process's memory, in bytes.
+inline int64_t ResidentFileBytes() {
+  std::ifstream status("/proc/self/status");
+  int64_t total = 0;
+  for (std::string name; status >> name;) {
+    int64_t kilobytes = 0;
+    // Which of the two depends on the file system of the temporary directory.
+    if (name == "RssFile:" || name == "RssShmem:") status >> kilobytes;
+    total += kilobytes << 10;
+  }
+  return total;
 }
 
 // A batch image on the heap, aligned, for tests that damage it.

@@ -1,28 +1,40 @@
-// A shuffled order of n rows that needs no memory: a keyed permutation computed per position.
+// The order in which an epoch goes through its rows: shuffled, yet kind to the memory they lie in.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include "hearth/feed/permutation.h"
 
 namespace hearth::feed {
 
-// The same (rows, seed, epoch) give the same order everywhere. Immutable.
+// Blocks of consecutive rows are shuffled over the whole epoch, then the rows of each window of
+// many blocks among themselves: a minibatch comes from all over the data, but its neighbours read
+// the same pages. Up to one window of rows this is a shuffle of single rows.
+// The same (rows, seed, epoch) give the same order everywhere. One thread uses it.
 class ShuffledOrder {
  public:
+  static constexpr int64_t kBlockRows = 64;
+  static constexpr int64_t kWindowRows = 256 * kBlockRows;
+
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
-  // Which row stands at `position`; a bijection of [0, rows).
-  int64_t At(int64_t position) const;
+  // Which row stands at `position`; a bijection of [0, rows). Quick where positions rise: leaving
+  // a window costs making the next one.
+  int64_t At(int64_t position) {
+    if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
+    return order_[static_cast<size_t>(position % kWindowRows)];
+  }
 
  private:
-  static constexpr int kRounds = 6;
+  void MakeWindow(int64_t window);
 
-  uint64_t Permute(uint64_t value) const;
-
-  uint64_t rows_;
-  int half_bits_;
-  uint64_t half_mask_;
-  std::array<uint64_t, kRounds> keys_;
+  int64_t rows_;
+  uint64_t key_;
+  Permutation blocks_;  // of the full blocks; rows behind them keep their place at the end
+  int64_t window_ = -1;
+  std::vector<int64_t> order_;  // of the window's rows
 };
 
 }  // namespace hearth::feed

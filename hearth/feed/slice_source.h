@@ -31,6 +31,7 @@ class SliceSource : public MinibatchSource {
     for (; position_ < end_ && out->size() < max_rows; ++position_) {
       out->rows.push_back(spool_->RowAt(position_ % rows_));
     }
+    spool_->CountRead(out->size());
     return out->size();
   }
 

@@ -1,6 +1,7 @@
 #include "hearth/feed/spill_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +47,10 @@ void SpillFile::AddSegment(size_t least_bytes) {
   const uint64_t begin = segment_end_;
   // Only the size changes here; room on the disk is taken, or found missing, by each write.
   if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) ThrowFull(errno);
-  segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
+  {
+    const std::lock_guard lock(mutex_);
+    segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
+  }
   segment_begin_ = end_ = begin;
   segment_end_ = begin + bytes;
 }
@@ -64,6 +68,14 @@ std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
   const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
   end_ = std::min(segment_end_, end_ + AlignImage(image.size()));
   return {mapped, image.size()};
+}
+
+void SpillFile::DropPages() {
+  const std::lock_guard lock(mutex_);
+  // Nothing depends on it, and it cannot fail for mappings of a file.
+  for (const Mapping& segment : segments_) {
+    (void)::madvise(segment.data(), segment.size(), MADV_DONTNEED);
+  }
 }
 
 }  // namespace hearth::feed

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace hearth::feed {
 
-// Used by one thread; what Append returned may be read by any while the file lives. The file is
+// One thread appends; what Append returned may be read by any while the file lives. The file is
 // private to its user (0600), has no name from the start, and is gone with the process.
 class SpillFile {
  public:
@@ -20,6 +21,10 @@ class SpillFile {
 
   // Returns where the image is mapped, read-only. Throws kResourceExhausted when the disk is full.
   std::span<const std::byte> Append(std::span<const std::byte> image);
+
+  // Takes all mapped pages out of this process's resident memory. They stay in the system's page
+  // cache while there is room and come back when they are read. Any thread, at any time.
+  void DropPages();
 
   uint64_t bytes() const { return end_; }
 
@@ -32,6 +37,7 @@ class SpillFile {
   size_t segment_bytes_;
   // Images never cross a segment, so each needs one mapping that stays where it is.
   std::vector<Mapping> segments_;
+  std::mutex mutex_;  // of the list, not of the bytes
   uint64_t segment_begin_ = 0;
   uint64_t segment_end_ = 0;
   uint64_t end_ = 0;

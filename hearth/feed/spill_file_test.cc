@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -29,6 +30,18 @@ TEST(SpillFile, ImagesStayWhereTheyWereMapped) {
     EXPECT_EQ(mapped[i].front(), static_cast<std::byte>(i));
     EXPECT_EQ(mapped[i].back(), static_cast<std::byte>(i));
   }
+}
+
+TEST(SpillFile, DroppedPagesCountNoLongerAndReadTheSame) {
+  constexpr int64_t kBytes = 16 << 20;
+  SpillFile file(::testing::TempDir());
+  const auto mapped = file.Append(Filled(kBytes, 7));
+  const int64_t before = ResidentFileBytes();
+  EXPECT_EQ(std::count(mapped.begin(), mapped.end(), std::byte{7}), kBytes);
+  EXPECT_GT(ResidentFileBytes(), before + kBytes / 2);
+  file.DropPages();
+  EXPECT_LT(ResidentFileBytes(), before + kBytes / 4);
+  EXPECT_EQ(std::count(mapped.begin(), mapped.end(), std::byte{7}), kBytes);
 }
 
 TEST(SpillFile, ImageLargerThanASegmentGetsItsOwn) {

@@ -1,7 +1,5 @@
 #include "hearth/feed/spool.h"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -27,6 +25,7 @@ void Spool::Drain() {
       if (entry.kind == EntryKind::kBatch) Keep(entry.image);
     }
     const std::lock_guard lock(mutex_);
+    IndexStrides();
     complete_ = true;
   } catch (...) {
     // Waits of the readers rethrow it; here nobody would see it.
@@ -40,22 +39,34 @@ void Spool::Drain() {
 
 void Spool::Keep(std::span<const std::byte> image) {
   BatchView batch(file_.Append(image));
+  CountTouched(image.size());  // by the view's checks
   const std::lock_guard lock(mutex_);
   batches_.push_back(std::move(batch));
   const BatchView& kept = batches_.back();
   if (kept.rows() > 0) starts_.push_back({rows_, &kept});
   rows_ += kept.rows();
+  bytes_ += image.size();
   changed_.notify_all();
 }
 
 template <typename Ready>
 void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready) {
-  const auto done = [&] { return ready() || error_ != nullptr; };
+  const auto done = [&] { return ready() || stopped_ || error_ != nullptr; };
   const bool in_time = changed_.wait_until(lock, deadline.at(), done);
   if (ready()) return;
+  Require(!stopped_, ErrorCode::kAborted, "no more rows are wanted");
   if (error_ != nullptr) std::rethrow_exception(error_);
   Require(in_time, ErrorCode::kDeadlineExceeded,
           "no more rows came from the feeder before the deadline; {} rows are there", rows_);
+}
+
+void Spool::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  reader_.Close();
 }
 
 const BatchView* Spool::WaitBatch(size_t index) {
@@ -71,15 +82,35 @@ int64_t Spool::WaitComplete(Deadline deadline) {
   return rows_;
 }
 
-// A binary search without branches: shuffled positions would mispredict every one of them.
-Minibatch::Row Spool::RowAt(int64_t position) const {
-  const size_t count = starts_.size();
-  size_t found = 0;
-  for (size_t step = std::bit_floor(count); step > 0; step >>= 1) {
-    const size_t next = found + step;
-    const bool right = next < count && starts_[std::min(next, count - 1)].first_row <= position;
-    found = right ? next : found;
+void Spool::CountRead(int64_t rows) {
+  uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (rows_ > 0) bytes = bytes_ / static_cast<uint64_t>(rows_) * static_cast<uint64_t>(rows);
   }
+  CountTouched(bytes);
+}
+
+void Spool::CountTouched(uint64_t bytes) {
+  if (touched_bytes_.fetch_add(bytes) + bytes <= options_.resident_bytes) return;
+  touched_bytes_ = 0;
+  file_.DropPages();
+}
+
+void Spool::IndexStrides() {
+  strides_.reserve(static_cast<size_t>(rows_ / kStride + 1));
+  uint32_t batch = 0;
+  for (int64_t row = 0; row < rows_; row += kStride) {
+    while (batch + 1 < starts_.size() && starts_[batch + 1].first_row <= row) ++batch;
+    strides_.push_back(batch);
+  }
+}
+
+// Batches are seldom shorter than a stride, so the loop rarely turns: a search from the middle
+// would mispredict every step of a shuffled position.
+Minibatch::Row Spool::RowAt(int64_t position) const {
+  size_t found = strides_[static_cast<size_t>(position / kStride)];
+  while (found + 1 < starts_.size() && starts_[found + 1].first_row <= position) ++found;
   return {starts_[found].batch, position - starts_[found].first_row};
 }
 

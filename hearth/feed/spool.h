@@ -2,6 +2,7 @@
 // disk takes them, so that a feeder never waits for training and later epochs need no feeder.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,9 @@ struct SpoolOptions {
   std::string directory = "/tmp";  // of the spill file
   // How long one wait for the feeder's next rows may take, on either side of the spool.
   double timeout_s = 3600;
+  // About how many bytes of the file may be mapped pages, which resource managers such as YARN
+  // count as memory of the process although the system can take them back.
+  uint64_t resident_bytes = uint64_t{256} << 20;
 };
 
 // Any thread may read. Waiting calls throw what stopped the draining: the feeder's own error,
@@ -40,9 +44,15 @@ class Spool {
   int64_t WaitComplete(Deadline deadline);
   int64_t WaitComplete() { return WaitComplete(Deadline::After(options_.timeout_s)); }
 
+  // No more rows are wanted: ends the draining, and every wait with kAborted.
+  void Stop();
+
   // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
   // has returned.
   Minibatch::Row RowAt(int64_t position) const;
+
+  // Says that so many rows are about to be read: now and then the pages of all are dropped.
+  void CountRead(int64_t rows);
 
  private:
   struct Start {
@@ -50,8 +60,12 @@ class Spool {
     const BatchView* batch;
   };
 
+  static constexpr int64_t kStride = 256;
+
   void Drain();
   void Keep(std::span<const std::byte> image);
+  void IndexStrides();
+  void CountTouched(uint64_t bytes);
   template <typename Ready>
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready);
 
@@ -62,9 +76,14 @@ class Spool {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<BatchView> batches_;  // addresses stay
-  std::vector<Start> starts_;      // of each batch that has rows; immutable once complete
+  // Immutable once complete: each batch that has rows, and the batch of every kStride-th row.
+  std::vector<Start> starts_;
+  std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
-  bool complete_ = false;
+  uint64_t bytes_ = 0;  // of all rows
+  // Bytes that may have become resident since pages were last dropped.
+  std::atomic<uint64_t> touched_bytes_ = 0;
+  bool complete_ = false, stopped_ = false;
   std::exception_ptr error_;
 
   Thread thread_;  // last: it uses everything above

@@ -13,6 +13,7 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   out->keep_alive.push_back(spool_);
   if (epoch_ == 0) {
     TakeArriving(max_rows, out);
+    spool_->CountRead(out->size());
     return out->size();
   }
   const int64_t end = std::min(rows_, position_ + max_rows);
@@ -20,6 +21,7 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
     out->rows.push_back(spool_->RowAt(order_ ? order_->At(position_) : position_));
   }
   if (order_) Prefetch(*out);
+  spool_->CountRead(out->size());
   return out->size();
 }
 

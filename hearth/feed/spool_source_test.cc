@@ -62,6 +62,53 @@ TEST(SpoolSource, FirstEpochComesInOrderAndLaterOnesShuffledBySeedAndEpoch) {
   EXPECT_NE(TakeEpoch(other, 8), second);
 }
 
+TEST(SpoolSource, EveryRowComesOncePerEpochHoweverTheBatchesLie) {
+  std::vector<int> sizes;
+  for (int i = 0; i < 300; ++i)
+    sizes.push_back(i % 7);  // far shorter than a stride of the spool's index
+  sizes.push_back(2000);     // and longer
+  sizes.push_back(1);
+  const auto spool = SpoolOf(sizes);
+  const int64_t rows = spool->WaitComplete();
+  for (const bool shuffle : {false, true}) {
+    SpoolSource source(spool, {shuffle, 1});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      EXPECT_EQ(Sorted(TakeEpoch(source, 64)), UpTo(rows)) << epoch;
+      source.NextEpoch();
+    }
+  }
+}
+
+TEST(SpoolSource, ResidentMemoryStaysNearItsLimitInEveryEpoch) {
+  constexpr int64_t kLimit = 4 << 20;
+  constexpr int64_t kRows = 8'000'000;  // 32 MB
+  RingEnds ends = CreateRing(1 << 20);
+  SpoolOptions options = {::testing::TempDir(), 10, kLimit};
+  auto spool = std::make_shared<Spool>(std::move(ends.reader), options);
+  std::thread feeder([&] {
+    RingWriter writer(std::move(ends.writer));
+    WriteNumbers(writer, 0, kRows);
+    writer.WriteEnd(Soon());
+  });
+  feeder.join();
+  SpoolSource source(spool, {false, 1});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Minibatch minibatch;
+    int64_t sum = 0;
+    int64_t most = 0;
+    const int64_t before = ResidentFileBytes();
+    while (source.Next(100'000, &minibatch) > 0) {
+      for (const Minibatch::Row& row : minibatch.rows) {
+        sum += row.batch->columns()[0].AsInt64(row.index);
+      }
+      most = std::max(most, ResidentFileBytes() - before);
+    }
+    EXPECT_EQ(sum, kRows * (kRows - 1) / 2);
+    EXPECT_LT(most, 3 * kLimit) << epoch;
+    source.NextEpoch();
+  }
+}
+
 TEST(SpoolSource, WithoutShuffleEveryEpochIsTheFirst) {
   SpoolSource source(SpoolOf({3, 4}), {false, 1});
   TakeEpoch(source, 2);

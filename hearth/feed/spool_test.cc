@@ -77,6 +77,15 @@ TEST_F(SpoolTest, SilentFeederEndsTheWaitAtItsDeadline) {
             ErrorCode::kDeadlineExceeded);
 }
 
+TEST_F(SpoolTest, StoppingEndsTheWaitForAFeederThatIsNotDone) {
+  Open(60);
+  WriteNumbers(*writer_, 0, 3);
+  std::thread waiting(
+      [&] { EXPECT_EQ(CodeOf([&] { spool_->WaitComplete(); }), ErrorCode::kAborted); });
+  spool_->Stop();
+  waiting.join();
+}
+
 TEST_F(SpoolTest, DestructionStopsAFeederThatIsNotDone) {
   Open();
   std::thread trainer([&] {
