@@ -128,10 +128,8 @@ class ConvolutionLayer : public Layer {
   }
 
   int64_t OutputSize(int64_t input, int64_t i) const {
-    const int64_t reach = window_.dilation[i] * (window_.kernel[i] - 1) + 1;
-    if (transposed_) return window_.stride[i] * (input - 1) + reach - 2 * window_.pad[i];
-    const int64_t room = input + 2 * window_.pad[i] - reach;
-    return room < 0 ? 0 : room / window_.stride[i] + 1;
+    if (!transposed_) return window_.OutputSize(input, i);
+    return window_.stride[i] * (input - 1) + window_.Reach(i) - 2 * window_.pad[i];
   }
 
   bool has_bias() const { return blobs_.size() > 1; }

@@ -116,11 +116,15 @@ Arrays LayerRun::Values(const Blobs& blobs) {
 std::vector<LayerCase> AllLayerCases() {
   std::vector<LayerCase> all;
   for (const auto& family :
-       {AccuracyCases(),     ActivationCases(), BatchNormCases(), ConcatSliceCases(),
-        ConvolutionCases(),  DataCases(),       DropoutCases(),   EltwiseCases(),
-        InnerProductCases(), LossCases(),       LrnCases(),       PairLossCases(),
-        PoolingCases(),      PowerCases(),      ReductionCases(), ReluCases(),
-        ScaleBiasCases(),    ShapeOpCases(),    SoftmaxCases(),   SoftmaxLossCases()}) {
+       {AccuracyCases(),     ActivationCases(),   ArgMaxCases(),    BatchNormCases(),
+        ConcatSliceCases(),  ConvolutionCases(),  CropCases(),      DataCases(),
+        DropoutCases(),      EltwiseCases(),      EmbedCases(),     Im2colCases(),
+        InfogainLossCases(), InnerProductCases(), LossCases(),      LrnCases(),
+        MvnCases(),          PairLossCases(),     PoolingCases(),   PowerCases(),
+        PythonLayerCases(),  RecurrentCases(),    ReductionCases(), ReluCases(),
+        RowChoiceCases(),    ScaleBiasCases(),    ShapeOpCases(),   SoftmaxCases(),
+        SoftmaxLossCases(),  SppCases(),          TileCases(),      FileDataCases(),
+        Hdf5OutputCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

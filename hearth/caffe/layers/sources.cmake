@@ -1,58 +1,99 @@
 # The layers, one file per family; included by hearth/caffe/CMakeLists.txt.
 set(HEARTH_LAYER_SOURCES
   data_transformer.cc
+  mean_file.cc
+  picture_list.cc
+  pixels.cc
   layers/accuracy.cc
   layers/activations.cc
   layers/all_layers.cc
+  layers/arg_max.cc
+  layers/batch_loader.cc
   layers/batch_norm.cc
   layers/concat_slice.cc
   layers/convolution.cc
   layers/cos_data.cc
   layers/cos_top.cc
+  layers/crop.cc
+  layers/database_data.cc
   layers/dropout.cc
   layers/eltwise.cc
+  layers/embed.cc
   layers/fed_data.cc
+  layers/file_data.cc
+  layers/hdf5_data.cc
+  layers/hdf5_output.cc
+  layers/im2col.cc
+  layers/image_data.cc
+  layers/infogain_loss.cc
   layers/inner_product.cc
   layers/input_data.cc
   layers/loss_normalizer.cc
   layers/losses.cc
   layers/lrn.cc
+  layers/lstm.cc
+  layers/lstm_step.cc
   layers/memory_data.cc
+  layers/mvn.cc
   layers/neighbour_sum.cc
   layers/neuron.cc
   layers/pair_losses.cc
+  layers/picture_file_data.cc
   layers/picture_reader.cc
   layers/pooling.cc
   layers/pooling_windows.cc
   layers/powers.cc
   layers/prefetcher.cc
+  layers/python_layer.cc
+  layers/recurrent.cc
   layers/reduction.cc
   layers/relu.cc
+  layers/rnn.cc
+  layers/row_choice.cc
   layers/row_values.cc
   layers/scale_bias.cc
   layers/shape_ops.cc
   layers/softmax.cc
   layers/softmax_loss.cc
-  layers/window.cc)
+  layers/spp.cc
+  layers/tile.cc
+  layers/window.cc
+  layers/window_crop.cc
+  layers/window_data.cc
+  layers/window_list.cc)
 set(HEARTH_LAYER_TESTS
   data_transformer_test.cc
+  mean_file_test.cc
   layers/accuracy_test.cc
   layers/activations_test.cc
+  layers/arg_max_test.cc
+  layers/batch_loader_test.cc
   layers/batch_norm_test.cc
   layers/concat_slice_test.cc
   layers/convolution_test.cc
   layers/cos_top_test.cc
+  layers/crop_test.cc
+  layers/database_data_test.cc
   layers/dropout_test.cc
   layers/eltwise_test.cc
+  layers/embed_test.cc
   layers/fed_data_test.cc
+  layers/file_data_test.cc
+  layers/hdf5_data_test.cc
+  layers/hdf5_output_test.cc
+  layers/im2col_test.cc
+  layers/image_data_test.cc
+  layers/infogain_loss_test.cc
   layers/inner_product_test.cc
   layers/input_data_test.cc
   layers/layer_case.cc
+  layers/layer_docs_test.cc
   layers/layer_table_test.cc
   layers/loss_normalizer_test.cc
   layers/losses_test.cc
   layers/lrn_test.cc
   layers/memory_data_test.cc
+  layers/mvn_test.cc
   layers/neighbour_sum_test.cc
   layers/pair_losses_test.cc
   layers/picture_reader_test.cc
@@ -60,14 +101,20 @@ set(HEARTH_LAYER_TESTS
   layers/pooling_windows_test.cc
   layers/powers_test.cc
   layers/prefetcher_test.cc
+  layers/python_layer_test.cc
+  layers/recurrent_test.cc
   layers/reduction_test.cc
   layers/relu_test.cc
+  layers/row_choice_test.cc
   layers/row_values_test.cc
   layers/scale_bias_test.cc
   layers/shape_ops_test.cc
   layers/softmax_loss_test.cc
   layers/softmax_test.cc
+  layers/spp_test.cc
+  layers/tile_test.cc
+  layers/window_data_test.cc
   layers/window_test.cc)
-# Vector square roots: errno and floating-point traps are not looked at.
-set_source_files_properties(layers/lrn.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+# Vector square roots and clamps: errno and floating-point traps are not looked at.
+set_source_files_properties(layers/lrn.cc layers/lstm_step.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON
                             COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
