@@ -1,0 +1,35 @@
+// Bytes of a file, of memory, or of a gzip stream, one after the other. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hearth::feed {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Up to `size` bytes; 0 only at the end. Throws what errno says, kDataLoss for a damaged stream.
+  virtual size_t Read(char* data, size_t size) = 0;
+};
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void Write(std::string_view bytes) = 0;
+  // All that was written is in the file. The last call; without it the file is incomplete.
+  virtual void Finish() = 0;
+};
+
+std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
+// Borrows the bytes.
+std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
+// Unpacks gzip members, one after the other; `name` is for messages.
+std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
+
+// Creates or replaces the file.
+std::unique_ptr<ByteSink> OpenFileSink(const std::string& path, bool gzip);
+
+}  // namespace hearth::feed

@@ -1,0 +1,166 @@
+#include "hearth/feed/tf_example.h"
+
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/wire.h"
+
+namespace hearth::feed {
+namespace {
+
+const char* KindName(FeatureKind kind) {
+  constexpr const char* kNames[] = {"no", "bytes", "float", "int64"};
+  return kNames[static_cast<int>(kind)];
+}
+
+// Calls visit(name, Feature message) for the entries of the example's map.
+template <typename Visit>
+void ForEachEntry(std::string_view example, Visit visit) {
+  for (WireReader top(example); !top.done();) {
+    top.NextField();
+    if (top.field != 1 || top.type != WireReader::kBytes) {
+      top.Skip();
+      continue;
+    }
+    for (WireReader features(top.Bytes()); !features.done();) {
+      features.NextField();
+      if (features.field != 1 || features.type != WireReader::kBytes) {
+        features.Skip();
+        continue;
+      }
+      std::string_view name;
+      std::string_view feature;
+      for (WireReader entry(features.Bytes()); !entry.done();) {
+        entry.NextField();
+        if (entry.type == WireReader::kBytes && entry.field == 1) {
+          name = entry.Bytes();
+        } else if (entry.type == WireReader::kBytes && entry.field == 2) {
+          feature = entry.Bytes();
+        } else {
+          entry.Skip();
+        }
+      }
+      visit(name, feature);
+    }
+  }
+}
+
+struct Feature {
+  FeatureKind kind = FeatureKind::kNone;
+  std::string_view list;
+};
+
+Feature ReadFeature(std::string_view message) {
+  Feature feature;
+  for (WireReader wire(message); !wire.done();) {
+    wire.NextField();
+    if (wire.type == WireReader::kBytes && wire.field >= 1 && wire.field <= 3) {
+      feature = {static_cast<FeatureKind>(wire.field), wire.Bytes()};
+    } else {
+      wire.Skip();
+    }
+  }
+  return feature;
+}
+
+// Calls put_packed(bytes) for packed numbers, put(wire) for single values.
+template <typename PutPacked, typename Put>
+void ForEachValue(const Feature& feature, PutPacked put_packed, Put put) {
+  for (WireReader wire(feature.list); !wire.done();) {
+    wire.NextField();
+    if (wire.field != 1) {
+      wire.Skip();
+    } else if (wire.type == WireReader::kBytes && feature.kind != FeatureKind::kBytes) {
+      put_packed(wire.Bytes());
+    } else {
+      const uint32_t expected[] = {0, WireReader::kBytes, WireReader::kFixed32,
+                                   WireReader::kVarint};
+      Require(wire.type == expected[static_cast<int>(feature.kind)], ErrorCode::kDataLoss,
+              "an example is malformed: a value of a {} list has the wire type {}",
+              KindName(feature.kind), wire.type);
+      put(wire);
+    }
+  }
+}
+
+void AddFloats(const Feature& feature, std::vector<float>* out) {
+  ForEachValue(
+      feature,
+      [&](std::string_view packed) {
+        Require(packed.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
+                "an example is malformed: its floats have {} bytes", packed.size());
+        const size_t before = out->size();
+        out->resize(before + packed.size() / sizeof(float));
+        std::memcpy(out->data() + before, packed.data(), packed.size());
+      },
+      [&](WireReader& wire) { out->push_back(wire.Float()); });
+}
+
+void AddInts(const Feature& feature, std::vector<int64_t>* out) {
+  ForEachValue(
+      feature,
+      [&](std::string_view packed) {
+        for (WireReader wire(packed); !wire.done();) {
+          out->push_back(static_cast<int64_t>(wire.Varint()));
+        }
+      },
+      [&](WireReader& wire) { out->push_back(static_cast<int64_t>(wire.Varint())); });
+}
+
+void AddBytes(const Feature& feature, FeatureColumn* out) {
+  ForEachValue(
+      feature, [](std::string_view) {},
+      [&](WireReader& wire) {
+        out->bytes.append(wire.Bytes());
+        out->byte_ends.push_back(static_cast<int64_t>(out->bytes.size()));
+      });
+}
+
+void AddValues(const Feature& feature, FeatureColumn* column) {
+  if (feature.kind == FeatureKind::kNone) return;  // a feature that says nothing of its values
+  Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
+          "feature '{}' is a {} list in one example, a {} list was expected", column->name,
+          KindName(feature.kind), KindName(column->kind));
+  if (feature.kind == FeatureKind::kFloat) AddFloats(feature, &column->floats);
+  if (feature.kind == FeatureKind::kInt64) AddInts(feature, &column->ints);
+  if (feature.kind == FeatureKind::kBytes) AddBytes(feature, column);
+}
+
+}  // namespace
+
+int64_t FeatureColumn::values() const {
+  if (kind == FeatureKind::kFloat) return static_cast<int64_t>(floats.size());
+  if (kind == FeatureKind::kInt64) return static_cast<int64_t>(ints.size());
+  return static_cast<int64_t>(byte_ends.size());
+}
+
+ExampleColumns::ExampleColumns(std::vector<FeatureColumn> columns) : columns_(std::move(columns)) {
+  for (size_t i = 0; i < columns_.size(); ++i) by_name_.emplace(columns_[i].name, i);
+}
+
+void ExampleColumns::Add(std::string_view example) {
+  ++rows_;
+  for (FeatureColumn& column : columns_) column.present.push_back(0);
+  ForEachEntry(example, [&](std::string_view name, std::string_view message) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return;
+    FeatureColumn& column = columns_[found->second];
+    Require(column.present.back() == 0, ErrorCode::kDataLoss,
+            "an example is malformed: it has the feature '{}' twice", column.name);
+    column.present.back() = 1;
+    AddValues(ReadFeature(message), &column);
+  });
+  for (FeatureColumn& column : columns_) column.row_ends.push_back(column.values());
+}
+
+void ForEachFeature(std::string_view example,
+                    const std::function<void(std::string_view, FeatureKind, int64_t)>& visit) {
+  ForEachEntry(example, [&](std::string_view name, std::string_view message) {
+    const Feature feature = ReadFeature(message);
+    FeatureColumn values{.name = std::string(name), .kind = feature.kind};
+    AddValues(feature, &values);
+    visit(name, feature.kind, values.values());
+  });
+}
+
+}  // namespace hearth::feed

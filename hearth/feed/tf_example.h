@@ -1,0 +1,59 @@
+// tf.train.Example messages to columns and back. Reads and writes the wire format itself:
+// TensorFlow and a protobuf library of ours in one process would clash.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::feed {
+
+enum class FeatureKind { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
+
+// One feature over many examples: row i has the values [row_ends[i - 1], row_ends[i]).
+struct FeatureColumn {
+  std::string name;
+  FeatureKind kind = FeatureKind::kNone;
+  std::vector<float> floats = {};
+  std::vector<int64_t> ints = {};
+  std::string bytes = {};               // of all values, one after the other
+  std::vector<int64_t> byte_ends = {};  // of each value
+  std::vector<int64_t> row_ends = {};
+  std::vector<uint8_t> present = {};  // 1 where the example has the feature, be it with no values
+
+  int64_t values() const;
+};
+
+// Collects chosen features of examples. Not thread-safe.
+class ExampleColumns {
+ public:
+  explicit ExampleColumns(std::vector<FeatureColumn> columns);
+
+  // Adds a row; features that were not chosen are skipped. Throws kDataLoss for a malformed
+  // example, kInvalidArgument where a feature has another kind than its column.
+  void Add(std::string_view example);
+
+  int64_t rows() const { return rows_; }
+  std::vector<FeatureColumn>& columns() { return columns_; }
+
+ private:
+  std::vector<FeatureColumn> columns_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+  int64_t rows_ = 0;
+};
+
+// Calls visit(name, kind, number of values) for each feature. Throws kDataLoss.
+void ForEachFeature(std::string_view example,
+                    const std::function<void(std::string_view, FeatureKind, int64_t)>& visit);
+
+// Calls put(example) for each row: numbers and bools become int64 or float lists, strings and
+// binaries bytes lists, lists the same; a null is a feature that is not there. Throws
+// kInvalidArgument naming a column of another type.
+void EncodeExamples(const BatchView& rows, const std::function<void(std::string_view)>& put);
+
+}  // namespace hearth::feed

@@ -1,0 +1,105 @@
+#include "hearth/feed/tf_example.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "hearth/feed/feed_testing.h"
+
+namespace hearth::feed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+FeatureColumn Want(std::string name, FeatureKind kind) {
+  return {.name = std::move(name), .kind = kind};
+}
+
+std::vector<std::string> Encode(BatchBuilder& rows) {
+  std::vector<std::string> examples;
+  EncodeExamples(*rows.Build(), [&](std::string_view example) { examples.emplace_back(example); });
+  return examples;
+}
+
+std::vector<std::string> Sample() {
+  BatchBuilder rows;
+  return Encode(rows.AddInt64("n", {7, -1, 0}, {false, false, true})
+                    .AddFloatList("x", {{1, 2}, {}, {3}})
+                    .AddString("s", {"a", "", "ccc"})
+                    .AddDouble("d", {0.5, 1.5, 2.5}));
+}
+
+TEST(TfExample, RowsComeBackAsColumns) {
+  ExampleColumns rows({Want("n", FeatureKind::kInt64), Want("x", FeatureKind::kFloat),
+                       Want("s", FeatureKind::kBytes), Want("d", FeatureKind::kFloat)});
+  for (const std::string& example : Sample()) rows.Add(example);
+  const auto& columns = rows.columns();
+  EXPECT_THAT(columns[0].ints, ElementsAre(7, -1));
+  EXPECT_THAT(columns[0].present, ElementsAre(1, 1, 0));
+  EXPECT_THAT(columns[0].row_ends, ElementsAre(1, 2, 2));
+  EXPECT_THAT(columns[1].floats, ElementsAre(1, 2, 3));
+  EXPECT_THAT(columns[1].row_ends, ElementsAre(2, 2, 3));
+  EXPECT_THAT(columns[1].present, ElementsAre(1, 1, 1));
+  EXPECT_EQ(columns[2].bytes, "accc");
+  EXPECT_THAT(columns[2].byte_ends, ElementsAre(1, 1, 4));
+  EXPECT_THAT(columns[3].floats, ElementsAre(0.5, 1.5, 2.5));
+}
+
+// An int64 feature "a" with the values 1 and 300, as protobuf's documentation of the format has it,
+// packed and unpacked.
+TEST(TfExample, WireBytesAreThoseOfTensorFlow) {
+  const std::string packed(
+      "\x0a\x0e\x0a\x0c\x0a\x01"
+      "a\x12\x07\x1a\x05\x0a\x03\x01\xac\x02",
+      16);
+  BatchBuilder rows;
+  EXPECT_THAT(Encode(rows.AddInt32List("a", {{1, 300}})), ElementsAre(packed));
+  const std::string unpacked(
+      "\x0a\x0e\x0a\x0c\x0a\x01"
+      "a\x12\x07\x1a\x05\x08\x01\x08\xac\x02",
+      16);
+  for (const std::string& example : {packed, unpacked}) {
+    ExampleColumns columns({Want("a", FeatureKind::kInt64)});
+    columns.Add(example);
+    EXPECT_THAT(columns.columns()[0].ints, ElementsAre(1, 300));
+  }
+}
+
+TEST(TfExample, FeaturesAreListedWithKindAndCount) {
+  std::vector<std::string> found;
+  ForEachFeature(Sample()[0], [&](std::string_view name, FeatureKind kind, int64_t count) {
+    found.push_back(fmt::format("{} {} {}", name, static_cast<int>(kind), count));
+  });
+  EXPECT_THAT(found, ElementsAre("n 3 1", "x 2 2", "s 1 1", "d 2 1"));
+}
+
+TEST(TfExample, AnotherKindNamesTheFeature) {
+  ExampleColumns rows({Want("n", FeatureKind::kFloat)});
+  const Error error = Thrown([&] { rows.Add(Sample()[0]); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("feature 'n' is a int64 list"));
+}
+
+TEST(TfExample, DamagedExamplesAreRefusedWithoutACrash) {
+  std::mt19937 random(7);
+  const std::vector<std::string> good = Sample();
+  int refused = 0;
+  for (int round = 0; round < 100000; ++round) {
+    std::string bad = good[random() % good.size()];
+    for (int i = 0; i < 3; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+    if (random() % 4 == 0) bad.resize(random() % bad.size());
+    ExampleColumns rows({Want("n", FeatureKind::kInt64), Want("x", FeatureKind::kFloat),
+                         Want("s", FeatureKind::kBytes)});
+    try {
+      rows.Add(bad);
+      ForEachFeature(bad, [](std::string_view, FeatureKind, int64_t) {});
+    } catch (const Error& error) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+}  // namespace
+}  // namespace hearth::feed

@@ -1,0 +1,114 @@
+#include "hearth/feed/tfrecord.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/crc32c.h"
+
+namespace hearth::feed {
+namespace {
+
+constexpr size_t kHeaderBytes = 12;  // length:u64, its checksum:u32
+constexpr size_t kFooterBytes = 4;   // the data's checksum
+// A length with a right checksum is believed only as far as bytes come.
+constexpr size_t kStepBytes = size_t{1} << 20;
+
+template <typename T>
+T Load(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+bool IsHeader(const char* bytes) { return Load<uint32_t>(bytes + 8) == MaskedCrc32c({bytes, 8}); }
+
+// The bytes that were read to tell the format, then the rest.
+class Rejoined : public ByteSource {
+ public:
+  Rejoined(std::string head, std::unique_ptr<ByteSource> rest)
+      : head_(std::move(head)), rest_(std::move(rest)) {}
+
+  size_t Read(char* data, size_t size) override {
+    if (used_ == head_.size()) return rest_->Read(data, size);
+    const size_t count = std::min(size, head_.size() - used_);
+    std::memcpy(data, head_.data() + used_, count);
+    used_ += count;
+    return count;
+  }
+
+ private:
+  std::string head_;
+  size_t used_ = 0;
+  std::unique_ptr<ByteSource> rest_;
+};
+
+}  // namespace
+
+TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string name)
+    : source_(std::move(source)), name_(std::move(name)) {
+  const bool has_header = Fill(kHeaderBytes);
+  const std::string_view head(buffer_.data(), end_);
+  // A record of a certain length begins like gzip, too; its checksum tells.
+  if (head.starts_with("\x1f\x8b") && !(has_header && IsHeader(head.data()))) {
+    source_ =
+        OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
+    begin_ = end_ = 0;
+  }
+}
+
+bool TfRecordReader::Fill(size_t count) {
+  if (begin_ > 0 && end_ - begin_ < count) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  while (end_ - begin_ < count) {
+    if (buffer_.size() - end_ < kStepBytes)
+      buffer_.resize(std::max(buffer_.size() * 2, 2 * kStepBytes));
+    const size_t got = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
+    if (got == 0) return false;
+    end_ += got;
+  }
+  return true;
+}
+
+std::optional<std::string_view> TfRecordReader::Next() {
+  if (!Fill(kHeaderBytes)) {
+    if (begin_ == end_) return std::nullopt;
+    ThrowDamaged("is cut off");
+  }
+  const char* header = buffer_.data() + begin_;
+  if (!IsHeader(header)) ThrowDamaged("has a wrong checksum of its length");
+  const auto length = Load<uint64_t>(header);
+  // More than this no file has; and the sum below cannot overflow.
+  if (length > uint64_t{1} << 40) ThrowDamaged("has an impossible length");
+  const size_t entry = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
+  if (!Fill(entry)) ThrowDamaged("is cut off");
+  const std::string_view data(buffer_.data() + begin_ + kHeaderBytes, static_cast<size_t>(length));
+  if (Load<uint32_t>(data.data() + data.size()) != MaskedCrc32c(data)) {
+    ThrowDamaged("has a wrong checksum");
+  }
+  begin_ += entry;
+  ++records_;
+  return data;
+}
+
+void TfRecordReader::ThrowDamaged(std::string_view what) const {
+  Throw(ErrorCode::kDataLoss, "record {} of {} {}: the file is damaged, or no TFRecord file",
+        records_, name_, what);
+}
+
+void TfRecordWriter::Write(std::string_view record) {
+  char header[kHeaderBytes];
+  const uint64_t length = record.size();
+  std::memcpy(header, &length, sizeof(length));
+  const uint32_t length_crc = MaskedCrc32c({header, sizeof(length)});
+  std::memcpy(header + sizeof(length), &length_crc, sizeof(length_crc));
+  const uint32_t crc = MaskedCrc32c(record);
+  sink_->Write({header, sizeof(header)});
+  sink_->Write(record);
+  sink_->Write({reinterpret_cast<const char*>(&crc), sizeof(crc)});
+}
+
+}  // namespace hearth::feed

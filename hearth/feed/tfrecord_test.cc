@@ -1,0 +1,89 @@
+#include "hearth/feed/tfrecord.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "hearth/feed/crc32c.h"
+#include "hearth/feed/feed_testing.h"
+
+namespace hearth::feed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string WriteFile(const std::vector<std::string>& records, bool gzip) {
+  const std::string path = ::testing::TempDir() + "tfrecord_test";
+  TfRecordWriter writer(OpenFileSink(path, gzip));
+  for (const std::string& record : records) writer.Write(record);
+  writer.Finish();
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+std::vector<std::string> ReadAll(std::string_view bytes) {
+  TfRecordReader reader(OpenMemorySource(bytes), "here");
+  std::vector<std::string> records;
+  while (const auto record = reader.Next()) records.emplace_back(*record);
+  return records;
+}
+
+TEST(Crc32c, MatchesPublishedValues) {  // RFC 3720, B.4
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(Crc32c(""), 0u);
+}
+
+TEST(TfRecord, RecordsComeBackPlainAndPacked) {
+  const std::vector<std::string> records = {"a", "", std::string(3 << 20, 'x'), "last"};
+  EXPECT_EQ(ReadAll(WriteFile(records, false)), records);
+  EXPECT_EQ(ReadAll(WriteFile(records, true)), records);
+  EXPECT_EQ(ReadAll(WriteFile({}, true)).size(), 0u);
+  EXPECT_EQ(ReadAll("").size(), 0u);
+}
+
+TEST(TfRecord, ConcatenatedGzipMembersAreOneFile) {
+  EXPECT_THAT(ReadAll(WriteFile({"a"}, true) + WriteFile({"b", "c"}, true)),
+              ElementsAre("a", "b", "c"));
+}
+
+TEST(TfRecord, RecordWhoseLengthLooksLikeGzipIsPlain) {
+  const std::vector<std::string> records = {std::string(0x8b1f, 'x'), "b"};
+  EXPECT_EQ(ReadAll(WriteFile(records, false)), records);
+}
+
+TEST(TfRecord, DamageIsFoundAndNamed) {
+  const std::string good = WriteFile({"one", "two"}, false);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 0x40;
+    const Error error = Thrown([&] { ReadAll(bad); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << i;
+    EXPECT_THAT(error.message(), HasSubstr(i < 19 ? "record 0 of here" : "record 1 of here"));
+  }
+  for (size_t size = 1; size < good.size(); ++size) {
+    if (size == 19) continue;  // the end of the first record
+    EXPECT_EQ(Thrown([&] { ReadAll(good.substr(0, size)); }).code(), ErrorCode::kDataLoss);
+  }
+  const std::string packed = WriteFile({"one", "two"}, true);
+  EXPECT_THAT(Thrown([&] { ReadAll(packed.substr(0, packed.size() - 3)); }).message(),
+              HasSubstr("cut off"));
+}
+
+TEST(TfRecord, LengthWithARightChecksumCannotTakeMemory) {
+  std::string header(12, '\0');
+  const uint64_t length = uint64_t{1} << 39;
+  std::memcpy(header.data(), &length, sizeof(length));
+  const uint32_t crc = MaskedCrc32c({header.data(), 8});
+  std::memcpy(header.data() + 8, &crc, sizeof(crc));
+  EXPECT_THAT(Thrown([&] { ReadAll(header + "few bytes"); }).message(), HasSubstr("cut off"));
+}
+
+}  // namespace
+}  // namespace hearth::feed

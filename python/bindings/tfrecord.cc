@@ -1,0 +1,177 @@
+// TFRecord files of tf.train.Example: rows out as columns, Arrow batches in.
+#include "hearth/feed/tfrecord.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/feed/arrow_image.h"
+#include "hearth/feed/batch_view.h"
+#include "hearth/feed/tf_example.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using feed::ExampleColumns;
+using feed::FeatureColumn;
+using feed::FeatureKind;
+
+FeatureKind ParseKind(const std::string& name) {
+  if (name == "bytes") return FeatureKind::kBytes;
+  if (name == "float") return FeatureKind::kFloat;
+  if (name == "int64") return FeatureKind::kInt64;
+  Throw(ErrorCode::kInvalidArgument, "'{}' is no kind of feature: bytes, float or int64", name);
+}
+
+std::string KindText(FeatureKind kind) {
+  constexpr const char* kNames[] = {"", "bytes", "float", "int64"};
+  return kNames[static_cast<int>(kind)];
+}
+
+// The vector's memory as a NumPy array, which keeps it alive.
+template <typename Container>
+nb::object ToNumpy(Container values) {
+  using Value = typename Container::value_type;
+  auto owned = std::make_unique<Container>(std::move(values));
+  auto* data = owned->data();
+  const size_t size = owned->size();
+  const nb::capsule owner(owned.release(),
+                          [](void* kept) noexcept { delete static_cast<Container*>(kept); });
+  if constexpr (std::is_same_v<Value, char>) {
+    auto* bytes = reinterpret_cast<uint8_t*>(data);
+    return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(bytes, {size}, owner));
+  } else {
+    return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {size}, owner));
+  }
+}
+
+nb::dict ToPython(FeatureColumn&& column) {
+  nb::dict parts;
+  if (column.kind == FeatureKind::kFloat) parts["values"] = ToNumpy(std::move(column.floats));
+  if (column.kind == FeatureKind::kInt64) parts["values"] = ToNumpy(std::move(column.ints));
+  if (column.kind == FeatureKind::kBytes) {
+    parts["values"] = ToNumpy(std::move(column.bytes));
+    parts["value_ends"] = ToNumpy(std::move(column.byte_ends));
+  }
+  parts["row_ends"] = ToNumpy(std::move(column.row_ends));
+  parts["present"] = ToNumpy(std::move(column.present));
+  return parts;
+}
+
+// Keeps the bytes that it reads from, where it does not read a file.
+class PythonReader {
+ public:
+  explicit PythonReader(const std::string& path) : records_(feed::OpenFileSource(path), path) {}
+  PythonReader(nb::bytes data, const std::string& name)
+      : data_(std::move(data)),
+        records_(feed::OpenMemorySource({data_.c_str(), data_.size()}), name) {}
+
+  nb::object Read(const std::vector<std::pair<std::string, std::string>>& columns,
+                  int64_t max_rows) {
+    std::vector<FeatureColumn> wanted;
+    for (const auto& [name, kind] : columns) {
+      wanted.push_back({.name = name, .kind = ParseKind(kind)});
+    }
+    ExampleColumns rows(std::move(wanted));
+    {
+      const nb::gil_scoped_release released;
+      while (rows.rows() < max_rows) {
+        const auto record = records_.Next();
+        if (!record) break;
+        rows.Add(*record);
+      }
+    }
+    if (rows.rows() == 0) return nb::none();
+    nb::dict found;
+    for (FeatureColumn& column : rows.columns()) {
+      const nb::str name(column.name.c_str(), column.name.size());
+      found[name] = ToPython(std::move(column));
+    }
+    return nb::make_tuple(rows.rows(), found);
+  }
+
+  std::vector<std::vector<std::tuple<std::string, std::string, int64_t>>> Scan(int64_t max_rows) {
+    std::vector<std::vector<std::tuple<std::string, std::string, int64_t>>> rows;
+    while (static_cast<int64_t>(rows.size()) < max_rows) {
+      const auto record = records_.Next();
+      if (!record) break;
+      auto& row = rows.emplace_back();
+      feed::ForEachFeature(*record, [&](std::string_view name, FeatureKind kind, int64_t count) {
+        row.emplace_back(name, KindText(kind), count);
+      });
+    }
+    return rows;
+  }
+
+ private:
+  nb::bytes data_ = nb::bytes("", 0);
+  feed::TfRecordReader records_;
+};
+
+class PythonWriter {
+ public:
+  PythonWriter(const std::string& path, bool gzip) : records_(feed::OpenFileSink(path, gzip)) {}
+
+  int64_t Write(nb::handle rows) {
+    const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
+    const auto* schema =
+        static_cast<ArrowSchema*>(PyCapsule_GetPointer(capsules[0].ptr(), "arrow_schema"));
+    const auto* array =
+        static_cast<ArrowArray*>(PyCapsule_GetPointer(capsules[1].ptr(), "arrow_array"));
+    if (schema == nullptr || array == nullptr) nb::raise_python_error();
+    const nb::gil_scoped_release released;
+    const feed::ArrowImage image(*schema, *array);
+    std::vector<std::byte> bytes(image.ImageBytes(0, image.rows()) + 64);
+    void* start = bytes.data();
+    size_t room = bytes.size();
+    std::align(64, room - 64, start, room);
+    const std::span<std::byte> aligned(static_cast<std::byte*>(start), bytes.size() - 64);
+    image.Write(0, image.rows(), aligned);
+    const feed::BatchView view(aligned);
+    feed::EncodeExamples(view, [&](std::string_view example) { records_.Write(example); });
+    return view.rows();
+  }
+  void Finish() { records_.Finish(); }
+
+ private:
+  feed::TfRecordWriter records_;
+};
+
+}  // namespace
+
+void RegisterTfRecord(nb::module_& m) {
+  using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<PythonReader>(m, "TfRecordReader",
+                           "Examples of a TFRecord file, plain or gzip. One thread uses it.")
+      .def(nb::init<const std::string&>(), "path"_a)
+      .def(nb::init<nb::bytes, const std::string&>(), "data"_a, "name"_a,
+           "Reads bytes; `name` is for messages.")
+      .def("read", &PythonReader::Read, "columns"_a, "max_rows"_a,
+           "Up to max_rows examples as (rows, {name: {values, value_ends (bytes only), row_ends, "
+           "present}}); None at the end. `columns`: (name, 'bytes' | 'float' | 'int64') each.")
+      .def("scan", &PythonReader::Scan, "max_rows"_a,
+           "Up to max_rows examples as lists of (name, kind, number of values).");
+  nb::class_<PythonWriter>(m, "TfRecordWriter", "Writes rows as tf.train.Examples.")
+      .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false)
+      .def("write", &PythonWriter::Write, "rows"_a,
+           "Appends the rows of anything with __arrow_c_array__; returns how many.")
+      .def("finish", &PythonWriter::Finish, ReleaseGil(), "The file is complete.");
+}
+
+}  // namespace hearth::bindings
