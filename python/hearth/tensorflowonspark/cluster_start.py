@@ -172,7 +172,7 @@ def _bind(make: Callable[[int], Any]) -> Any:
     for port in ports:
         try:
             return make(port)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             if port == ports[-1]:
                 raise OSError(
                     f"no port of TFOS_SERVER_PORT={os.environ.get('TFOS_SERVER_PORT')} is free: "

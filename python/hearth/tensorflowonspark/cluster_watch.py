@@ -31,7 +31,7 @@ class ClusterWatch:
         self._changed = threading.Condition()
         self._done: set[int] = set()
         self._replayed: dict[str, set[int]] = {}
-        self._timeouts: dict[str, str] = {}  # by feed
+        self._feed_errors: dict[str, ClusterError] = {}
         self._failure: str | None = None
         self._last_event = time.monotonic()
         self._closing = False
@@ -63,9 +63,9 @@ class ClusterWatch:
         """Waits until the main functions of `nodes` have returned; whether they have."""
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
 
-    def timeout_of(self, feed: str) -> str | None:
-        """Which node took no rows of that feed for too long."""
-        return self._timeouts.get(feed)
+    def feed_error(self, feed: str | None) -> ClusterError | None:
+        """What ends that feed without the cluster having failed: a timeout, a node that is done."""
+        return None if feed is None else self._feed_errors.get(feed)
 
     def wait_replayed(self, feed: str, nodes: Sequence[int], timeout_s: float) -> None:
         """Waits until `nodes` have taken all replayed rows of a feed.
@@ -118,8 +118,9 @@ class ClusterWatch:
             self._done.add(rank)
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
-        elif event["event"] == "timeout":
-            self._timeouts[event["feed"]] = event["text"]
+        elif event["event"] == "feed_error":
+            kind = FeedTimeoutError if event["timeout"] else NodeError
+            self._feed_errors[event["feed"]] = kind(event["text"])
 
 
 class SparkJob:
@@ -154,22 +155,20 @@ class SparkJob:
 
     def wait(self) -> Any:
         """The action's result; NodeError as soon as the cluster fails, else the action's error."""
-        self._watch.wait(lambda: self.ended or self._timeout() is not None, None)
-        if self._timeout() is not None:
+        watch, feed = self._watch, self._feed
+        watch.wait(lambda: self.ended or watch.feed_error(feed) is not None, None)
+        if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
             self.cancel()
-            raise FeedTimeoutError(self._timeout())
+            raise stuck
         if self.error is not None:
             # It may be the echo of a failure that the rendezvous is about to tell.
-            self._watch.wait(lambda: False, _ECHO_WAIT_S)
-        if self._watch.failure is not None:
+            watch.wait(lambda: False, _ECHO_WAIT_S)
+        if watch.failure is not None:
             self.cancel()
-            raise NodeError(self._watch.failure)
+            raise NodeError(watch.failure)
         if self.error is not None:
             raise own_words(self.error) from self.error
         return self.result
-
-    def _timeout(self) -> str | None:
-        return self._watch.timeout_of(self._feed) if self._feed is not None else None
 
     def cancel(self) -> None:
         """Ends the action; does not wait."""

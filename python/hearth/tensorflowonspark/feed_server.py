@@ -33,13 +33,13 @@ class FeedQueue:
         self._reading: Any = None
         self._ended = False
         self._failure: str | None = None
-        self._terminated = False
+        self.terminated = False
         self.spool = Spool()
 
     def put(self, partition: Any) -> None:
         """Adds a partition, or refuses it where no more rows are wanted."""
         with self._changed:
-            if self._terminated:
+            if self.terminated:
                 partition.drop()
             elif self._failure or self._ended:
                 partition.refuse(self._failure or "the feed has been ended by shutdown()")
@@ -80,10 +80,15 @@ class FeedQueue:
         """No more rows are wanted: those on their way, and all to come, are skipped."""
         self._close(None, lambda partition: partition.drop())
 
+    def close(self, reason: str) -> None:
+        """The reader is gone: rows that are left are an error, unless it had terminated."""
+        if not self.terminated:
+            self.fail(reason)
+
     def _close(self, failure: str | None, end: Callable[[Any], None]) -> None:
         with self._changed:
             self._failure = self._failure or failure
-            self._terminated = self._terminated or failure is None
+            self.terminated = self.terminated or failure is None
             partitions = [*self._waiting, *([self._reading] if self._reading else [])]
             self._waiting.clear()
             self._changed.notify_all()
@@ -254,7 +259,7 @@ class Session:
         elif message["op"] == "end" and self._current is not None:
             self._current.set_total(message["entries"])
         elif message["op"] == "timeout":
-            self._report({"event": "timeout", "feed": message["feed"], "text": message["text"]})
+            self._report(message | {"event": "feed_error", "timeout": True})
 
     def read(self) -> tuple[str, Any]:
         """The ring's next entry; the mark after a partition is one."""
@@ -277,6 +282,11 @@ class FeedServer:
     def __init__(self, queues: Iterable[str], report: Callable[[Message], None]):
         self.queues = {name: FeedQueue(name) for name in queues}
         self._report = report
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the program wanted no more rows of some feed."""
+        return any(queue.terminated for queue in self.queues.values())
 
     def attach(self, sock: socket.socket) -> None:
         """Takes over a connection that was authenticated."""
@@ -303,4 +313,5 @@ class FeedServer:
 
     def close(self) -> None:
         """The main function has returned: no more rows are taken."""
-        self.fail("its main function has returned before all rows were taken")
+        for queue in self.queues.values():
+            queue.close("its main function has returned before all rows were taken")

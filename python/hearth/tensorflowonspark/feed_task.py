@@ -42,6 +42,10 @@ class FeedSpec:
         return f"FeedSpec(queue={self.queue}, mode={self.mode})"
 
 
+class TerminatedError(NodeError):
+    """The node has ended its feed and skips the rest."""
+
+
 class Connection:
     """A feed task's connection to a node, with a ring each way; kept from task to task."""
 
@@ -56,10 +60,12 @@ class Connection:
         self.results = RingReader(_RING_BYTES)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # what ended the partition
-        self._channel = self._open(spec, {"op": "feed"})
+        self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
         if "error" in answer:
             raise NodeError(answer["error"])
+        if answer["op"] == "terminated":
+            raise TerminatedError(f"{self.where} wants no more rows")
         self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
         self.ring.close_child_fds()
         self.results.close_child_fds()
@@ -196,7 +202,10 @@ def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> b
     first = next(batches, None)
     if first is None:
         return False
-    connection = _connect(spec, partition)
+    try:
+        connection = _connect(spec, partition)
+    except TerminatedError:
+        return True
     try:
         connection.begin(spec)
         with _ring_errors(connection, spec):
@@ -270,7 +279,7 @@ def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> 
         connection.close()
         raise
     if _conclude(connection, ended, spec):
-        raise NodeError(f"{connection.where} has ended its feed and gives no more results")
+        raise TerminatedError(f"{connection.where} has ended its feed and gives no more results")
 
 
 class _Feeder:

@@ -1,4 +1,4 @@
-"""Where feed tasks meet a node: a unix socket for those of its host, a TCP port for others.
+"""Where feed tasks meet a node: a unix socket of its host.
 
 The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
 cluster's key before a byte of it is parsed; then its connection is handed to the node.
@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from hearth.tensorflowonspark.channel import Channel, accept_handshake
@@ -23,39 +24,40 @@ _REASON_WAIT_S = 3.0
 class FrontDoor:
     """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
 
-    def __init__(self, key: bytes, node: Channel, tcp_host: str | None = None):
+    def __init__(self, key: bytes, node: Channel, on_refusal: Callable[[str, str], None]):
+        """`on_refusal` is told the feed that was refused, and why, from threads of this object."""
         self._key = key
         self._node = node
+        self._on_refusal = on_refusal
         self._handshakes = threading.BoundedSemaphore(_MAX_HANDSHAKES)
         self._failure: str | None = None
         self._failed = threading.Event()
+        self._terminated = False
         # In Linux's abstract namespace: no file to leave behind, none of another container.
         self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
-        self._listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
-        self._listeners[0].bind("\0" + self.name)
-        self.port = 0
-        if tcp_host is not None:
-            self._listeners.append(socket.create_server((tcp_host, 0)))
-            self.port = self._listeners[1].getsockname()[1]
-        for listener in self._listeners:
-            listener.listen(128)
-            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind("\0" + self.name)
+        self._listener.listen(128)
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def set_failure(self, reason: str) -> None:
         """From now on whoever comes is told `reason`; the first one stays."""
         self._failure = self._failure or reason
         self._failed.set()
 
-    def close(self) -> None:
-        for listener in self._listeners:
-            with suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
+    def set_terminated(self) -> None:
+        """The node's program has returned and wanted no more rows: whoever comes may go again."""
+        self._terminated = True
 
-    def _accept(self, listener: socket.socket) -> None:
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
         with suppress(OSError):  # closed
             while True:
-                peer, _ = listener.accept()
+                peer, _ = self._listener.accept()
                 self._handshakes.acquire()
                 threading.Thread(target=self._admit, args=(peer,), daemon=True).start()
 
@@ -70,8 +72,13 @@ class FrontDoor:
             greeting, _ = channel.receive(_REASON_WAIT_S)
             if greeting.get("op") == "why":
                 self._failed.wait(_REASON_WAIT_S)
-            if self._failure is not None or greeting.get("op") == "why":
+            if greeting.get("op") == "why":
                 channel.send({"error": self._failure or ""})
-                return
-            channel.send({"op": "welcome"})
-            self._node.send({"op": "feed"}, fds=(peer.fileno(),))
+            elif self._failure is not None:
+                channel.send({"error": self._failure})
+                self._on_refusal(str(greeting.get("feed")), self._failure)
+            elif self._terminated:
+                channel.send({"op": "terminated"})
+            else:
+                channel.send({"op": "welcome"})
+                self._node.send({"op": "feed"}, fds=(peer.fileno(),))

@@ -60,7 +60,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
     except BaseException as error:
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
         return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
-    return {"result": "ok"}
+    return {"result": "ok", "terminated": server.terminated}
 
 
 def _listen(channel: Channel, server: FeedServer) -> None:

@@ -53,7 +53,7 @@ class Supervisor:
                 cwd=job["cwd"],
             )
         self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
-        self._door = FrontDoor(bytes.fromhex(job["token"]), self._channel)
+        self._door = FrontDoor(bytes.fromhex(job["token"]), self._channel, self._report_refusal)
         self._board: tensorboard.Board | None = None
 
     def run(self) -> None:
@@ -88,7 +88,6 @@ class Supervisor:
             "tb_pid": self._board.pid if self._board else 0,
             "tb_port": self._board.port if self._board else 0,
             "addr": self._door.name,
-            "feed_port": self._door.port,
             "executor_pid": job["executor_pid"],
         }
         roster = self._join(info)
@@ -156,14 +155,17 @@ class Supervisor:
             return True
         self._ended = True
         if ended.get("result") == "ok":
-            return self._on_success()
+            return self._on_success(ended["terminated"])
         return self._fail(f"{self._where} failed: {ended['error']}")
 
-    def _on_success(self) -> bool:
-        self._door.set_failure(
-            f"{self._where} takes no more rows: its main function has returned (it should call "
-            "terminate() on its feed to skip the rest)"
-        )
+    def _on_success(self, terminated: bool) -> bool:
+        if terminated:
+            self._door.set_terminated()
+        else:
+            self._door.set_failure(
+                f"{self._where} takes no more rows: its main function has returned (it should "
+                "call terminate() on its feed to skip the rest)"
+            )
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_EXIT_TIMEOUT_S)
         if self._member is not None:
@@ -180,6 +182,12 @@ class Supervisor:
         with suppress(OSError):
             self._task.send({"error": reason})
         return self._job["background"]
+
+    def _report_refusal(self, feed: str, reason: str) -> None:
+        """Tells the driver at once, before Spark tries the feed task again."""
+        if self._member is not None:
+            event = {"event": "feed_error", "feed": feed, "text": reason, "timeout": False}
+            self._member.send_event(json.dumps(event))
 
     def _watch_child(self) -> None:
         """Passes on what the program reports, then how its process ended."""

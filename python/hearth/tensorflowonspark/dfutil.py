@@ -1,0 +1,167 @@
+"""DataFrames as TFRecord files of tf.train.Example and back, without a Hadoop jar.
+
+    dfutil.saveAsTFRecords(df, "hdfs:///rows")        # or a local folder
+    df = dfutil.loadTFRecords(sc, "hdfs:///rows")
+
+What saveAsTFRecords wrote comes back with its own schema, which it leaves beside the files; for
+files of others the schema is inferred, as TensorFlowOnSpark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from hearth.tensorflowonspark import tfrecord_files
+from hearth.tensorflowonspark.tfrecord_schema import (
+    arrow_columns,
+    check_types,
+    feature_kind,
+    infer_fields,
+    inferred_type,
+)
+
+# The DataFrames that loadTFRecords made, by the object's own identity.
+loadedDF: dict[Any, str] = {}
+
+_BATCH_ROWS = 1024
+
+
+def isLoadedDF(df):
+    """Whether `df` is the very object that loadTFRecords returned."""
+    return any(known is df for known in loadedDF)
+
+
+def saveAsTFRecords(df, output_dir):
+    """Writes the rows as TFRecord files part-r-00000, ..., one per partition.
+
+    Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
+
+    Raises:
+        ValueError: a column of another type; FileExistsError: the folder has files already.
+    """
+    check_types(df.schema)
+    target = tfrecord_files.prepare_folder(df.sparkSession, output_dir, df.schema.json())
+    task = partial(_write_partition, target)
+    df.mapInArrow(task, "file string").collect()
+    tfrecord_files.finish(df.sparkSession, target)
+
+
+def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's default)
+    """The rows of a folder of TFRecord files, plain or gzip.
+
+    Args:
+        sc: the SparkContext, or a SparkSession.
+        input_dir: the folder, or one file.
+        binary_features: bytes features to read as binaries; others are strings. Not needed for
+            what saveAsTFRecords wrote.
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    spark = sc if hasattr(sc, "createDataFrame") else SparkSession(sc)
+    files = tfrecord_files.list_files(spark, input_dir)
+    schema_text = tfrecord_files.read_schema(spark, input_dir)
+    if schema_text is not None:
+        schema = StructType.fromJson(schema_text)
+    else:
+        schema = infer_fields(tfrecord_files.first_examples(spark, files), binary_features)
+    if not files:
+        frame = spark.createDataFrame([], schema)
+    else:
+        frame = tfrecord_files.frame_of(spark, files).mapInArrow(
+            partial(_read_files, schema.json()), schema
+        )
+    loadedDF[frame] = input_dir
+    return frame
+
+
+def _write_partition(target: str, batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    names = []
+    with tfrecord_files.new_file(target, context.partitionId(), context.attemptNumber()) as writer:
+        for batch in batches:
+            writer.write(batch)
+        names.append(writer.name)
+    yield pa.record_batch({"file": pa.array(names, pa.string())})
+
+
+def _read_files(schema_json: str, batches: Iterator[Any]) -> Iterator[Any]:
+    import json
+
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(schema_json))
+    wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
+    for batch in batches:
+        for reader in tfrecord_files.open_readers(batch):
+            while (found := reader.read(wanted, _BATCH_ROWS)) is not None:
+                yield arrow_columns(schema, *found)
+
+
+def toTFExample(dtypes):
+    """A function of an iterator of rows, giving (serialized tf.train.Example, None) for each.
+
+    Args:
+        dtypes: (column, Spark type name) pairs, as DataFrame.dtypes gives them.
+    """
+    import tensorflow as tf
+
+    makers = {
+        "float": lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values)),
+        "int64": lambda values: tf.train.Feature(int64_list=tf.train.Int64List(value=values)),
+        "bytes": lambda values: tf.train.Feature(
+            bytes_list=tf.train.BytesList(
+                value=[v.encode() if isinstance(v, str) else bytes(v) for v in values]
+            )
+        ),
+    }
+    kinds = [(name, feature_kind(kind), kind.startswith("array<")) for name, kind in dtypes]
+
+    def encode(iterator: Iterable[Any]) -> Iterator[tuple[bytearray, None]]:
+        for row in iterator:
+            features = {
+                name: makers[kind](row[name] if many else [row[name]])
+                for name, kind, many in kinds
+                if row[name] is not None
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            yield bytearray(example.SerializeToString()), None
+
+    return encode
+
+
+def fromTFExample(iter, binary_features=[]):  # noqa: B006 (the API's default)
+    """Rows of (serialized tf.train.Example, anything) pairs, columns ordered by name."""
+    import tensorflow as tf
+    from pyspark.sql import Row
+
+    rows = []
+    for serialized, _ in iter:
+        example = tf.train.Example.FromString(bytes(serialized))
+        row = {}
+        for name, feature in sorted(example.features.feature.items()):
+            values = list(getattr(feature, feature.WhichOneof("kind") or "bytes_list").value)
+            if feature.HasField("bytes_list") and name not in binary_features:
+                values = [value.decode() for value in values]
+            row[name] = values if len(values) > 1 else (values[0] if values else None)
+        rows.append(Row(**row))
+    return rows
+
+
+def infer_schema(example, binary_features=[]):  # noqa: B006 (the API's default)
+    """The StructType of a tf.train.Example, columns in the order of their names."""
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for name, feature in sorted(example.features.feature.items()):
+        kind = (feature.WhichOneof("kind") or "bytes_list").removesuffix("_list")
+        count = len(getattr(feature, f"{kind}_list").value)
+        fields.append(
+            StructField(name, inferred_type(name, kind, count > 1, binary_features), True)
+        )
+    return StructType(fields)

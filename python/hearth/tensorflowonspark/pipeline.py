@@ -1,0 +1,239 @@
+"""TensorFlow training and inference as stages of a Spark ML Pipeline.
+
+model = TFEstimator(main_fun, args).setInputMapping({"x": "features"}).setEpochs(2).fit(df)
+model.setOutputMapping({"output_0": "prediction"}).transform(df)
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from pyspark.ml import Estimator, Model
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable
+
+from hearth.tensorflowonspark import TFCluster, pipeline_params, util
+from hearth.tensorflowonspark.pipeline_params import Namespace, TFParams, TFTypeConverters
+
+__all__ = [
+    "Namespace",
+    "TFEstimator",
+    "TFModel",
+    "TFParams",
+    "TFTypeConverters",
+    "get_meta_graph_def",
+    "single_node_env",
+    "yield_batch",
+]
+
+
+class _Reader(DefaultParamsReader):
+    """Loads a stage whose constructor needs arguments."""
+
+    def __init__(self, kind: type, make: Any):
+        super().__init__(kind)
+        self._make = make
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        stage = self._make()
+        stage._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(stage, metadata)
+        return stage
+
+
+class _Saved(DefaultParamsReadable, DefaultParamsWritable):
+    """Stages that save and load: what is no Param travels, pickled, in one that is hidden."""
+
+    program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
+
+    def _keep(self, *program: Any) -> None:
+        from pyspark import cloudpickle
+
+        self._set(program=base64.b64encode(cloudpickle.dumps(program)).decode())
+
+    def _kept(self) -> tuple[Any, ...]:
+        import pickle
+
+        return pickle.loads(base64.b64decode(self.getOrDefault(self.program)))
+
+
+class TFEstimator(
+    Estimator,
+    TFParams,
+    pipeline_params.HasInputMapping,
+    pipeline_params.HasClusterSize,
+    pipeline_params.HasNumPS,
+    pipeline_params.HasDriverPSNodes,
+    pipeline_params.HasInputMode,
+    pipeline_params.HasMasterNode,
+    pipeline_params.HasProtocol,
+    pipeline_params.HasGraceSecs,
+    pipeline_params.HasTensorboard,
+    pipeline_params.HasModelDir,
+    pipeline_params.HasExportDir,
+    pipeline_params.HasTFRecordDir,
+    pipeline_params.HasBatchSize,
+    pipeline_params.HasEpochs,
+    pipeline_params.HasReaders,
+    pipeline_params.HasSteps,
+    _Saved,
+):
+    """Trains by a cluster of its own: train_fn(args, ctx) is the main function of its nodes."""
+
+    def __init__(self, train_fn, tf_args, export_fn=None):
+        super().__init__()
+        if export_fn is not None:
+            raise ValueError("export_fn needs TensorFlow 1: export the model in train_fn")
+        self._setDefault(
+            input_mapping={},
+            cluster_size=1,
+            num_ps=0,
+            driver_ps_nodes=False,
+            input_mode=TFCluster.InputMode.SPARK,
+            master_node="chief",
+            protocol="grpc",
+            grace_secs=30,
+            tensorboard=False,
+            model_dir=None,
+            export_dir=None,
+            tfrecord_dir=None,
+            batch_size=100,
+            epochs=1,
+            readers=1,
+            steps=1000,
+        )
+        if train_fn is not None:
+            self._keep(train_fn, Namespace({} if tf_args is None else tf_args))
+
+    @classmethod
+    def read(cls) -> _Reader:
+        return _Reader(cls, lambda: cls(None, None))
+
+    @property
+    def train_fn(self) -> Any:
+        return self._kept()[0]
+
+    @property
+    def args(self) -> Namespace:
+        return self._kept()[1]
+
+    def _fit(self, dataset: Any) -> TFModel:
+        args = self.merge_args_params()
+        cluster = TFCluster.run(
+            dataset.sparkSession.sparkContext,
+            self.train_fn,
+            args,
+            args.cluster_size,
+            args.num_ps,
+            args.tensorboard,
+            TFCluster.InputMode.SPARK,
+            master_node=args.master_node,
+            driver_ps_nodes=False,
+        )
+        with cluster:
+            columns = sorted(args.input_mapping) or dataset.columns
+            cluster.train(dataset.select(columns).rdd, args.epochs)
+            cluster.shutdown(grace_secs=args.grace_secs)
+        return self._copyValues(TFModel(self.args))
+
+
+class TFModel(
+    Model,
+    TFParams,
+    pipeline_params.HasInputMapping,
+    pipeline_params.HasOutputMapping,
+    pipeline_params.HasBatchSize,
+    pipeline_params.HasModelDir,
+    pipeline_params.HasExportDir,
+    pipeline_params.HasSignatureDefKey,
+    pipeline_params.HasTagSet,
+    _Saved,
+):
+    """Applies a SavedModel or a Keras 3 `.keras` file to each row, loaded once per worker."""
+
+    keep_columns = Param(
+        Params._dummy(), "keep_columns", "Keep the input's columns", TypeConverters.toBoolean
+    )
+
+    def __init__(self, tf_args):
+        super().__init__()
+        self._setDefault(
+            input_mapping={},
+            output_mapping={},
+            batch_size=100,
+            model_dir=None,
+            export_dir=None,
+            signature_def_key=None,
+            tag_set=None,
+            keep_columns=False,
+        )
+        if tf_args is not None:
+            self._keep(Namespace(tf_args))
+
+    @property
+    def args(self) -> Namespace:
+        return self._kept()[0] if self.isSet(self.program) else Namespace({})
+
+    @classmethod
+    def read(cls) -> _Reader:
+        return _Reader(cls, lambda: cls(None))
+
+    def setKeepColumns(self, value: bool) -> TFModel:
+        """Sets keep_columns: transform() keeps the columns of its input."""
+        return self._set(keep_columns=value)
+
+    def getKeepColumns(self) -> bool:
+        return self.getOrDefault(self.keep_columns)
+
+    def _transform(self, dataset: Any) -> Any:
+        from hearth.tensorflowonspark import pipeline_model
+
+        args = self.merge_args_params()
+        path = args.export_dir or args.model_dir
+        if not path:
+            raise ValueError("TFModel needs export_dir, or model_dir: where the saved model is")
+        spec = pipeline_model.ModelSpec(
+            path=path,
+            signature=args.signature_def_key or "serving_default",
+            tags=tuple((args.tag_set or "serve").split(",")),
+            inputs=dict(args.input_mapping),
+            outputs=dict(args.output_mapping),
+            batch_size=args.batch_size,
+            keep=args.keep_columns,
+        )
+        kept = dataset if spec.keep else dataset.select(sorted(spec.inputs))
+        schema = pipeline_model.result_schema(spec, kept)
+        return kept.mapInArrow(partial(pipeline_model.predict, spec), schema)
+
+
+def single_node_env(args):
+    """Lets this process use the GPUs that `args` ask for. See util.single_node_env."""
+    if isinstance(args, list):
+        import sys
+
+        sys.argv = args
+    util.single_node_env(getattr(args, "num_gpus", 1))
+
+
+def get_meta_graph_def(saved_model_dir, tag_set):
+    """TensorFlow 1 only. Raises NotImplementedError."""
+    raise NotImplementedError("DEPRECATED: TensorFlow 2 has signatures: tf.saved_model.load(dir)")
+
+
+def yield_batch(iterable: Iterable[Any], batch_size: int, num_tensors: int = 1) -> Iterator[Any]:
+    """Batches of rows, each a list of `num_tensors` lists of values; the last may be shorter."""
+    tensors: list[list[Any]] = [[] for _ in range(num_tensors)]
+    for row in iterable:
+        if row is None:
+            break
+        for values, value in zip(tensors, row, strict=False):
+            values.append(value)
+        if len(tensors[0]) >= batch_size:
+            yield tensors
+            tensors = [[] for _ in range(num_tensors)]
+    if tensors[0]:
+        yield tensors

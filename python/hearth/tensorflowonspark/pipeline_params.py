@@ -1,0 +1,131 @@
+"""The Params of TFEstimator and TFModel, and the arguments that they become."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.ml.param import Param, Params, TypeConverters
+
+
+class TFTypeConverters:
+    """Conversions that Spark's TypeConverters lack."""
+
+    @staticmethod
+    def toDict(value):
+        """`value` if it is a dict. Raises TypeError."""
+        if isinstance(value, dict):
+            return value
+        raise TypeError(f"Could not convert {value} to dict")
+
+
+class Namespace:
+    """Arguments as attributes: of a dict, of another namespace, or of argparse; or an argv list."""
+
+    argv: list[str] | None = None
+
+    def __init__(self, d):
+        """Copies `d`. Raises TypeError for other types."""
+        if isinstance(d, list):
+            self.argv = d
+        elif isinstance(d, Mapping):
+            self.__dict__.update(d)
+        elif isinstance(d, argparse.Namespace):
+            self.__dict__.update(vars(d))
+        elif isinstance(d, Namespace):
+            self.__dict__.update(d.__dict__)
+        else:
+            raise TypeError(f"Unsupported Namespace args: {d}")
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.argv if self.argv is not None else self.__dict__
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.__dict__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Namespace) and self.__dict__ == other.__dict__
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return str(self.argv if self.argv is not None else self.__dict__)
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+_SPECIAL_NAMES = {
+    "driver_ps_nodes": "DriverPSNodes",
+    "num_ps": "NumPS",
+    "tfrecord_dir": "TFRecordDir",
+}
+
+
+def param(name: str, text: str, convert: Any) -> type:
+    """A mixin with one Param and its setter and getter, setModelDir() and getModelDir()."""
+    camel = _SPECIAL_NAMES.get(name) or _camel(name)
+
+    def set_value(self, value):
+        return self._set(**{name: value})
+
+    def get_value(self):
+        return self.getOrDefault(getattr(self, name))
+
+    set_value.__doc__, get_value.__doc__ = f"Sets {name}: {text}", f"{name}: {text}"
+    body = {
+        name: Param(Params._dummy(), name, text, typeConverter=convert),
+        f"set{camel}": set_value,
+        f"get{camel}": get_value,
+    }
+    return type(f"Has{camel}", (Params,), body)
+
+
+HasBatchSize = param("batch_size", "Number of records per batch", TypeConverters.toInt)
+HasClusterSize = param("cluster_size", "Number of nodes in the cluster", TypeConverters.toInt)
+HasEpochs = param("epochs", "Number of epochs to train", TypeConverters.toInt)
+HasExportDir = param("export_dir", "Directory to export saved_model", TypeConverters.toString)
+HasGraceSecs = param("grace_secs", "Seconds for ps nodes to end", TypeConverters.toInt)
+HasInputMapping = param("input_mapping", "Input tensor by column", TFTypeConverters.toDict)
+HasMasterNode = param("master_node", "Job name of the master node", TypeConverters.toString)
+HasModelDir = param("model_dir", "Path to save or load checkpoints", TypeConverters.toString)
+HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt)
+HasDriverPSNodes = param("driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean)
+HasOutputMapping = param("output_mapping", "Output column by tensor", TFTypeConverters.toDict)
+HasProtocol = param("protocol", "Network protocol of TensorFlow", TypeConverters.toString)
+HasReaders = param("readers", "Number of reader threads", TypeConverters.toInt)
+HasSignatureDefKey = param("signature_def_key", "Signature to serve", TypeConverters.toString)
+HasSteps = param("steps", "Maximum number of steps to train", TypeConverters.toInt)
+HasTagSet = param("tag_set", "Comma-delimited tags of the saved model", TypeConverters.toString)
+HasTensorboard = param("tensorboard", "Launch TensorBoard", TypeConverters.toBoolean)
+HasTFRecordDir = param("tfrecord_dir", "Directory of TFRecords", TypeConverters.toString)
+_HasInputMode = param("input_mode", "Input data feeding mode", TypeConverters.toInt)
+
+
+class HasInputMode(_HasInputMode):
+    """A pipeline's rows come from its DataFrame, so only InputMode.SPARK is possible."""
+
+    def setInputMode(self, value):
+        """Sets input_mode. Raises ValueError for InputMode.TENSORFLOW."""
+        from hearth.tensorflowonspark.TFCluster import InputMode
+
+        if value == InputMode.TENSORFLOW:
+            raise ValueError("InputMode.TENSORFLOW is not possible in a pipeline: use SPARK")
+        return self._set(input_mode=value)
+
+
+class TFParams(Params):
+    """Params together with the arguments of the program."""
+
+    args: Namespace | None = None
+
+    def merge_args_params(self):
+        """The arguments with all Params of this stage in them, those winning."""
+        merged = copy.copy(self.args) if self.args is not None else Namespace({})
+        for known in self.params:
+            if self.isDefined(known):
+                setattr(merged, known.name, self.getOrDefault(known.name))
+        return merged

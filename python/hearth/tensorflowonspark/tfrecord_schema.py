@@ -1,0 +1,130 @@
+"""Spark types and the three kinds of features that a tf.train.Example has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_KINDS = {
+    "float": "float",
+    "double": "float",
+    "boolean": "int64",
+    "tinyint": "int64",
+    "smallint": "int64",
+    "int": "int64",
+    "bigint": "int64",
+    "long": "int64",
+    "binary": "bytes",
+    "string": "bytes",
+}
+
+
+def feature_kind(kind: Any) -> str:
+    """ "float", "int64" or "bytes" for a Spark type, or its name, or an array of it.
+
+    Raises:
+        ValueError: an example cannot hold it.
+    """
+    name = kind if isinstance(kind, str) else kind.simpleString()
+    inner = name[len("array<") : -1] if name.startswith("array<") else name
+    if inner not in _KINDS:
+        raise ValueError(
+            f"Unsupported dtype: {name}; a tf.train.Example holds numbers, booleans, strings, "
+            "binaries and arrays of them"
+        )
+    return _KINDS[inner]
+
+
+def check_types(schema: Any) -> None:
+    """Raises ValueError naming a column that an example cannot hold."""
+    for field in schema.fields:
+        try:
+            feature_kind(field.dataType)
+        except ValueError as error:
+            raise ValueError(f"column '{field.name}': {error}") from None
+
+
+def inferred_type(name: str, kind: str, many: bool, binary_features: Sequence[str]) -> Any:
+    """The Spark type for a feature of which no more is known."""
+    from pyspark.sql import types
+
+    scalar = {
+        "int64": types.LongType(),
+        "float": types.DoubleType(),
+        "bytes": types.BinaryType() if name in binary_features else types.StringType(),
+    }[kind]
+    return types.ArrayType(scalar) if many else scalar
+
+
+def infer_fields(
+    examples: Iterable[Sequence[tuple[str, str, int]]], binary_features: Sequence[str]
+) -> Any:
+    """The StructType of examples, each a list of (name, kind, number of values).
+
+    A feature is an array where one of them has more than one value.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    kinds: dict[str, str] = {}
+    many: dict[str, bool] = {}
+    for example in examples:
+        for name, kind, count in example:
+            kinds[name] = kinds.get(name) or kind
+            many[name] = many.get(name, False) or count > 1
+    return StructType(
+        [
+            StructField(
+                name, inferred_type(name, kinds[name] or "bytes", many[name], binary_features)
+            )
+            for name in sorted(kinds)
+        ]
+    )
+
+
+def arrow_columns(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A pyarrow.RecordBatch of what TfRecordReader.read() gave, in the types of `schema`."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    arrays = [
+        _column(field.name, to_arrow_type(field.dataType), rows, columns[field.name])
+        for field in schema.fields
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema.fields])
+
+
+def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    values = _values(parts)
+    ends = np.concatenate(([0], parts["row_ends"])).astype(np.int32)
+    missing = parts["present"] == 0
+    if pa.types.is_list(kind):
+        offsets = (
+            pa.array(ends, mask=np.append(missing, False)) if missing.any() else pa.array(ends)
+        )
+        return pa.ListArray.from_arrays(offsets, values.cast(kind.value_type))
+    counts = np.diff(ends)
+    if (counts > 1).any():
+        raise ValueError(
+            f"feature '{name}' has {counts.max()} values in one example, but its column is no "
+            "array: the examples from which the schema was inferred had one each"
+        )
+    scalars = values.cast(kind)
+    if len(scalars) == rows:
+        return scalars
+    # An example without a value is a null: it takes no value of the others.
+    places = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
+    return scalars.take(places) if len(scalars) else pa.nulls(rows, kind)
+
+
+def _values(parts: Mapping[str, Any]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    if "value_ends" not in parts:
+        return pa.array(parts["values"])
+    offsets = np.concatenate(([0], parts["value_ends"])).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(parts["values"])]
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)

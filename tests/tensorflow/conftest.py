@@ -1,0 +1,93 @@
+"""A two-executor Spark session for the cluster tests, and files through which nodes tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+
+# Every process of the session inherits this: what outlives its cluster can be found.
+MARK = "HEARTH_TEST_MARK"
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.tensorflow)
+            # The executors cannot import test modules: their functions travel by value.
+            cloudpickle.register_pickle_by_value(sys.modules[item.module.__name__])
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from hearth import spark_session
+
+    os.environ.setdefault(MARK, str(uuid.uuid4()))
+    session = spark_session.start("hearth-tests", executors=2)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def sc(spark):
+    return spark.sparkContext
+
+
+class Notes:
+    """A folder where each node leaves one JSON file; goes to the nodes as an argument."""
+
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def write(self, ctx, value) -> None:
+        name = f"{ctx.job_name}{ctx.task_index}"
+        path = os.path.join(self.folder, f".{name}")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+        os.rename(path, os.path.join(self.folder, name))
+
+    def read(self) -> dict:
+        files = [file for file in Path(self.folder).iterdir() if not file.name.startswith(".")]
+        return {file.name: json.loads(file.read_text()) for file in sorted(files)}
+
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    return Notes(str(folder))
+
+
+def node_processes() -> list[int]:
+    """Ids of the session's supervisors and nodes, wherever they hang now."""
+    found = []
+    mark = os.environ.get(MARK, "alone").encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if b"hearth.tensorflowonspark." in command and mark in environment:
+            found.append(int(entry.name))
+    return found
+
+
+def no_node_left(timeout_s: float = 5) -> bool:
+    """Whether all of them end within the time."""
+    deadline = time.monotonic() + timeout_s
+    while node_processes() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not node_processes()

@@ -1,0 +1,112 @@
+"""DataFrames as TFRecord files: types, nulls, files of TensorFlow's own making, damage."""
+
+import os
+
+import pyarrow as pa
+import pytest
+from tensorflowonspark import dfutil
+
+ROWS = [
+    ("a", 1, 2, True, [1, 2, 3], 1.5, [0.5, 1.5], bytearray(b"\x00\xff"), ["x", "yy"], [bytearray(b"z")]),
+    (None, None, None, None, None, None, None, None, None, None),
+    ("", -1, 2**40, False, [], -0.25, [3.0], bytearray(b""), [""], []),
+]  # fmt: skip
+SCHEMA = (
+    "s string, i int, l long, b boolean, il array<int>, f float, dl array<double>, bin binary, "
+    "sl array<string>, bl array<binary>"
+)
+
+
+def test_rows_of_every_type_come_back_as_they_were(spark, tmp_path):
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
+    back = dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows"))
+    assert back.schema == frame.schema
+    assert sorted(map(repr, back.collect())) == sorted(map(repr, frame.collect()))
+    assert dfutil.isLoadedDF(back)
+    assert not dfutil.isLoadedDF(frame)
+    assert not dfutil.isLoadedDF(back.select("s"))
+
+
+def test_tensorflow_reads_the_files_and_its_own_files_are_read(spark, tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    frame = spark.createDataFrame([(7, [1.0, 2.0], "x")], "n int, x array<float>, s string")
+    dfutil.saveAsTFRecords(frame.coalesce(1), str(tmp_path / "ours"))
+    data = tf.data.TFRecordDataset([str(tmp_path / "ours" / "part-r-00000")])
+    features = {
+        "n": tf.io.FixedLenFeature([], tf.int64),
+        "x": tf.io.FixedLenFeature([2], tf.float32),
+        "s": tf.io.FixedLenFeature([], tf.string),
+    }
+    (row,) = [tf.io.parse_single_example(record, features) for record in data]
+    assert (int(row["n"]), row["x"].numpy().tolist(), bytes(row["s"].numpy())) == (7, [1, 2], b"x")
+
+    encode = dfutil.toTFExample(
+        [("n", "int"), ("x", "array<float>"), ("b", "binary"), ("s", "string")]
+    )
+    rows = [{"n": i, "x": [0.5] * (i + 1), "b": b"\xff", "s": "t"} for i in range(3)]
+    examples = [bytes(example) for example, _ in encode(rows)]
+    (tmp_path / "theirs").mkdir()
+    for name, packed in (("plain", None), ("packed.gz", "GZIP")):
+        with tf.io.TFRecordWriter(str(tmp_path / "theirs" / name), packed) as writer:
+            for example in examples:
+                writer.write(example)
+    loaded = dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "theirs"), ["b"])
+    assert loaded.dtypes == [
+        ("b", "binary"),
+        ("n", "bigint"),
+        ("s", "string"),
+        ("x", "array<double>"),
+    ]
+    assert sorted(row.n for row in loaded.collect()) == [0, 0, 1, 1, 2, 2]
+    assert {(row.n, len(row.x)) for row in loaded.collect()} == {(0, 1), (1, 2), (2, 3)}
+    example = tf.train.Example.FromString(examples[1])
+    assert dfutil.infer_schema(example, ["b"]) == loaded.schema
+    (row,) = dfutil.fromTFExample([(examples[1], None)], ["b"])
+    assert row.asDict() == {"b": b"\xff", "n": 1, "s": "t", "x": [0.5, 0.5]}
+
+
+def test_spark_still_reads_the_files(spark, tmp_path):
+    dfutil.saveAsTFRecords(spark.range(5), str(tmp_path / "rows"))
+    files = spark.read.format("binaryFile").load(str(tmp_path / "rows"))
+    assert files.count() == len([f for f in os.listdir(tmp_path / "rows") if f[0] == "p"])
+
+
+def test_a_type_that_examples_cannot_hold_is_named(spark, tmp_path):
+    frame = spark.sql("select map('a', 1) as m")
+    with pytest.raises(ValueError, match="column 'm': Unsupported dtype: map<string,int>"):
+        dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
+
+
+def test_a_folder_with_files_is_not_touched(spark, tmp_path):
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(FileExistsError, match="has files already"):
+        dfutil.saveAsTFRecords(spark.range(5), str(tmp_path))
+
+
+def test_a_damaged_file_names_the_record(spark, tmp_path):
+    dfutil.saveAsTFRecords(spark.range(3).coalesce(1), str(tmp_path / "rows"))
+    file = tmp_path / "rows" / "part-r-00000"
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Exception, match=r"record 2 of \S+part-r-00000 has a wrong checksum"):
+        dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows")).collect()
+
+
+def test_a_batch_of_examples_becomes_columns_without_spark(tmp_path):
+    from hearth.native._core import TfRecordReader, TfRecordWriter
+
+    path = str(tmp_path / "rows")
+    writer = TfRecordWriter(path, True)
+    assert writer.write(pa.record_batch({"n": pa.array([1, None, 3])})) == 3
+    writer.finish()
+    rows, columns = TfRecordReader(path).read([("n", "int64"), ("none", "float")], 10)
+    assert rows == 3
+    assert columns["n"]["values"].tolist() == [1, 3]
+    assert columns["n"]["present"].tolist() == [1, 0, 1]
+    assert columns["none"]["row_ends"].tolist() == [0, 0, 0]
+    with open(path, "rb") as file:
+        assert TfRecordReader(file.read(), "name").scan(2) == [[("n", "int64", 1)], []]
+    with pytest.raises(FileNotFoundError):
+        TfRecordReader(str(tmp_path / "nothing"))
