@@ -1,6 +1,10 @@
 // hearth convert_imageset, compute_image_mean, extract_features: the tools of Caffe by these names.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,28 +70,36 @@ void AddComputeImageMean(CLI::App* app) {
   });
 }
 
+// "a,b" as a, b. Positional arguments with CLI11's own delimiter take those that follow, too.
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
 void AddExtractFeatures(CLI::App* app) {
   CLI::App* tool =
       app->add_subcommand("extract_features", "store what blobs of a trained net hold");
   const auto options = std::make_shared<caffe::FeatureOptions>();
+  const auto blobs = std::make_shared<std::string>(), databases = std::make_shared<std::string>();
   const auto backend = std::make_shared<std::string>();
   const auto device = std::make_shared<std::vector<std::string>>();
   tool->add_option("WEIGHTS", options->weights, "the trained .caffemodel")->required();
   tool->add_option("NET", options->net, "the net's prototxt, with its data layer")->required();
-  tool->add_option("BLOBS", options->blobs, "names by comma")
-      ->required()
-      ->delimiter(',')
-      ->expected(1);
-  tool->add_option("DATABASES", options->databases, "one to make for each blob, by comma")
-      ->required()
-      ->delimiter(',')
-      ->expected(1);
+  tool->add_option("BLOBS", *blobs, "names by comma")->required();
+  tool->add_option("DATABASES", *databases, "one to make for each blob, by comma")->required();
   tool->add_option("NUM_BATCHES", options->batches, "minibatches to run")->required();
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
   tool->add_option("DEVICE", *device,
-                   "CPU, or GPU DEVICE_ID=n; nets compute on the CPU all the same");
+                   "CPU (default), or GPU DEVICE_ID=n; nets compute on the CPU all the same");
   AddLoggingFlags(tool);
-  tool->callback([options, backend, device] {
+  tool->callback([=] {
+    Require(device->empty() || device->front() == "CPU" || device->front() == "GPU",
+            ErrorCode::kInvalidArgument, "the device '{}' is not CPU or GPU",
+            fmt::join(*device, " "));
+    options->blobs = SplitAtCommas(*blobs);
+    options->databases = SplitAtCommas(*databases);
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
     caffe::ExtractFeatures(*options);
