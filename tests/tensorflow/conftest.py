@@ -85,8 +85,8 @@ def node_processes() -> list[int]:
     return found
 
 
-def no_node_left(timeout_s: float = 5) -> bool:
-    """Whether all of them end within the time."""
+def no_node_left(timeout_s: float = 10) -> bool:
+    """Whether all of them end within the time; the machine may be busy."""
     deadline = time.monotonic() + timeout_s
     while node_processes() and time.monotonic() < deadline:
         time.sleep(0.05)

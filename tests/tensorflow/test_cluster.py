@@ -116,7 +116,7 @@ def test_parameter_servers_of_the_driver_are_its_children(sc, notes):
 
 @pytest.mark.parametrize("options", [{"eval_node": True}, {"driver_ps_nodes": True}])
 def test_nodes_without_rows_are_refused_where_spark_feeds(sc, notes, options):
-    with pytest.raises(ValueError, match="need InputMode.TENSORFLOW"):
+    with pytest.raises(ValueError, match=r"need InputMode\.TENSORFLOW"):
         run(sc, take_all, notes, nodes=3, ps=1, input_mode=SPARK, **options)
 
 
@@ -311,16 +311,16 @@ def test_a_list_of_arguments_becomes_the_nodes_command_line(sc, tmp_path):
         with open(argv[1], "w", encoding="utf-8") as file:
             file.write(repr(sys.argv))
 
-    path = str(tmp_path / "argv")
-    TFCluster.run(sc, main, ["program", path], 1, 0).shutdown()
-    assert open(path, encoding="utf-8").read() == repr(["program", path])
+    path = tmp_path / "argv"
+    TFCluster.run(sc, main, ["program", str(path)], 1, 0).shutdown()
+    assert path.read_text() == repr(["program", str(path)])
 
 
 def test_tensorboard_is_started_found_and_ended(sc, notes, tmp_path):
     program = tmp_path / "tensorboard"
     program.write_text(f"#!/bin/sh\necho $$ $@ > {tmp_path}/started\nexec sleep 600\n")
     program.chmod(0o755)
-    # The executors run already, so that their PATH cannot be changed; Spark's files are in sys.path.
+    # The executors run already, so their PATH is fixed; files of Spark's are in sys.path.
     sc.addFile(str(program))
 
     def main(notes, ctx):

@@ -4,13 +4,15 @@ import os
 
 import pyarrow as pa
 import pytest
+
 from tensorflowonspark import dfutil
 
+X, Y = bytearray(b"\x00\xff"), bytearray(b"z")
 ROWS = [
-    ("a", 1, 2, True, [1, 2, 3], 1.5, [0.5, 1.5], bytearray(b"\x00\xff"), ["x", "yy"], [bytearray(b"z")]),
+    ("a", 1, 2, True, [1, 2, 3], 1.5, [0.5, 1.5], X, ["x", "yy"], [Y]),
     (None, None, None, None, None, None, None, None, None, None),
     ("", -1, 2**40, False, [], -0.25, [3.0], bytearray(b""), [""], []),
-]  # fmt: skip
+]
 SCHEMA = (
     "s string, i int, l long, b boolean, il array<int>, f float, dl array<double>, bin binary, "
     "sl array<string>, bl array<binary>"

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -29,24 +30,24 @@ def run(sc, main, arguments=None, nodes=2, ps=0, **options):
 
 def raises(arguments, ctx):
     ctx.get_data_feed().next_batch(10)
-    open(arguments["when"], "w").write(str(time.time()))
+    Path(arguments["when"]).write_text(str(time.time()))
     raise ValueError("these rows are bad")
 
 
 def exits(arguments, ctx):
     ctx.get_data_feed().next_batch(10)
-    open(arguments["when"], "w").write(str(time.time()))
+    Path(arguments["when"]).write_text(str(time.time()))
     sys.exit(3)
 
 
 def dies(arguments, ctx):
     ctx.get_data_feed().next_batch(10)
-    open(arguments["when"], "w").write(str(time.time()))
+    Path(arguments["when"]).write_text(str(time.time()))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 WORDS = {
-    raises: r"worker:\d on host \S+ failed: ValueError: these rows are bad\nTraceback (.|\n)*raises",
+    raises: r"worker:\d on host \S+ failed: ValueError: these rows are bad\nTraceback (.|\n)*raise",
     exits: r"worker:\d on host \S+ failed: its main function called sys\.exit\(3\)",
     dies: r"worker:\d on host \S+ failed: its process was killed by SIGKILL",
 }
@@ -99,7 +100,7 @@ def test_a_failure_without_feed_reaches_shutdown(sc):
 
     cluster = run(sc, main)
     start = time.monotonic()
-    with pytest.raises(NodeError, match="worker:1 on host .* failed: ValueError: no such file"):
+    with pytest.raises(NodeError, match=r"worker:1 on host .* failed: ValueError: no such file"):
         cluster.shutdown()
     assert time.monotonic() - start < 10
     assert no_node_left()
@@ -110,7 +111,7 @@ def test_a_node_that_takes_no_rows_ends_the_feed_at_its_timeout(sc):
         threading.Event().wait()
 
     cluster = run(sc, main, input_mode=SPARK)
-    with pytest.raises(FeedTimeoutError, match="Timeout while feeding partition: worker:.* 2 s"):
+    with pytest.raises(FeedTimeoutError, match=r"Timeout while feeding partition: worker:.* 2 s"):
         cluster.train(sc.parallelize(range(100), 2), num_epochs=1, feed_timeout=2)
     with pytest.raises(ClusterError, match="did not end within 1 s"):
         cluster.shutdown(timeout=1)

@@ -1,0 +1,178 @@
+"""Strangers at the ports of a cluster get nowhere, and keys do not print."""
+
+import json
+import os
+import random
+import socket
+import struct
+import threading
+
+import pytest
+from tensorflowonspark import reservation
+
+from hearth.tensorflowonspark.channel import (
+    MAX_FRAME_BYTES,
+    Channel,
+    accept_handshake,
+    offer_handshake,
+)
+from hearth.tensorflowonspark.front_door import FrontDoor
+
+KEY = bytes(range(32))
+STRANGERS = 2000
+
+
+@pytest.fixture
+def door():
+    node, ours = socket.socketpair()
+    refused = []
+    door = FrontDoor(KEY, Channel(ours), lambda feed, reason: refused.append((feed, reason)))
+    door.refused = refused
+    door.node = Channel(node)
+    yield door
+    door.close()
+
+
+def knock(door, key=KEY):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.connect("\0" + door.name)
+    offer_handshake(sock, key)
+    return Channel(sock)
+
+
+def send_noise(connect, noise):
+    for _ in range(STRANGERS):
+        with connect() as sock:
+            try:
+                sock.sendall(noise.randbytes(noise.randrange(1, 512)))
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv(4096):
+                    pass
+            except OSError:
+                pass  # it was refused already
+
+
+def test_noise_at_the_front_door_reaches_nobody(door):
+    def connect():
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect("\0" + door.name)
+        return sock
+
+    send_noise(connect, random.Random(1))
+    with pytest.raises(TimeoutError):
+        door.node.receive(0)
+    friend = knock(door)
+    friend.send({"op": "feed", "feed": "f"})
+    assert friend.receive(5)[0] == {"op": "welcome"}
+    message, fds = door.node.receive(5)
+    assert message == {"op": "feed"}
+    os.close(fds[0])
+
+
+def test_another_key_is_refused_on_both_sides(door):
+    with pytest.raises((PermissionError, EOFError, ConnectionError)):
+        knock(door, bytes(32)).receive(5)
+    ours, theirs = socket.socketpair()
+    errors = []
+
+    def accept():
+        try:
+            accept_handshake(theirs, KEY)
+        except PermissionError as error:
+            errors.append(str(error))
+        theirs.close()
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    with pytest.raises((PermissionError, EOFError, ConnectionError)):
+        offer_handshake(ours, b"another key")
+    thread.join(10)
+    assert errors == ["a connection was refused: its key is not this cluster's"]
+
+
+def test_a_failed_node_says_why_to_whoever_may_know(door):
+    door.set_failure("worker:0 failed: no memory")
+    door.set_failure("a consequence")
+    for greeting in ({"op": "feed", "feed": "f"}, {"op": "why"}):
+        friend = knock(door)
+        friend.send(greeting)
+        assert friend.receive(5)[0] == {"error": "worker:0 failed: no memory"}
+    assert door.refused == [("f", "worker:0 failed: no memory")]
+
+
+def test_frames_of_any_bytes_do_no_harm():
+    noise = random.Random(2)
+    for _ in range(STRANGERS):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.sendall(noise.randbytes(noise.randrange(0, 64)))
+        with pytest.raises((EOFError, ValueError, OSError)):
+            Channel(ours).receive(5)
+        ours.close()
+
+
+def test_a_frame_that_claims_to_be_long_takes_no_memory():
+    ours, theirs = socket.socketpair()
+    theirs.sendall(struct.pack(">I", MAX_FRAME_BYTES + 1))
+    with pytest.raises(ValueError, match="longer than"):
+        Channel(ours).receive(5)
+    with pytest.raises(ValueError, match="too long"):
+        Channel(ours).send({"text": "x" * MAX_FRAME_BYTES})
+
+
+def test_noise_at_a_reservation_server_reaches_nobody(monkeypatch):
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    server = reservation.Server(1)
+    address = server.start()
+    try:
+        send_noise(lambda: socket.create_connection(address, 5), random.Random(3))
+        assert not server.done
+        assert server.reservations.get() == []
+        client = reservation.Client(address)
+        assert client.register({"node": 1}) == "OK"
+        assert client.await_reservations() == [{"node": 1}]
+        assert client.request_stop() == "OK"
+        assert server.done
+    finally:
+        server.stop()
+
+
+def test_a_client_of_another_process_needs_the_key(monkeypatch):
+    server = reservation.Server(1)
+    address = server.start()
+    try:
+        monkeypatch.setattr(reservation, "_keys", {})
+        with pytest.raises(PermissionError, match="TFOS_SERVER_KEY"):
+            reservation.Client(address)
+        monkeypatch.setenv("TFOS_SERVER_KEY", server.key.hex())
+        client = reservation.Client(address)
+        assert client.get_reservations() == []
+        client.close()
+    finally:
+        server.stop()
+
+
+def test_reservations_wait_for_all_and_say_how_many_are_missing():
+    server = reservation.Server(2)
+    address = server.start()
+    try:
+        with pytest.raises(TimeoutError, match="timed out waiting for reservations.*2 of 2"):
+            server.await_reservations(None, {}, 0.1)
+        clients = [reservation.Client(address) for _ in range(2)]
+        for number, client in enumerate(clients):
+            client.register(number)
+        assert sorted(server.await_reservations(None, {}, 10)) == [0, 1]
+        assert server.reservations.done()
+        assert server.reservations.remaining() == 0
+    finally:
+        server.stop()
+
+
+def test_keys_do_not_print():
+    from hearth.tensorflowonspark.cluster_start import Key
+    from hearth.tensorflowonspark.feed_task import FeedSpec
+
+    key = Key("ab" * 32)
+    assert "abab" not in repr({"token": key})
+    assert json.dumps(key) == f'"{"ab" * 32}"'
+    assert "abab" not in repr(FeedSpec(token=key, nodes=(), queue="q", timeout_s=1, feed="f"))
