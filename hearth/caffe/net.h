@@ -52,6 +52,11 @@ class Net {
   void ClearParamDiffs() { params_.ClearDiffs(); }
   // Propagates new input shapes without running the layers.
   void Reshape();
+  // Called around the Forward and the Backward of each layer, with its index. Empty: not called.
+  enum class LayerEvent { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
+  void set_on_layer(std::function<void(LayerEvent, int)> callback) {
+    on_layer_ = std::move(callback);
+  }
   // Called during Backward when no layer will add to this learnable parameter's diff any more; once
   // per parameter and full Backward. Empty: not called.
   void set_on_gradient_ready(std::function<void(size_t)> callback) {
@@ -100,6 +105,7 @@ class Net {
   // gradients_final_after_[i]: learnable parameters whose diff is final after layer i's Backward.
   std::vector<std::vector<size_t>> gradients_final_after_;
   std::vector<size_t> gradients_never_written_;
+  std::function<void(LayerEvent, int)> on_layer_;
   std::function<void(size_t)> on_gradient_ready_;
 };
 

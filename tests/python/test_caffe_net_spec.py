@@ -132,6 +132,13 @@ def test_net_spec_needs_no_protobuf() -> None:
     assert "caffe_pb2 needs the protobuf package" in done.stdout
 
 
+def test_helpers_of_pycaffes_module() -> None:
+    assert caffe.net_spec.param_name_dict()["InnerProduct"] == "inner_product"
+    layer = Message("LayerParameter")
+    caffe.net_spec.assign_proto(layer, "include", dict(phase=0, stage="a"))
+    assert str(layer) == 'include {\n  phase: TRAIN\n  stage: "a"\n}\n'
+
+
 def test_messages_are_edited_as_protobufs_are() -> None:
     net = Message("NetParameter", name="a")
     net.layer.add(name="one", type="ReLU").relu_param.negative_slope = 0.5
@@ -151,6 +158,8 @@ def test_messages_are_edited_as_protobufs_are() -> None:
         net.layr  # noqa: B018
     with pytest.raises(TypeError, match="field 'name' takes string"):
         net.name = 3
+    with pytest.raises(TypeError, match="field 'input' is repeated"):
+        net.input = "data"
     with pytest.raises(ValueError, match="prototxt:1:"):
         Message.from_text("NetParameter", "nme: 'x'")
 

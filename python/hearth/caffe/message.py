@@ -182,6 +182,8 @@ class Message:
     def __setattr__(self, name: str, value: Any) -> None:
         field = self._field(name)
         if field["label"] == "repeated":
+            if isinstance(value, (str, bytes, dict)):
+                raise TypeError(f"field {name!r} is repeated: give a list, not {value!r}")
             self._values[name] = Repeated(field, value)
         else:
             self._values[name] = _checked(field, value)

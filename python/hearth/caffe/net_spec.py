@@ -17,7 +17,18 @@ from typing import Any
 
 from hearth.caffe.message import Message, enum_values, field_names, field_type
 
-__all__ = ["Function", "Layers", "NetSpec", "Parameters", "Top", "layers", "params", "to_proto"]
+__all__ = [
+    "Function",
+    "Layers",
+    "NetSpec",
+    "Parameters",
+    "Top",
+    "assign_proto",
+    "layers",
+    "param_name_dict",
+    "params",
+    "to_proto",
+]
 
 
 class Top:
@@ -63,6 +74,16 @@ def _param_fields() -> dict[str, str]:
     return own
 
 
+def param_name_dict() -> dict[str, str]:
+    """The name of each layer type's own parameters, such as {"Convolution": "convolution"}."""
+    return {kind: field.removesuffix("_param") for kind, field in _param_fields().items()}
+
+
+def assign_proto(proto: Message, name: str, val: Any) -> None:
+    """Sets a field of a message; dicts become messages, one value a list of one where it must."""
+    proto.assign(name, val)
+
+
 def _set_param(layer: Message, name: str, value: Any) -> None:
     """Sets a parameter of the layer's own message where that has it, else of the layer itself."""
     own = _param_fields().get(layer.type)
@@ -72,10 +93,9 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
     elif name in field_names("LayerParameter"):
         layer.assign(name, value)
     else:
-        # Names the message whose field was most likely meant.
-        raise_from = getattr(layer, own) if own else layer
         try:
-            raise_from.assign(name, value)
+            # Fails, naming the message whose field was most likely meant.
+            (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
             raise AttributeError(f"L.{layer.type}: {error}") from None
 
