@@ -155,15 +155,58 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
                          [](const auto& info) { return NameOf(info.param); });
 
-TEST(FailuresOfGroups, RanksThatDoDifferentThingsInSharedMemoryAreTold) {
-  RunGroups(Wiring::kThreads, 2, [&](Group& group) {
-    std::vector<float> data(group.rank() == 0 ? 100 : 50);
-    const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
-    // The rank that finds out first leaves; the other may see either.
+// Two ranks make different calls; what the one that finds out first is told.
+std::string ToldInDisagreement(Wiring wiring, const std::function<void(Group&)>& call) {
+  std::mutex mutex;
+  std::string told;
+  RunGroups(wiring, 2, [&](Group& group) {
+    const Outcome outcome = OutcomeOf([&] { call(group); });
+    // It leaves then, so that the other may see either.
     EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
                 outcome.code == ErrorCode::kUnavailable)
         << outcome.message;
+    EXPECT_LT(outcome.seconds, kLong / 2);
+    const std::lock_guard lock(mutex);
+    if (outcome.code == ErrorCode::kInvalidArgument) told = outcome.message;
   });
+  return told;
+}
+
+class Disagreements : public ::testing::TestWithParam<Wiring> {};
+
+TEST_P(Disagreements, AboutTheSizeAreTold) {
+  const auto sum = [](Group& group) {
+    std::vector<float> data(group.rank() == 0 ? 100 : 50);
+    Sum(group, data, kLong);
+  };
+  EXPECT_THAT(ToldInDisagreement(GetParam(), sum),
+              ::testing::ContainsRegex("all-reduce of (400|200) bytes: rank (0|1) .* called "
+                                       "all-reduce of (400|200) bytes"));
+}
+
+TEST_P(Disagreements, AboutTheOperationAreTold) {
+  const auto one_of_two = [](Group& group) {
+    std::vector<float> data(100'000);
+    if (group.rank() == 1) return group.Broadcast(data.data(), 400'000, 1, Deadline::After(kLong));
+    Sum(group, data, kLong);
+  };
+  EXPECT_THAT(ToldInDisagreement(GetParam(), one_of_two), HasSubstr("in the same order"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
+                         [](const auto& info) { return NameOf(info.param); });
+
+// In shared memory an operation on nothing is no step.
+TEST(FailuresOfGroups, ARankThatIsOneOperationAheadOverTcpIsTold) {
+  const auto one_or_two = [](Group& group) {
+    std::vector<float> nothing;
+    std::vector<float> data(10);
+    if (group.rank() == 1) Sum(group, nothing, kLong);
+    Sum(group, data, kLong);
+    group.Barrier(Deadline::After(kLong));
+  };
+  EXPECT_THAT(ToldInDisagreement(Wiring::kTcp, one_or_two), HasSubstr("in the same order"));
 }
 
 TEST(FailuresOfGroups, AFailureAtTheRendezvousReachesAWaitingGroup) {

@@ -52,7 +52,7 @@ class Group {
   // Each operation is in place on `count` elements at `buffer`; a count of 0 is allowed. Either all
   // ranks pass the same place of the same allocation or none passes allocated memory.
   // Failures: kUnavailable (a peer left), kDeadlineExceeded, both naming rank and host; kAborted
-  // with the reason; kInvalidArgument when ranks that share memory disagree about the operation.
+  // with the reason; kInvalidArgument when ranks disagree about the operation.
   void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
   // Afterwards Part(count, world(), rank()) is reduced; the rest of the buffer is unspecified.
   void ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline);

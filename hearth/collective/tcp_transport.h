@@ -10,6 +10,7 @@
 
 #include "hearth/base/socket.h"
 #include "hearth/collective/abort_signal.h"
+#include "hearth/collective/call_header.h"
 #include "hearth/collective/peer.h"
 #include "hearth/collective/transport.h"
 
@@ -23,6 +24,7 @@ class TcpTransport : public Transport {
 
   int size() const override { return size_; }
   int self() const override { return self_; }
+  void Begin(const Call& call) override;
   void Run(const Plan& plan, Deadline deadline) override;
   void Close() override;
 
@@ -34,6 +36,10 @@ class TcpTransport : public Transport {
     Connection connection;
     int peer_index;
     Peer peer;
+    // Of the running call.
+    size_t header_sent = 0;
+    size_t header_received = 0;
+    CallHeader header;                  // the peer's
     std::unique_ptr<std::byte[]> slot;  // received bytes on their way into a sum
     size_t slot_used = 0;               // the start of an element whose end has not come
     size_t send = 0;                    // index in the plan, its size when done
@@ -46,8 +52,10 @@ class TcpTransport : public Transport {
   bool AllDone() const;
   bool Advance(Lane& lane);
   bool SendSome(Lane& lane);
+  size_t SendFrom(Lane& lane, const Send& message);
   bool ReceiveSome(Lane& lane);
   size_t ReceiveInto(Lane& lane, const Receive& message);
+  void CheckHeader(const Lane& lane) const;
   void Wait(Deadline deadline);
   bool MaySend(const Lane& lane) const;
   void NextSend(Lane& lane, size_t from) const;
@@ -58,6 +66,7 @@ class TcpTransport : public Transport {
   const int self_;
   const std::shared_ptr<AbortSignal> abort_;
   std::vector<Lane> lanes_;
+  CallHeader header_;
 
   // Of the running plan.
   const Plan* plan_ = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hearth/base/deadline.h"
+#include "hearth/collective/call.h"
 #include "hearth/collective/plan.h"
 
 namespace hearth::collective {
@@ -13,6 +14,9 @@ class Transport {
   // Ranks are numbered 0 to size() - 1 here; `self` is this one.
   virtual int size() const = 0;
   virtual int self() const = 0;
+
+  // What the next plans are for. A peer's Run throws kInvalidArgument when it is at another call.
+  virtual void Begin(const Call& call) = 0;
 
   // Returns once everything is received and all data to send may change. After an error the
   // transport is unusable, and so are its peers' transports to this rank.

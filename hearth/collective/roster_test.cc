@@ -1,0 +1,95 @@
+#include "hearth/collective/roster.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/shared_page.h"
+
+namespace hearth::collective {
+namespace {
+
+// Gives what the other processes say beside this one's own value.
+Gather GatherOf(std::vector<nlohmann::json> before, std::vector<nlohmann::json> after) {
+  return [=](const std::string&, const nlohmann::json& value) {
+    std::vector<nlohmann::json> all = before;
+    all.push_back(value);
+    all.insert(all.end(), after.begin(), after.end());
+    return all;
+  };
+}
+
+RankInfo InfoOn(const std::string& host, const PageAddress& page = {}) {
+  RankInfo info;
+  info.peer.host = host;
+  info.page = page;
+  info.address = "127.0.0.1";
+  return info;
+}
+
+nlohmann::json Process(const std::string& host, int ranks) {
+  nlohmann::json infos = nlohmann::json::array();
+  for (int i = 0; i < ranks; ++i) infos.push_back(InfoOn(host).ToJson());
+  return infos;
+}
+
+ErrorCode CodeOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::kInternal;
+}
+
+TEST(Roster, NumbersTheRanksOfAllProcessesInTheirOrder) {
+  const Roster roster =
+      ExchangeInfos(GatherOf({Process("a", 2)}, {Process("c", 1)}), 1, {InfoOn("b"), InfoOn("b")});
+  ASSERT_EQ(roster.ranks.size(), 5U);
+  EXPECT_EQ(roster.first_local, 2);
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(roster.ranks[rank].peer.rank, rank);
+  EXPECT_EQ(roster.ranks[1].peer.host, "a");
+  EXPECT_EQ(roster.ranks[3].peer.host, "b");
+  EXPECT_EQ(roster.ranks[4].peer.host, "c");
+}
+
+TEST(Roster, ReachIsWhatEachRankCanOpen) {
+  const OwnPage page = CreateSharedPage();
+  PageAddress wrong = page.address;
+  wrong.nonce[0] = static_cast<char>(wrong.nonce[0] ^ 1);
+  Roster roster;
+  roster.ranks = {InfoOn("a", page.address), InfoOn("a", wrong)};
+  const nlohmann::json theirs = {{false, true}};
+  const auto reach = ExchangeReach(GatherOf({}, {theirs}), roster, 1);
+  EXPECT_EQ(reach, (std::vector<std::vector<bool>>{{true, false}, {false, true}}));
+}
+
+TEST(Roster, RanksOfAnotherHostIdAreOutOfReach) {
+  const OwnPage page = CreateSharedPage();
+  Roster roster;
+  roster.ranks = {InfoOn("a", page.address), InfoOn("a", page.address)};
+  roster.ranks[1].host_id = "another";
+  const auto reach = ExchangeReach(GatherOf({}, {{{true, true}}}), roster, 1);
+  EXPECT_EQ(reach[0], (std::vector<bool>{true, false}));
+}
+
+TEST(Roster, AProcessThatSaysNonsenseIsRefused) {
+  Roster roster;
+  roster.ranks = {InfoOn("a"), InfoOn("b")};
+  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {}), roster, 1); }), ErrorCode::kDataLoss)
+      << "a rank is missing";
+  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {{{true}}}), roster, 1); }),
+            ErrorCode::kDataLoss)
+      << "it knows too few ranks";
+  EXPECT_EQ(CodeOf([&] {
+              ExchangeReach(GatherOf({}, {{{"yes", 1}}}), roster, 1);
+            }),
+            ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf([&] {
+              ExchangeInfos(GatherOf({}, {{{{"host", 1}}}}), 0, {InfoOn("a")});
+            }),
+            ErrorCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace hearth::collective
