@@ -8,7 +8,6 @@ import struct
 import threading
 
 import pytest
-from tensorflowonspark import reservation
 
 from hearth.tensorflowonspark.channel import (
     MAX_FRAME_BYTES,
@@ -17,6 +16,7 @@ from hearth.tensorflowonspark.channel import (
     offer_handshake,
 )
 from hearth.tensorflowonspark.front_door import FrontDoor
+from tensorflowonspark import reservation
 
 KEY = bytes(range(32))
 STRANGERS = 2000
@@ -156,7 +156,7 @@ def test_reservations_wait_for_all_and_say_how_many_are_missing():
     server = reservation.Server(2)
     address = server.start()
     try:
-        with pytest.raises(TimeoutError, match="timed out waiting for reservations.*2 of 2"):
+        with pytest.raises(TimeoutError, match=r"timed out waiting for reservations.*2 of 2"):
             server.await_reservations(None, {}, 0.1)
         clients = [reservation.Client(address) for _ in range(2)]
         for number, client in enumerate(clients):
