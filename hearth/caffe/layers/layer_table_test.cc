@@ -170,6 +170,28 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   }
 }
 
+// As in the first layer of a net, whose bottoms are data.
+TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
+  const LayerCase& row = GetParam();
+  LayerRun all(row), parameters_only(row);
+  for (LayerRun* run : {&all, &parameters_only}) {
+    for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
+    run->Forward();
+  }
+  const Arrays weights = TopWeights(all.TopValues(), row, all.layer().IsLoss());
+  all.Backward(weights);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    SetValues(weights[i], parameters_only.tops()[i]->diff());
+  }
+  const std::vector<bool> none(row.bottoms.size(), false);
+  parameters_only.layer().Backward(parameters_only.tops(), none, parameters_only.bottoms());
+  for (size_t i = 0; i < all.layer().blobs().size(); ++i) {
+    EXPECT_TRUE(
+        at::allclose(parameters_only.layer().blobs()[i]->diff(), all.layer().blobs()[i]->diff()))
+        << "parameter " << i;
+  }
+}
+
 template <typename Predicate>
 auto CasesWhere(Predicate is_wanted) {
   std::vector<LayerCase> wanted = AllLayerCases();

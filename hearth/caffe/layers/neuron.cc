@@ -16,10 +16,13 @@ void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
 
 void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                            const Blobs& bottom) {
-  if (!propagate_down[0]) return;
+  if (!propagate_down[0] && blobs_.empty()) return;
+  // The parameters' gradient comes from the same loop; a bottom's that is not wanted goes nowhere.
+  if (!propagate_down[0]) input_.ReshapeLike(*bottom[0]);
+  Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];
   Blob& output = keeps_output() ? output_ : *top[0];
-  Gradient(top[0]->diff(), input.data(), output.data(), bottom[0]->diff());
+  Gradient(top[0]->diff(), input.data(), output.data(), target.diff());
 }
 
 }  // namespace hearth::caffe
