@@ -38,6 +38,33 @@ TEST(NetWeights, OfAnotherShapeAreRefused) {
               ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), the trained layer")));
 }
 
+// As HDF5 models have them: left out, last or not, where another layer owns them.
+TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
+  const char* const shared =
+      "layer { name: 'a' type: 'InnerProduct' bottom: 'h' top: 'a' param { name: 'w' }"
+      " inner_product_param { num_output: 2 } }"
+      "layer { name: 'b' type: 'InnerProduct' bottom: 'h' top: 'b' param { name: 'w' }"
+      " inner_product_param { num_output: 2 } }"
+      "layer { name: 'c' type: 'InnerProduct' bottom: 'h' top: 'c' param { name: 'w' }"
+      " inner_product_param { num_output: 2 bias_term: false } }";
+  auto from = MakeNet(1, shared), to = MakeNet(2, shared);
+  from->layer("a").blobs()[0]->data().fill_(3);
+  from->layer("b").blobs()[1]->data().fill_(4);
+  NetParameter trained = from->ToProto();
+  for (LayerParameter& layer : *trained.mutable_layer()) {
+    if (layer.name() == "b") *layer.mutable_blobs(0) = BlobProto();
+    if (layer.name() == "c") layer.clear_blobs();
+  }
+  to->CopyTrainedLayersFrom(trained);
+  EXPECT_EQ(to->layer("c").blobs()[0]->data_ptr()[0], 3);
+  EXPECT_EQ(to->layer("b").blobs()[1]->data_ptr()[0], 4);
+  for (LayerParameter& layer : *trained.mutable_layer()) {
+    if (layer.name() == "b") layer.mutable_blobs()->pop_back();
+  }
+  EXPECT_THAT([&] { to->CopyTrainedLayersFrom(trained); },
+              ThrowsMessage<Error>(HasSubstr("layer 'b' has 2 parameter(s)")));
+}
+
 TEST(NetWeights, AreSharedWithoutACopy) {
   auto train = MakeNet(1), test = MakeNet(2);
   test->ShareTrainedLayersWith(*train);

@@ -73,17 +73,19 @@ TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, Resume,
-                         testing::Values("momentum: 0.9",
+                         testing::Values("momentum: 0.9", "momentum: 0.9 snapshot_format: HDF5",
                                          "type: 'Adam' momentum: 0.9 iter_size: 2"));
 
 TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
   auto solver = Make("snapshot: 2 max_iter: 5");
   solver->Solve();
-  for (const char* name : {"a_iter_2.caffemodel", "a_iter_2.solverstate", "a_iter_4.caffemodel",
-                           "a_iter_4.solverstate", "a_iter_5.caffemodel", "a_iter_5.solverstate"}) {
+  for (const char* name :
+       {"a_iter_2.caffemodel", "a_iter_2.solverstate", "a_iter_4.caffemodel",
+        "a_iter_4.solverstate", "a_iter_5.caffemodel", "a_iter_5.solverstate",
+        "a_iter_2.hearth.json", "a_iter_4.hearth.json", "a_iter_5.hearth.json"}) {
     EXPECT_TRUE(fs::exists(folder_ / name)) << name;
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 6);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 9);
 }
 
 TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
@@ -119,10 +121,12 @@ TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRefused) {
                   HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
 }
 
-TEST_F(SolverSnapshotTest, InHdf5IsNotThereYet) {
+TEST_F(SolverSnapshotTest, InHdf5HasCaffesNames) {
   auto solver = Make("snapshot_format: HDF5");
-  EXPECT_THAT([&] { solver->Snapshot(); },
-              ThrowsMessage<Error>(HasSubstr("HDF5 is not supported yet")));
+  solver->Step(3);
+  const auto [model, state] = solver->Snapshot();
+  EXPECT_EQ(fs::path(model).filename(), "a_iter_3.caffemodel.h5");
+  EXPECT_EQ(fs::path(state).filename(), "a_iter_3.solverstate.h5");
 }
 
 TEST_F(SolverSnapshotTest, LoadsWeightsFromSeveralFiles) {
