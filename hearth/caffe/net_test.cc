@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using testing::ThrowsMessage;
 
 std::unique_ptr<Net> MakeNet(const std::string& text, Phase phase = TRAIN) {
@@ -50,6 +51,20 @@ TEST(Net, ScalesGradientsButNotTheLoss) {
   EXPECT_EQ(net->Forward(), loss);
   net->Backward();
   EXPECT_TRUE(at::allclose(Gradient(*net), whole * 0.25, 1e-6, 1e-8));
+}
+
+TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
+  auto net = MakeNet(RowsNet(4, 4));
+  net->Fetch();
+  std::vector<std::pair<Net::LayerEvent, int>> events;
+  net->set_on_layer([&](Net::LayerEvent event, int layer) { events.emplace_back(event, layer); });
+  net->Forward(1, 2);
+  net->Backward(2, 1);
+  using enum Net::LayerEvent;
+  EXPECT_THAT(events,
+              ElementsAre(Pair(kBeforeForward, 1), Pair(kAfterForward, 1), Pair(kBeforeForward, 2),
+                          Pair(kAfterForward, 2), Pair(kBeforeBackward, 2), Pair(kAfterBackward, 2),
+                          Pair(kBeforeBackward, 1), Pair(kAfterBackward, 1)));
 }
 
 TEST(Net, AddsGradientsUntilTheyAreCleared) {

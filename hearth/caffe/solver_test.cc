@@ -96,6 +96,36 @@ std::vector<at::Tensor> TrainTogether(const std::string& solver,
   return results;
 }
 
+TEST(Solver, UpdatesByHandAsAnIterationDoes) {
+  const std::string settings = std::string(kSgd) + "iter_size: 2 snapshot_after_train: false";
+  auto stepped = MakeSolver(settings, RowsNet(4, 100)),
+       by_hand = MakeSolver(settings, RowsNet(4, 100));
+  stepped->Step(3);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    Net& net = by_hand->net();
+    net.ClearParamDiffs();
+    for (int pass = 0; pass < 2; ++pass) {
+      net.Fetch();
+      net.Forward();
+      net.Backward();
+    }
+    by_hand->ApplyUpdate();
+  }
+  EXPECT_EQ(by_hand->iteration(), 3);
+  EXPECT_TRUE(at::allclose(Weights(*by_hand), Weights(*stepped), 1e-6, 1e-8));
+}
+
+TEST(Solver, TrainsTheWeightsThatItShares) {
+  auto solver = MakeSolver(kSgd, RowsNet(4, 100));
+  Net other(ParseNet(RowsNet(4, 100), "net"), ContextOf(TRAIN, 9), TestRegistry());
+  solver->net().ShareTrainedLayersWith(other);
+  const at::Tensor before = other.params().data().clone();
+  solver->set_base_lr(0.2f);
+  EXPECT_FLOAT_EQ(solver->learning_rate(), 0.2f);
+  solver->Step(2);
+  EXPECT_FALSE(at::equal(other.params().data(), before));
+}
+
 TEST(Solver, LearnsARegression) {
   std::vector<float> losses;
   SolverOptions options;
