@@ -1,6 +1,6 @@
 """The feed of a TensorFlow cluster against Spark alone, over the same cached rows in the same run.
 
-`rdd/...`: `cluster.train(rdd)` with a node that takes next_batch(), against a task that only iterates.
+`rdd/...`: `cluster.train(rdd)` and next_batch(), against a task that only iterates the rows.
 `dataframe/...`: `cluster.train(df)` with next_numpy(), against a mapInArrow that only looks at the
 batches. Rows per second of wall time, and `.../cpu`: microseconds of CPU per row, all processes of
 the session together. One executor, two partitions.
