@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -18,7 +20,30 @@ std::string ShapesOf(const Blobs& blobs) {
   return text.empty() ? "none" : text;
 }
 
+thread_local LayerStep this_threads_step;
+std::atomic<const Layer*> last_layer{nullptr};
+std::atomic<const char*> last_doing{""};
+
+void Note(LayerStep step) noexcept {
+  this_threads_step = step;
+  last_layer.store(step.layer, std::memory_order_relaxed);
+  last_doing.store(step.doing, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+LayerStepScope::LayerStepScope(const Layer& layer, const char* doing) noexcept
+    : before_(this_threads_step) {
+  Note({&layer, doing});
+}
+
+LayerStepScope::~LayerStepScope() { Note(before_); }
+
+LayerStep CurrentLayerStep() noexcept {
+  const LayerStep own = this_threads_step;
+  if (own.layer != nullptr) return own;
+  return {last_layer.load(std::memory_order_relaxed), last_doing.load(std::memory_order_relaxed)};
+}
 
 void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms) {
   const std::string where = fmt::format("layer '{}' ({}), {}", layer.name(), layer.type(), doing);
@@ -30,8 +55,10 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
     Throw(ErrorCode::kResourceExhausted, "{}: {} (bottom shapes {})", where,
           error.what_without_backtrace(), ShapesOf(bottoms));
   } catch (const c10::Error& error) {
-    Throw(ErrorCode::kInternal, "{}: {} (bottom shapes {})", where, error.what_without_backtrace(),
-          ShapesOf(bottoms));
+    // The CPU's allocator has no type of its own for it.
+    const bool memory = strstr(error.what_without_backtrace(), "can't allocate memory") != nullptr;
+    Throw(memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal,
+          "{}: {} (bottom shapes {})", where, error.what_without_backtrace(), ShapesOf(bottoms));
   } catch (const std::bad_alloc&) {
     Throw(ErrorCode::kResourceExhausted, "{}: out of memory (bottom shapes {})", where,
           ShapesOf(bottoms));

@@ -1,12 +1,15 @@
 #include "hearth/caffe/solver.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/caffe/debug_info.h"
 #include "hearth/caffe/gradient_norm.h"
+#include "hearth/caffe/nan_search.h"
 #include "hearth/caffe/solver_nets.h"
 
 namespace hearth::caffe {
@@ -37,22 +40,26 @@ Solver::Solver(SolverParameter param, SolverOptions options)
       learning_rate_(param_),
       rule_(MakeUpdateRule(param_)) {
   CheckParam(param_);
-  const uint64_t seed =
-      param_.random_seed() >= 0 ? static_cast<uint64_t>(param_.random_seed()) : options_.seed;
+  seed_ = param_.random_seed() >= 0 ? static_cast<uint64_t>(param_.random_seed()) : options_.seed;
   NetContext& context = options_.train_context;
-  if (!context.random) context.random = std::make_shared<Random>(MixSeed(seed, options_.rank));
+  if (!context.random) context.random = std::make_shared<Random>(MixSeed(seed_, options_.rank));
   random_ = context.random;
+  context.rank = static_cast<int>(options_.rank);
+  context.ranks = options_.ranks;
+  context.seed = options_.test_context.seed = seed_;
   net_ = BuildNet(TrainNetOf(param_), context, TRAIN, options_.registry);
   for (const std::string& uri : param_.weights()) LoadWeights(uri);
-  BuildTestNets(MixSeed(seed, options_.rank + (uint64_t{1} << 32)));
+  BuildTestNets(MixSeed(seed_, options_.rank + (uint64_t{1} << 32)));
   const ParamLayout& layout = net_->params().layout();
   net_->params().BindDiff(sync_->AllocateDiff(layout));
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.push_back(at::zeros({layout.size}, at::kFloat));
   }
-  net_->set_on_gradient_ready([this](size_t index) {
-    if (in_last_pass_) sync_->GradientReady(index);
-  });
+  FindStatistics();
+  net_->set_on_gradient_ready([this](size_t index) { TellGradient(index); });
+  if (options_.is_root && param_.debug_info()) {
+    LogDebugInfo(*net_, [this] { return DisplayIsDue(); });
+  }
   CheckSnapshotPrefix();
 }
 
@@ -67,6 +74,7 @@ void Solver::BuildTestNets(uint64_t seed) {
   if (!options_.is_root) return;
   for (const NetParameter& net : TestNetsOf(param_)) {
     test_nets_.push_back(BuildNet(net, context, TEST, options_.registry));
+    if (param_.debug_info()) LogDebugInfo(*test_nets_.back(), [] { return true; });
   }
 }
 
@@ -101,6 +109,10 @@ void Solver::Step(int iterations) {
   }
 }
 
+bool Solver::DisplayIsDue() const {
+  return param_.display() > 0 && iteration_ % param_.display() == 0;
+}
+
 void Solver::RunTests() {
   if (options_.validate) {
     options_.validate(iteration_);
@@ -110,47 +122,50 @@ void Solver::RunTests() {
 }
 
 void Solver::RunIteration() {
-  Gradient gradient = ComputeGradient();
-  if (gradient.weight == 0) {
+  // A stream of its own for each rank and iteration: a resumed run has the same without a word
+  // about it in the snapshot, for any number of ranks.
+  random_->engine().seed(
+      MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
+  ComputeGradient();
+  if (gradient_.weight == 0) {
     // All ranks see the same sum, so all of them begin the next epoch here.
     net_->NextEpoch();
     ++epoch_;
     fetches_ = 0;
-    gradient = ComputeGradient();
-    Require(gradient.weight > 0, ErrorCode::kInvalidArgument,
+    ComputeGradient();
+    Require(gradient_.weight > 0, ErrorCode::kInvalidArgument,
             "iteration {}: no rows to train on: a whole epoch had none; check the data source",
             iteration_);
   }
-  const bool has_rows = gradient.local_weight > 0;
-  const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight
+  const bool has_rows = gradient_.local_weight > 0;
+  const auto loss = static_cast<float>(has_rows ? gradient_.loss / gradient_.local_weight
                                                 : std::numeric_limits<double>::quiet_NaN());
   if (has_rows) UpdateSmoothedLoss(loss);
   const float rate = learning_rate_.At(iteration_);
-  if (options_.is_root && param_.display() > 0 && iteration_ % param_.display() == 0) Display(rate);
-  ApplyUpdate(gradient, rate);
+  if (options_.is_root && DisplayIsDue()) Display(rate);
+  ApplyUpdate(rate);
   ++iteration_;
   if (options_.on_iteration) {
-    options_.on_iteration({iteration_, loss, smoothed_loss_, rate, gradient.rows});
+    options_.on_iteration({iteration_, loss, smoothed_loss_, rate, gradient_.rows});
   }
 }
 
-Solver::Gradient Solver::ComputeGradient() {
-  Gradient gradient;
+void Solver::ComputeGradient() {
+  gradient_ = {};
   net_->ClearParamDiffs();
   for (int pass = 1; pass <= param_.iter_size(); ++pass) {
     in_last_pass_ = pass == param_.iter_size();
-    RunPass(&gradient);
+    RunPass();
   }
-  gradient.weight = sync_->Finish(gradient.local_weight);
-  return gradient;
+  gradient_.weight = sync_->Finish(gradient_.local_weight);
+  TakeStatistics();
 }
 
-void Solver::RunPass(Gradient* gradient) {
+void Solver::RunPass() {
   const std::optional<int64_t> rows = net_->Fetch();
   ++fetches_;
   if (rows && *rows == 0) {
-    if (!in_last_pass_) return;
-    for (size_t i = net_->params().learnable().size(); i-- > 0;) sync_->GradientReady(i);
+    for (size_t i = net_->params().learnable().size(); i-- > 0;) TellGradient(i);
     return;
   }
   const double weight =
@@ -158,17 +173,62 @@ void Solver::RunPass(Gradient* gradient) {
   net_->SetLossScale(static_cast<float>(weight));
   if (options_.before_forward) options_.before_forward(*net_);
   last_loss_ = net_->Forward();
-  gradient->loss += weight * last_loss_;
+  CheckLoss();
+  gradient_.loss += weight * last_loss_;
+  gradient_.local_weight += weight;
+  gradient_.rows += rows.value_or(0);
   net_->Backward();
-  gradient->local_weight += weight;
-  gradient->rows += rows.value_or(0);
+}
+
+void Solver::CheckLoss() {
+  const bool was_finite = std::exchange(loss_is_finite_, std::isfinite(last_loss_));
+  if (loss_is_finite_ || (!was_finite && !options_.stop_on_nan)) return;
+  const std::string what = fmt::format("iteration {}: the loss is {}; {}", iteration_, last_loss_,
+                                       FirstNonFinite(*net_));
+  Require(!options_.stop_on_nan, ErrorCode::kDataLoss,
+          "{}; try a lower base_lr or clip_gradients, or look at the rows", what);
+  log::Warning("{}", what);
+}
+
+// BatchNorm's running statistics differ between ranks that see different rows. They travel in the
+// gradient's place, which backward leaves zero, each rank's weighed as its gradient is.
+void Solver::FindStatistics() {
+  if (options_.ranks == 1) return;
+  for (const NetParam& param : net_->params().all()) {
+    const bool statistic =
+        net_->layers()[static_cast<size_t>(param.layer)].layer->type() == "BatchNorm";
+    if (statistic && param.owner < 0) statistics_.push_back(param.learnable);
+  }
+}
+
+void Solver::TellGradient(size_t index) {
+  if (!in_last_pass_) return;
+  if (std::find(statistics_.begin(), statistics_.end(), index) != statistics_.end()) {
+    const ParamLayout::Slice slice = net_->params().layout().slices[index];
+    net_->params()
+        .diff()
+        .narrow(0, slice.offset, slice.count)
+        .copy_(net_->params().data().narrow(0, slice.offset, slice.count) * gradient_.local_weight);
+  }
+  sync_->GradientReady(index);
+}
+
+void Solver::TakeStatistics() {
+  for (const size_t index : statistics_) {
+    const ParamLayout::Slice slice = net_->params().layout().slices[index];
+    at::Tensor sum = net_->params().diff().narrow(0, slice.offset, slice.count);
+    if (gradient_.weight > 0) {
+      net_->params().data().narrow(0, slice.offset, slice.count).copy_(sum / gradient_.weight);
+    }
+    sum.zero_();
+  }
 }
 
 // The diffs hold the sum over all ranks and passes of gradients that are means over full
 // minibatches. Caffe's clipping sees the sum over passes of the mean over ranks.
-float Solver::GradientScale(const Gradient& gradient) {
+float Solver::GradientScale() {
   const double iter_size = param_.iter_size();
-  double scale = iter_size / gradient.weight;
+  double scale = iter_size / gradient_.weight;
   const float limit = param_.clip_gradients();
   if (limit >= 0) {
     const at::Tensor& diff = net_->params().diff();
@@ -185,15 +245,26 @@ float Solver::GradientScale(const Gradient& gradient) {
   return static_cast<float>(scale / iter_size);
 }
 
-void Solver::ApplyUpdate(const Gradient& gradient, float rate) {
+void Solver::ApplyUpdate() {
+  gradient_ = {.weight = static_cast<double>(param_.iter_size())};
+  ApplyUpdate(learning_rate_.At(iteration_));
+  ++iteration_;
+}
+
+void Solver::set_base_lr(float base_lr) {
+  param_.set_base_lr(base_lr);
+  learning_rate_.set_base_lr(base_lr);
+}
+
+void Solver::ApplyUpdate(float rate) {
   NetParams& params = net_->params();
-  const float scale = GradientScale(gradient);
-  float* data = params.data().data_ptr<float>();
+  const float scale = GradientScale();
   const float* diff = params.diff().data_ptr<float>();
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const ParamLayout::Slice slice = params.layout().slices[i];
     const LearnableParam& param = params.learnable()[i];
-    ParamUpdate update{data + slice.offset,
+    // Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
+    ParamUpdate update{param.blob->data_ptr(),
                        diff + slice.offset,
                        {},
                        slice.count,

@@ -16,6 +16,7 @@
 #include "hearth/caffe/learning_rate.h"
 #include "hearth/caffe/net.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/snapshot_seal.h"
 #include "hearth/caffe/update_rule.h"
 
 namespace hearth::caffe {
@@ -34,12 +35,17 @@ struct SolverOptions {
   NetContext test_context;   // for the solver's own test nets
   std::shared_ptr<GradientSync> sync;  // LocalSync when empty
   std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
-  bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
-  uint64_t seed = 0;    // used where the prototxt has no random_seed
-  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
+  bool is_root = true;       // logs, tests and snapshots; false on all but one of several solvers
+  uint64_t seed = 0;         // used where the prototxt has no random_seed
+  uint64_t rank = 0;         // mixed into the seed: augmentation and dropout differ by rank
+  int ranks = 1;             // that share the sync; a snapshot's place in the feed is for as many
+  std::string run;           // tells this run's snapshots from those of others
+  bool stop_on_nan = false;  // a loss that is not finite is an error; else a warning
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
   // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
+  // Asked before every minibatch of the solver's own tests; true ends the test there.
+  std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
   // Called before every forward pass of the train net: for programs that place the data themselves.
   std::function<void(Net& net)> before_forward;
@@ -63,13 +69,26 @@ class Solver {
   // Runs `iterations` more iterations.
   void Step(int iterations);
 
+  // What an iteration does after its passes, for programs that run forward and backward themselves:
+  // updates the weights from the net's diffs, the sum of iter_size passes, and counts the
+  // iteration.
+  void ApplyUpdate();
+  // Changes the base_lr that the learning rate policy starts from.
+  void set_base_lr(float base_lr);
+
   // Weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
-  // Goes on from a .solverstate: weights (`model`, or the learned_net that the state names),
-  // history, iteration, and, for a state that Hearth wrote, random state and feed position.
+  // Goes on from a .solverstate: LoadSnapshot, then GoOnAt.
   void Restore(const std::string& state, const std::string& model = "");
-  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate; returns their names.
+  // Reads weights (`model`, or the learned_net that the state names) and history. Where the files
+  // are damaged, those of the snapshot before them; one line tells.
+  TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
+  // Moves iteration and feed to where a run stood: every rank calls it, one has loaded the files.
+  void GoOnAt(const TrainingPosition& position);
+  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
   std::pair<std::string, std::string> Snapshot();
+  // snapshot_prefix, or Caffe's default for it.
+  std::string snapshot_prefix() const;
 
   void RequestStop() { stop_requested_ = true; }
   void RequestSnapshot() { snapshot_requested_ = true; }
@@ -102,16 +121,22 @@ class Solver {
   void RunTests();
   void Test(size_t index);
   void RunIteration();
-  Gradient ComputeGradient();
-  void RunPass(Gradient* gradient);
-  float GradientScale(const Gradient& gradient);
-  void ApplyUpdate(const Gradient& gradient, float rate);
+  void ComputeGradient();
+  void RunPass();
+  void CheckLoss();
+  void FindStatistics();
+  void TellGradient(size_t index);
+  void TakeStatistics();
+  float GradientScale();
+  void ApplyUpdate(float rate);
   void UpdateSmoothedLoss(float loss);
+  bool DisplayIsDue() const;
   void Display(float rate);
   void DisplayLastLoss();
   void SnapshotIfDue();
   void CheckSnapshotPrefix() const;
   SolverState MakeState(const std::string& model) const;
+  TrainingPosition Position() const;
   void RestoreHistory(const SolverState& state, const std::string& uri);
   void SkipToFeedPosition(int64_t epoch, int64_t fetches);
 
@@ -125,9 +150,14 @@ class Solver {
   std::unique_ptr<UpdateRule> rule_;
   std::vector<at::Tensor> history_;
 
+  uint64_t seed_ = 0;
+  std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's
+
   int iteration_ = 0;
   int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
+  Gradient gradient_;                // of the present iteration
   bool in_last_pass_ = false;        // of iter_size: gradients become final
+  bool loss_is_finite_ = true;
   std::deque<float> losses_;
   float smoothed_loss_ = 0, last_loss_ = 0;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};

@@ -76,11 +76,17 @@ void Solver::Display(float rate) {
 }
 
 void Solver::DisplayLastLoss() {
-  if (!options_.is_root || param_.display() == 0 || iteration_ % param_.display() != 0) return;
+  if (!options_.is_root || !DisplayIsDue()) return;
   // As in Caffe, one more forward shows the loss after the last update; a feed may have no more
   // rows.
   const std::optional<int64_t> rows = net_->Fetch();
-  if (!rows || *rows > 0) UpdateSmoothedLoss(net_->Forward());
+  if (!rows || *rows > 0) {
+    // Statistics that all ranks must keep equal move in a forward pass, and only the root runs it.
+    const at::Tensor& data = net_->params().data();
+    const at::Tensor before = statistics_.empty() ? at::Tensor() : data.clone();
+    UpdateSmoothedLoss(net_->Forward());
+    if (before.defined()) data.copy_(before);
+  }
   log::Info("Iteration {}, loss = {:g}", iteration_, smoothed_loss_);
 }
 
@@ -95,6 +101,10 @@ void Solver::Test(size_t index) {
   std::vector<double> sums;
   double loss = 0, weight = 0;
   for (int i = 0; i < param_.test_iter(static_cast<int>(index)); ++i) {
+    if (options_.test_interrupted && options_.test_interrupted()) {
+      log::Info("Test interrupted.");
+      return;
+    }
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

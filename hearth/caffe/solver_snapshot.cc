@@ -45,22 +45,26 @@ std::string FindModel(const std::string& named, const std::string& state_uri) {
 void Solver::CheckSnapshotPrefix() const {
   if (!options_.is_root || param_.snapshot() == 0) return;
   // Hours of training must not end at a folder that cannot be written.
-  storage::AtomicFile probe(PrefixOf(param_, options_.solver_file) + ".probe");
+  storage::AtomicFile probe(snapshot_prefix() + ".probe");
 }
 
+std::string Solver::snapshot_prefix() const { return PrefixOf(param_, options_.solver_file); }
+
 std::pair<std::string, std::string> Solver::Snapshot() {
-  Require(param_.snapshot_format() == SolverParameter::BINARYPROTO, ErrorCode::kUnimplemented,
-          "snapshot_format: HDF5 is not supported yet; use BINARYPROTO");
-  const std::string prefix = PrefixOf(param_, options_.solver_file);
+  const std::string prefix = snapshot_prefix();
   Require(!prefix.empty(), ErrorCode::kInvalidArgument,
           "the solver has no snapshot_prefix; set it, or snapshot_after_train: false");
-  const std::string model = SnapshotName(prefix, iteration_, "caffemodel");
-  const std::string state = SnapshotName(prefix, iteration_, "solverstate");
-  log::Info("Snapshotting to binary proto file {}", model);
+  const bool hdf5 = param_.snapshot_format() == SolverParameter::HDF5;
+  const char* const format = hdf5 ? "HDF5" : "binary proto";
+  const std::string ending = hdf5 ? ".h5" : "";
+  const std::string model = SnapshotName(prefix, iteration_, "caffemodel" + ending);
+  const std::string state = SnapshotName(prefix, iteration_, "solverstate" + ending);
+  log::Info("Snapshotting to {} file {}", format, model);
   WriteModel(net_->ToProto(param_.snapshot_diff()), model);
-  // Second, so that a state always has its model.
-  log::Info("Snapshotting solver state to binary proto file {}", state);
+  // Second, so that a state always has its model; the seal last.
+  log::Info("Snapshotting solver state to {} file {}", format, state);
   WriteState(MakeState(model), state);
+  SealSnapshot(Position(), {model, state});
   if (options_.on_snapshot) options_.on_snapshot(model, state);
   return {model, state};
 }
@@ -68,7 +72,28 @@ std::pair<std::string, std::string> Solver::Snapshot() {
 void Solver::SnapshotIfDue() {
   const bool due = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
   const bool requested = snapshot_requested_.exchange(false);
-  if (options_.is_root && (due || requested)) Snapshot();
+  if (!options_.is_root || (!due && !requested)) return;
+  try {
+    Snapshot();
+  } catch (const Error& error) {
+    // A disk that is full now may not be when the next one is due; the last one is still there.
+    if (error.code() != ErrorCode::kResourceExhausted) throw;
+    log::Warning("No snapshot after iteration {}, training goes on without: {}", iteration_,
+                 error.message());
+  }
+}
+
+TrainingPosition Solver::Position() const {
+  TrainingPosition position;
+  position.run = options_.run;
+  position.iteration = iteration_;
+  position.current_step = learning_rate_.current_step();
+  position.seed = seed_;
+  position.ranks = options_.ranks;
+  position.epoch = epoch_;
+  position.fetches = fetches_;
+  position.losses.assign(losses_.begin(), losses_.end());
+  return position;
 }
 
 SolverState Solver::MakeState(const std::string& model) const {
@@ -76,10 +101,6 @@ SolverState Solver::MakeState(const std::string& model) const {
   state.set_iter(iteration_);
   state.set_learned_net(model);
   state.set_current_step(learning_rate_.current_step());
-  state.set_random_state(random_->SaveState());
-  state.set_epoch(epoch_);
-  state.set_fetches(fetches_);
-  state.mutable_smoothed_loss()->assign(losses_.begin(), losses_.end());
   const NetParams& params = net_->params();
   for (const at::Tensor& group : history_) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
@@ -103,17 +124,43 @@ void Solver::LoadWeights(const std::string& uris) {
   }
 }
 
-void Solver::Restore(const std::string& state_uri, const std::string& model) {
-  if (options_.is_root) log::Info("Restoring previous solver status from {}", state_uri);
-  const SolverState state = ReadState(state_uri);
-  RestoreHistory(state, state_uri);
-  net_->CopyTrainedLayersFrom(
-      ReadModel(model.empty() ? FindModel(state.learned_net(), state_uri) : model));
-  iteration_ = state.iter();
-  learning_rate_.set_current_step(state.current_step());
-  losses_.assign(state.smoothed_loss().begin(), state.smoothed_loss().end());
-  SkipToFeedPosition(state.epoch(), state.fetches());
-  if (state.has_random_state()) random_->LoadState(state.random_state());
+void Solver::Restore(const std::string& state, const std::string& model) {
+  GoOnAt(LoadSnapshot(state, model));
+}
+
+TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::string& model) {
+  SnapshotFiles files = WholeSnapshot({model, state_uri});
+  if (options_.is_root) log::Info("Restoring previous solver status from {}", files.state);
+  const SolverState state = ReadState(files.state);
+  if (files.model.empty()) files.model = FindModel(state.learned_net(), files.state);
+  RestoreHistory(state, files.state);
+  net_->CopyTrainedLayersFrom(ReadModel(files.model));
+  if (files.position) return *files.position;
+  log::Info("{} has no seal, as Caffe writes it: the feed begins an epoch", files.state);
+  TrainingPosition position = Position();
+  position.iteration = state.iter();
+  position.current_step = state.current_step();
+  position.epoch = position.fetches = -1;
+  return position;
+}
+
+void Solver::GoOnAt(const TrainingPosition& position) {
+  iteration_ = position.iteration;
+  learning_rate_.set_current_step(position.current_step);
+  losses_.assign(position.losses.begin(), position.losses.end());
+  if (!position.has_feed_position()) return;
+  if (options_.is_root && position.seed != seed_) {
+    log::Warning(
+        "The snapshot was made with seed {}, this run has {}: rows and random numbers "
+        "come in another order",
+        position.seed, seed_);
+  }
+  const bool same_ranks = position.ranks == options_.ranks;
+  if (options_.is_root && !same_ranks) {
+    log::Warning("The snapshot was made by {} ranks, these are {}: its epoch begins again",
+                 position.ranks, options_.ranks);
+  }
+  SkipToFeedPosition(position.epoch, same_ranks ? position.fetches : 0);
 }
 
 void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
@@ -139,10 +186,7 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
 // Draws the rows of an unbroken run again, so that the next minibatch is the one it would have had.
 void Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
   for (; epoch_ < epoch; ++epoch_) net_->NextEpoch();
-  for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
-    if (!net_->Fetch()) break;  // no layer is fed: the caller places the data
-  }
-  fetches_ = fetches;
+  for (fetches_ = 0; fetches_ < fetches; ++fetches_) net_->Fetch();
 }
 
 }  // namespace hearth::caffe

@@ -47,6 +47,8 @@ std::optional<int64_t> FedDataLayer::Fetch() {
 }
 
 void FedDataLayer::NextEpoch() {
+  // An epoch of which nothing was taken is one all the same: a resumed run skips whole epochs.
+  if (prefetcher_ == nullptr) Fetch();
   batch_ = nullptr;
   if (prefetcher_ != nullptr) prefetcher_->NextEpoch();
 }

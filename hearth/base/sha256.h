@@ -1,0 +1,29 @@
+// SHA-256 of bytes that come in parts: checksums of files and of weights.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hearth {
+
+// One thread uses it.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Append(std::string_view bytes);
+  // 64 hex digits; nothing may be appended afterwards.
+  std::string Hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string Sha256Hex(std::string_view bytes);
+
+}  // namespace hearth
