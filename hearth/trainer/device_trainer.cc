@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string_view>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/sha256.h"
 #include "hearth/caffe/snapshot.h"
+#include "hearth/trainer/crash_report.h"
 #include "hearth/trainer/net_source.h"
 
 namespace hearth::trainer {
@@ -52,7 +53,13 @@ void DeviceTrainer::BuildSolver() {
   options.solver_file = job_.solver.path;
   options.seed = job_.seed;
   options.rank = static_cast<uint64_t>(options_.group->rank());
+  options.ranks = job_.collective_world();
+  options.run = job_.run;
+  options.stop_on_nan = job_.stop_on_nan;
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
+  if (options_.signals) {
+    options.test_interrupted = [signals = options_.signals] { return signals->StopIsDue(); };
+  }
   options.on_iteration = [this](const caffe::IterationReport& report) { OnIteration(report); };
   options.on_snapshot = [this](const std::string&, const std::string& state) {
     outcome_.snapshot = state;
@@ -61,13 +68,11 @@ void DeviceTrainer::BuildSolver() {
   sync_->set_on_stop([this] { solver_->RequestStop(); });
 }
 
-// Rank 0's weights count. A resumed run reads the state on every rank, for its iteration and place
-// in the feed; weights and history are made equal all the same.
+// Rank 0 alone reads files: the others may be on hosts that do not have them.
 void DeviceTrainer::LoadAndBroadcast() {
-  if (!job_.snapshot.empty()) {
-    solver_->Restore(job_.snapshot, job_.weights.empty() ? "" : job_.weights.front());
-  } else if (is_root() && !job_.weights.empty()) {
-    solver_->LoadWeights(fmt::format("{}", fmt::join(job_.weights, ",")));
+  std::string position;
+  if (is_root()) {
+    if (const auto loaded = Load()) position = caffe::PositionToText(*loaded);
   }
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
   const auto broadcast = [&](const at::Tensor& flat) {
@@ -76,6 +81,33 @@ void DeviceTrainer::LoadAndBroadcast() {
   };
   broadcast(solver_->net().params().data());
   for (const at::Tensor& history : solver_->history()) broadcast(history);
+  Broadcast(&position);
+  if (!position.empty()) solver_->GoOnAt(caffe::PositionFromText(position));
+}
+
+void DeviceTrainer::Broadcast(std::string* text) {
+  const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
+  uint64_t size = text->size();
+  options_.group->Broadcast(&size, sizeof size, 0, deadline);
+  text->resize(size);
+  if (size > 0) options_.group->Broadcast(text->data(), size, 0, deadline);
+}
+
+// A later generation goes on from its run's own last snapshot; where there is none yet, from where
+// the run began.
+std::optional<caffe::TrainingPosition> DeviceTrainer::Load() {
+  if (job_.generation > 0 && !job_.run.empty()) {
+    if (const auto last = caffe::FindSnapshot(solver_->snapshot_prefix(), job_.run)) {
+      return solver_->LoadSnapshot(last->state, last->model);
+    }
+    log::Warning("No snapshot {}_iter_* of this run yet: it begins again",
+                 solver_->snapshot_prefix());
+  }
+  if (!job_.snapshot.empty()) {
+    return solver_->LoadSnapshot(job_.snapshot, job_.weights.empty() ? "" : job_.weights.front());
+  }
+  if (!job_.weights.empty()) solver_->LoadWeights(fmt::format("{}", fmt::join(job_.weights, ",")));
+  return std::nullopt;
 }
 
 void DeviceTrainer::BuildValidator() {
@@ -94,9 +126,13 @@ int64_t DeviceTrainer::EffectiveBatch() const {
 }
 
 void DeviceTrainer::AnnounceStart() {
+  iteration_ = solver_->iteration();
+  SetIterationForCrashes(iteration_);
   progress_.emplace(solver_->iteration(), solver_->param().max_iter(), EffectiveBatch(),
                     Progress::Clock::now());
-  if (options_.device == 0) options_.send({{"event", "ready"}});
+  if (options_.device == 0) {
+    options_.send({{"event", "ready"}, {"iteration", solver_->iteration()}});
+  }
   if (!is_root()) return;
   log::Info("Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
             EffectiveBatch(), solver_->net().batch_size(), job_.devices, job_.world,
@@ -106,7 +142,8 @@ void DeviceTrainer::AnnounceStart() {
 }
 
 void DeviceTrainer::Validate(int64_t iteration) {
-  const Validator::Result result = validator_->Run(validations_++);
+  // Counted by the iteration, so that a resumed run tests on the rows of an unbroken one.
+  const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
   if (!is_root()) return;
   validator_->Log(iteration, result);
   outcome_.outputs = result.ToJson();
@@ -115,6 +152,7 @@ void DeviceTrainer::Validate(int64_t iteration) {
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   iteration_ = report.iteration;
+  SetIterationForCrashes(report.iteration);
   if (!is_root()) return;
   ObeySignals();
   // A root that ran out of rows has no loss of its own for the rest of the epoch.
@@ -137,7 +175,9 @@ void DeviceTrainer::CheckEqualWeights() {
   const at::Tensor& data = solver_->net().params().data();
   const std::string_view bytes(static_cast<const char*>(data.data_ptr()),
                                static_cast<size_t>(data.nbytes()));
-  const auto hash = static_cast<int64_t>(std::hash<std::string_view>()(bytes));
+  outcome_.weights_sha256 = Sha256Hex(bytes);
+  const auto hash =
+      static_cast<int64_t>(std::stoull(outcome_.weights_sha256.substr(0, 15), nullptr, 16));
   int64_t largest[] = {hash, ~hash};  // equal on all ranks only where all hashes are equal
   options_.group->AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
                             Deadline::After(kStepTimeoutSeconds));

@@ -39,6 +39,7 @@ struct TrainOutcome {
   nlohmann::json outputs = nlohmann::json::object();  // of the last validation
   std::string model;     // the final model, empty where none was asked for
   std::string snapshot;  // the last .solverstate, empty where there was none
+  std::string weights_sha256;
 };
 
 // Everything but iteration() belongs to the device's thread.
@@ -59,6 +60,8 @@ class DeviceTrainer {
   caffe::NetContext Context() const;
   void BuildSolver();
   void LoadAndBroadcast();
+  std::optional<caffe::TrainingPosition> Load();
+  void Broadcast(std::string* text);
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
@@ -74,7 +77,6 @@ class DeviceTrainer {
   std::unique_ptr<caffe::Solver> solver_;
   std::unique_ptr<Validator> validator_;
   std::optional<Progress> progress_;
-  int64_t validations_ = 0;
   float last_loss_ = 0;
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;

@@ -65,6 +65,10 @@ void ParseModel(const JobFields& fields, Job* job) {
   if (fields.Bool("resume", !job->snapshot.empty()) == job->snapshot.empty()) {
     fields.Refuse("resume", "true with a \"snapshot\" to go on from, else false");
   }
+  job->run = fields.String("run", "");
+  const std::string on_nan = fields.String("on_nan", "continue");
+  if (on_nan != "continue" && on_nan != "stop") fields.Refuse("on_nan", "\"continue\" or \"stop\"");
+  job->stop_on_nan = on_nan == "stop";
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);
@@ -111,12 +115,12 @@ Job ParseJob(std::string_view json_text) {
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
   const JobFields fields(json, "");
-  fields.AllowOnly({"mode",      "token",    "coordinator", "generation", "rank",
-                    "world",     "host",     "listen_host", "devices",    "threads",
-                    "solver",    "net",      "weights",     "snapshot",   "model",
-                    "resume",    "features", "resize",      "validate",   "max_bad_records",
-                    "spill_dir", "seed",     "streams",     "results",    "transform_threads",
-                    "connection"});
+  fields.AllowOnly({"mode",       "token",    "coordinator", "generation", "rank",
+                    "world",      "host",     "listen_host", "devices",    "threads",
+                    "solver",     "net",      "weights",     "snapshot",   "model",
+                    "resume",     "features", "resize",      "validate",   "max_bad_records",
+                    "spill_dir",  "seed",     "streams",     "results",    "transform_threads",
+                    "connection", "run",      "on_nan"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);

@@ -47,7 +47,9 @@ struct Job {
   PrototxtFile net;
   std::vector<std::string> weights;
   std::string snapshot;  // .solverstate to resume from, or empty
-  std::string model;     // where rank 0 writes the final model, or empty
+  std::string run;       // the same for all generations: a later one goes on from its snapshots
+  bool stop_on_nan = false;
+  std::string model;  // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;
   // `hearth train`: tests also before the first iteration, and by the solver itself where no rows

@@ -57,7 +57,8 @@ void TrainSession::OpenFeeds() {
   }
   feed::ReplayOptions replay;
   replay.seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
-  auto source = std::make_shared<feed::SpoolSource>(OpenSpool(*job_.train, job_.spill_dir), replay);
+  train_rows_ = OpenSpool(*job_.train, job_.spill_dir);
+  auto source = std::make_shared<feed::SpoolSource>(train_rows_, replay);
   if (job_.devices == 1) {
     rows_ = {std::move(source)};
   } else {
@@ -110,6 +111,8 @@ void TrainSession::RunDevice(int device) {
   DeviceTrainer trainer(job_, std::move(options));
   try {
     trainer.Run();
+    // All ranks have come to the end: nobody shall wait for what a feeder would still send.
+    if (train_rows_) train_rows_->Stop();
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
     FailLocally(std::current_exception(), trainer.iteration());
@@ -122,6 +125,7 @@ void TrainSession::Finish() {
                                {"outputs", outcome_.outputs},
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
+                               {"weights_sha256", outcome_.weights_sha256},
                                {"bad_rows", bad_rows_.count()}};
   if (member_) {
     // No rank is done before the model is written: where that fails, all have failed.
@@ -137,7 +141,7 @@ void TrainSession::Send(const nlohmann::json& event) {
 }
 
 void TrainSession::SendToCluster(const nlohmann::json& event) {
-  if (!member_ || job_.rank != 0) return;
+  if (!member_ || (job_.rank != 0 && event.value("level", "") != "W")) return;
   try {
     member_->SendEvent(event);
   } catch (const std::exception&) {
@@ -152,6 +156,9 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   failure.iteration = iteration;
   if (failure.code == ErrorCode::kAborted && member_ && member_->failure()) {
     return FailByPeer(*member_->failure());  // our wait ended because of it
+  }
+  if (iteration >= 0 && !failure.message.starts_with("iteration ")) {
+    failure.message = fmt::format("iteration {}: {}", iteration, failure.message);
   }
   if (member_) {
     member_->SendFailure(Error(failure.code, failure.message),

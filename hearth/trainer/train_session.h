@@ -38,7 +38,7 @@ class TrainSession {
   // Trains to the end and sends "done". Throws the first failure, after on_failure.
   void Run();
 
-  // What the rest of the cluster is told of an event: rank 0's, and only what drivers show.
+  // What the driver is told: rank 0's events, and the warnings of all ranks.
   void SendToCluster(const nlohmann::json& event);
 
   const TrainOutcome& outcome() const { return outcome_; }
@@ -63,7 +63,7 @@ class TrainSession {
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
-  std::shared_ptr<feed::Spool> validation_rows_;
+  std::shared_ptr<feed::Spool> train_rows_, validation_rows_;
   TrainOutcome outcome_;
 
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "hearth/trainer/trainer_process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/parent_death.h"
 #include "hearth/trainer/control_channel.h"
+#include "hearth/trainer/crash_report.h"
 #include "hearth/trainer/failure.h"
 #include "hearth/trainer/feature_session.h"
 #include "hearth/trainer/job.h"
@@ -46,13 +48,13 @@ const char* LevelLetter(log::Level level) {
   EndProcess(kFailed);
 }
 
-// Log lines go to the worker; those that Caffe would write also to the driver.
+// Log lines go to the worker; those that Caffe would write, and warnings, also to the driver.
 void SendLogTo(ControlChannel& channel, TrainSession* session) {
   log::SetSink([&channel, session](const log::Record& record) {
     const nlohmann::json event = {
         {"event", "log"}, {"level", LevelLetter(record.level)}, {"text", record.line}};
     channel.Send(event);
-    if (session && record.level == log::Level::kInfo) session->SendToCluster(event);
+    if (session && record.level != log::Level::kError) session->SendToCluster(event);
   });
 }
 
@@ -78,12 +80,14 @@ void Extract(const Job& job, ControlChannel& channel) {
 void RunTrainerProcess(int control_fd) {
   // Descriptors that this process inherited must not reach a child of its own.
   fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its writer
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {
     DieWithParent(getppid());
     job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
     channel.Watch([] { EndProcess(kWorkerGone); });
+    ReportCrashes(control_fd, job);
     if (job.mode == Mode::kTrain) {
       Train(job, channel);
     } else {

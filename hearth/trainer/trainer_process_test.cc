@@ -7,11 +7,8 @@
 #include <chrono>
 #include <map>
 
-#include "hearth/base/hmac.h"
-#include "hearth/caffe/net_file.h"
 #include "hearth/caffe/snapshot.h"
-#include "hearth/rendezvous/coordinator.h"
-#include "hearth/trainer/trainer_harness.h"
+#include "hearth/trainer/trainer_process_fixture.h"
 
 namespace hearth::trainer {
 namespace {
@@ -20,44 +17,6 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using Streams = TrainerHarness::Streams;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-class TrainerProcessTest : public ::testing::Test {
- protected:
-  json TrainJob(int max_iter = 100000) const {
-    return {{"mode", "train"},
-            {"rank", 0},
-            {"world", 1},
-            {"host", "here"},
-            {"solver", {{"path", "s.prototxt"}, {"text", TestSolver(max_iter)}}},
-            {"net", {{"path", "n.prototxt"}, {"text", TestNet(4)}}},
-            {"model", folder_.path("final.caffemodel")}};
-  }
-
-  // A job of one rank of a cluster, whose coordinator is made here.
-  json RankJob(int rank, int world) {
-    if (!coordinator_) {
-      rendezvous::CoordinatorOptions options;
-      options.world = world;
-      options.token = token_;
-      coordinator_.emplace(options);
-    }
-    json job = TrainJob();
-    job["token"] = token_;
-    job["coordinator"] = {{"host", "127.0.0.1"}, {"port", coordinator_->port()}};
-    job["rank"] = rank;
-    job["world"] = world;
-    job["host"] = "host-" + std::to_string(rank);
-    return job;
-  }
-
-  TestFolder folder_;
-  const std::string token_ = NewToken();
-  std::optional<rendezvous::Coordinator> coordinator_;
-};
 
 TEST_F(TrainerProcessTest, TrainsReportsAndWritesTheModel) {
   TrainerHarness trainer(TrainJob(30), Streams{});
@@ -109,79 +68,16 @@ TEST_F(TrainerProcessTest, EndsAtOnceWhenItsWorkerIsGone) {
   EXPECT_LT(SecondsSince(start), 1);
 }
 
-// The first "error" event, and the seconds until it came.
-json ErrorOf(TrainerHarness& trainer) {
-  while (auto event = trainer.NextEvent(20)) {
-    if ((*event)["event"] == "error") return *event;
-  }
-  ADD_FAILURE() << "no error event";
-  return {{"message", ""}, {"code", ""}, {"layer", ""}, {"iteration", 0}};
-}
-
-TEST_F(TrainerProcessTest, AFeederThatDiesIsAnErrorAndNoHang) {
-  TrainerHarness trainer(TrainJob(), Streams{});
-  trainer.WaitFor("ready");
-  trainer.train().Fail(Error(ErrorCode::kInvalidArgument, "column x is not there"));
-  EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(), HasSubstr("column x is not there"));
-  EXPECT_EQ(trainer.Wait(), 1);
-}
-
-TEST_F(TrainerProcessTest, AnErrorInOneRanksNetReachesTheOther) {
-  json bad = RankJob(1, 2);
-  std::string text = bad["net"]["text"];
-  text.replace(text.find("\"ReLU\""), 6, "\"ReLOU\"");
-  bad["net"]["text"] = text;
-  TrainerHarness good(RankJob(0, 2), Streams{}), failing(bad, Streams{});
-  good.FeedTrain({Numbers(0, 40)});
-  failing.FeedTrain({Numbers(40, 80)});
-  const json own = ErrorOf(failing);
-  EXPECT_THAT(own["message"].get<std::string>(), HasSubstr("ReLOU"));
-  EXPECT_EQ(own["rank"], 1);
-  const json heard = ErrorOf(good);
-  EXPECT_EQ(heard["code"], "aborted");
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("ReLOU"));
-  EXPECT_EQ(good.Wait(), 1);
-  EXPECT_EQ(failing.Wait(), 1);
-  ASSERT_TRUE(coordinator_->failure());
-  EXPECT_EQ(coordinator_->failure()->rank, 1);
-}
-
-TEST_F(TrainerProcessTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
-  TrainerHarness good(RankJob(0, 2), Streams{}), failing(RankJob(1, 2), Streams{});
-  good.FeedTrain({Numbers(0, 40)});
-  // The second minibatch of rank 1 has rows without the column that the net reads.
-  feed::BatchBuilder rows, other;
-  AddRows(Numbers(0, 4), &rows);
-  other.AddInt32("label", {1, 2, 3, 0});
-  for (feed::BatchBuilder* builder : {&rows, &other}) {
-    ArrowSchema schema;
-    ArrowArray array;
-    builder->Export(&schema, &array);
-    failing.train().WriteArrow(schema, array, Deadline::After(10));
-  }
-  const json own = ErrorOf(failing);
-  const auto start = Clock::now();
-  EXPECT_EQ(own["layer"], "data");
-  EXPECT_EQ(own["rank"], 1);
-  EXPECT_EQ(own["iteration"], 1);
-  EXPECT_THAT(ErrorOf(good)["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_LT(SecondsSince(start), 1);
-  EXPECT_EQ(good.Wait(), 1);
-}
-
-TEST_F(TrainerProcessTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
-  TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
-  survivor.FeedTrain({Numbers(0, 40)});
-  victim.FeedTrain({Numbers(40, 80)});
-  survivor.WaitFor("progress");
-  const auto start = Clock::now();
-  victim.Kill(SIGKILL);
-  const json heard = ErrorOf(survivor);
-  EXPECT_LT(SecondsSince(start), 1);
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_EQ(heard["rank"], 1);
-  EXPECT_EQ(survivor.Wait(), 1);
+TEST_F(TrainerProcessTest, IsDoneThoughItsFeederIsNot) {
+  TrainerHarness trainer(TrainJob(6), Streams{});
+  feed::BatchBuilder rows;
+  AddRows(Numbers(0, 24), &rows);  // what six iterations take, and no end of the stream
+  ArrowSchema schema;
+  ArrowArray array;
+  rows.Export(&schema, &array);
+  trainer.train().WriteArrow(schema, array, Deadline::After(10));
+  trainer.WaitFor("done", 10);
+  EXPECT_EQ(trainer.Wait(5), 0);
 }
 
 // --- features and test ---

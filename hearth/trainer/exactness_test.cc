@@ -1,0 +1,157 @@
+// Many ranks are one process at the whole batch, and nothing of theirs is left to chance.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "hearth/trainer/train_session_harness.h"
+
+namespace hearth::trainer {
+namespace {
+
+using ExactnessTest = TrainSessionFixture;
+
+void ExpectOneHash(const Trained& trained) {
+  const std::set<std::string> hashes(trained.hashes.begin(), trained.hashes.end());
+  EXPECT_EQ(hashes.size(), 1u) << "ranks ended with different weights";
+  EXPECT_EQ(hashes.begin()->size(), 64u);
+}
+
+class Solvers : public TrainSessionFixture, public ::testing::WithParamInterface<const char*> {};
+
+// Momentum, decay and clipping are TestSolver's.
+TEST_P(Solvers, RanksAndDevicesTrainAsOneProcessAtTheWholeBatch) {
+  const int rows = 24;  // of one iteration: iter_size 2 at batch 12
+  Training one;
+  one.solver = std::string("iter_size: 2 ") + GetParam();
+  one.train = Split(1, one.max_iter, rows);
+  const Trained alone = Train(one);
+  for (const auto& [processes, devices] :
+       {std::pair{1, 2}, {2, 1}, {1, 3}, {3, 1}, {1, 4}, {4, 1}, {2, 2}}) {
+    SCOPED_TRACE(fmt::format("{} processes x {} devices", processes, devices));
+    Training many = one;
+    many.processes = processes;
+    many.devices = devices;
+    many.batch_size = 12 / (processes * devices);
+    many.train = Split(processes, many.max_iter, rows);
+    const Trained together = Train(many);
+    ExpectSameTraining(alone, together);
+    ExpectOneHash(together);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Solvers, ::testing::Values("", "type: 'Adam' base_lr: 0.01"));
+
+TEST_F(ExactnessTest, TheClippingOfTheseTestsDoesClip) {
+  Training clipped;
+  clipped.train = Split(1, clipped.max_iter, 12);
+  Training free = clipped;
+  free.solver = "clip_gradients: -1";
+  EXPECT_GT(LargestDifference(Train(clipped), Train(free)), 1e-3);
+}
+
+TEST_F(ExactnessTest, TwoRunsOfTheSameJobAreBitIdentical) {
+  Training training;
+  training.processes = 2;
+  training.train = Split(2, 7, 20);  // several shuffled epochs
+  const Trained first = Train(training), second = Train(training);
+  EXPECT_EQ(first.hashes, second.hashes);
+  ExpectOneHash(first);
+}
+
+// With as many passes per iteration as the longest partition needs, an iteration is an epoch; its
+// gradient is the mean over all rows only when each row counts once, and all count alike.
+TEST_F(ExactnessTest, EachRowCountsOncePerEpochHoweverTheRowsLie) {
+  const std::vector<std::vector<int>> partitions = {
+      {30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};
+  for (const auto& sizes : partitions) {
+    SCOPED_TRACE(::testing::PrintToString(sizes));
+    Training many, one;
+    many.max_iter = one.max_iter = 3;  // three epochs
+    many.batch_size = 4;
+    many.solver = "clip_gradients: -1 iter_size: 8";
+    many.processes = static_cast<int>(sizes.size());
+    int64_t total = 0;
+    for (const int size : sizes) {
+      many.train.push_back({Numbers(total, total + size)});
+      total += size;
+    }
+    one.batch_size = static_cast<int>(total);
+    one.solver = "clip_gradients: -1";
+    one.train = {{Numbers(0, total)}};
+    ExpectSameTraining(Train(one), Train(many));
+  }
+}
+
+// TestNet with a layer behind ip1.
+std::string NetWith(int batch_size, const std::string& type, const std::string& more) {
+  std::string net = TestNet(batch_size);
+  const size_t place = net.find("layer { name: \"relu1\"");
+  return net.insert(place, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
+                                       "top: \"ip1\" {} }}\n",
+                                       type, more));
+}
+
+const caffe::LayerParameter& LayerOf(const Trained& trained, const std::string& name) {
+  for (const auto& layer : trained.model.layer()) {
+    if (layer.name() == name) return layer;
+  }
+  throw std::runtime_error("no layer " + name);
+}
+
+// One iteration on these rows of each process, a batch of 8 each.
+Training BatchNormOn(const std::vector<std::vector<int64_t>>& rows) {
+  Training training;
+  training.max_iter = 1;
+  training.processes = static_cast<int>(rows.size());
+  training.net = NetWith(8, "BatchNorm", "");
+  for (const auto& numbers : rows) training.train.push_back({numbers});
+  return training;
+}
+
+TEST_F(ExactnessTest, BatchNormStatisticsAreTheMeanOfTheRanksByTheirRows) {
+  const auto a = LayerOf(Train(BatchNormOn({Numbers(0, 8)})), "extra");
+  const auto b = LayerOf(Train(BatchNormOn({Numbers(8, 12)})), "extra");
+  // A rank with half a batch counts half, one without rows not at all.
+  const Trained all = Train(BatchNormOn({Numbers(0, 8), Numbers(8, 12), {}}));
+  ExpectOneHash(all);
+  const auto both = LayerOf(all, "extra");
+  ASSERT_EQ(both.blobs().size(), 3u);
+  for (int blob = 0; blob < 3; ++blob) {
+    for (size_t i = 0; i < both.blobs(blob).data().size(); ++i) {
+      const float expected = (a.blobs(blob).data()[i] + 0.5f * b.blobs(blob).data()[i]) / 1.5f;
+      EXPECT_NEAR(both.blobs(blob).data()[i], expected, 1e-5) << blob << " " << i;
+    }
+  }
+  EXPECT_GT(std::abs(a.blobs(0).data()[0] - b.blobs(0).data()[0]), 1e-3);
+}
+
+TEST_F(ExactnessTest, RanksWithBatchNormEndWithEqualStatistics) {
+  Training training;
+  training.processes = 3;
+  training.net = NetWith(4, "BatchNorm", "");
+  training.train = {{Numbers(0, 30)}, {Numbers(30, 37)}, {{}}};
+  ExpectOneHash(Train(training));
+}
+
+// Both ranks hold the same rows: with the same masks they would train as one of them alone.
+TEST_F(ExactnessTest, DropoutDiffersByRankAndIsReproducible) {
+  for (const bool dropout : {false, true}) {
+    Training one;
+    one.max_iter = 5;
+    one.net = dropout ? NetWith(4, "Dropout", "") : TestNet(4);
+    one.train = {{Numbers(0, 20)}};
+    Training two = one;
+    two.processes = 2;
+    two.train = {{Numbers(0, 20)}, {Numbers(0, 20)}};
+    const Trained alone = Train(one), together = Train(two);
+    if (!dropout) {
+      ExpectSameTraining(alone, together);
+      continue;
+    }
+    EXPECT_GT(LargestDifference(alone, together), 1e-3);
+    EXPECT_EQ(Train(two).hashes, together.hashes);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::trainer
