@@ -2,6 +2,7 @@
 PYTHON := .venv/bin/python
 JOBS ?= $(shell nproc)
 BUILD ?= build
+DIST ?= dist
 
 .PHONY: demo test build setup lint format bench wheel soak clean
 
@@ -31,11 +32,18 @@ format: setup
 
 bench: build
 	@mkdir -p bench/results
-	@for name in collective feed spark_overhead; do \
+	@for name in collective feed spark_overhead engine; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
+# Half an hour's worth of bad luck in ten minutes; docs/reliability.md keeps the last table.
+soak: build
+	@$(PYTHON) tests/soak/soak.py
+	@$(PYTHON) tests/soak/soak.py --standalone --kills 5
+
+# Built beside $(BUILD), at the same depth, so that the compiler cache serves both.
 wheel: setup
-	@$(PYTHON) -m pip wheel . --no-deps --no-build-isolation -w dist
+	@$(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
+	  -C build-dir=build-wheel -w $(DIST)
 
 clean:
-	rm -rf build dist
+	rm -rf build build-wheel dist

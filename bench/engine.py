@@ -1,0 +1,196 @@
+"""Whole train steps of the Caffe engine beside PyTorch eager: same nets, same batch, float32, CPU.
+
+Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the better
+of PyTorch's two memory formats. Rows ``memory/...`` compare the peak resident memory of a process
+that trains for three steps; ``start/lenet`` is `hearth train` from exec to its first iteration
+line, beside a limit of 0.7 s.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+from report import Report, alternate, arguments, seconds  # noqa: E402
+
+THREADS = 2
+# Net, batch, classes (0: the target is an array like the output).
+NETS = [
+    ("lenet", 64, 10), ("cifar10_quick", 100, 10), ("caffenet", 32, 1000), ("alexnet", 32, 1000),
+    ("googlenet", 16, 1000), ("lstm3", 64, 0),
+]  # fmt: skip
+ROW_NAMES = {"lstm3": "lstm"}
+SOLVER = 'base_lr: 0.001 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" random_seed: 1 '
+
+
+def our_step(net: str, classes: int) -> Callable[[], object]:
+    """One train step of ours."""
+    import numpy as np
+
+    from hearth.native import _caffe
+
+    text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
+    random = np.random.default_rng(0)
+
+    def place(native: _caffe.Net) -> None:
+        if placed:
+            return
+        for name in ("data", "label", "target", "cont"):
+            if name in native.blobs:
+                blob = native.blobs[name].data
+                if name == "label":
+                    blob[...] = random.integers(0, classes, blob.shape)
+                elif name == "cont":
+                    blob[...] = np.arange(blob.shape[0])[:, None] > 0
+                else:
+                    blob[...] = random.standard_normal(blob.shape, dtype=np.float32)
+        placed.append(True)
+
+    placed: list[bool] = []
+    solver = _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place)
+    return lambda: solver.step(1)
+
+
+def torch_step(net: str, batch: int, classes: int, channels_last: bool) -> Callable[[], object]:
+    """One train step of PyTorch eager."""
+    import torch
+
+    import torch_nets
+
+    torch.manual_seed(0)
+    model = getattr(torch_nets, net)().train()
+    sizes = {"lenet": (1, 28, 28), "cifar10_quick": (3, 32, 32), "googlenet": (3, 224, 224)}
+    if classes:
+        data = torch.randn(batch, *sizes.get(net, (3, 227, 227)))
+        label = torch.randint(0, classes, (batch,))
+    else:
+        data, label = torch.randn(20, batch, 128), torch.randn(20, batch, 128)
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        data = data.to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005, fused=True
+    )
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        model.loss(data, label).backward()
+        optimizer.step()
+
+    return step
+
+
+def timed_row(report: Report, net: str, batch: int, classes: int, rounds: int) -> None:
+    import torch
+
+    torch.set_num_threads(THREADS)
+    name = f"{ROW_NAMES.get(net, net)}/{batch}"
+    if not report.wants(name):
+        return
+    ours = our_step(net, classes)
+    peers = [
+        torch_step(net, batch, classes, last) for last in ((False, True) if classes else (False,))
+    ]
+    for step in (ours, *peers):
+        step()
+    steps = max(1, int(0.3 / seconds(ours)))
+
+    def milliseconds(step: Callable[[], object]) -> float:
+        return 1000 * seconds(lambda: [step() for _ in range(steps)]) / steps
+
+    mine, theirs = alternate(
+        rounds, lambda: milliseconds(ours), lambda: [milliseconds(p) for p in peers]
+    )
+    better = min(range(len(peers)), key=lambda i: min(times[i] for times in theirs))
+    report.add(
+        name, ours=mine, peer=[times[better] for times in theirs],
+        peer_name="torch eager, " + ("channels_last" if better else "contiguous"),
+        unit="ms", higher_is_better=False,
+    )  # fmt: skip
+
+
+def memory_row(report: Report, net: str, batch: int) -> None:
+    name = f"memory/{net}/{batch}"
+    if not report.wants(name):
+        return
+
+    def peak(side: str) -> float:
+        done = subprocess.run(
+            [sys.executable, __file__, "--memory", side, net], capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return float(done.stdout.split()[-1])
+
+    mine, theirs = peak("ours"), min(peak("torch"), peak("torch-channels-last"))
+    report.add(name, ours=[mine], peer=[theirs], peer_name="torch eager", unit="MB",
+               higher_is_better=False)  # fmt: skip
+
+
+def print_peak_memory(side: str, net: str) -> None:
+    """Trains three steps in this process and prints its peak resident memory in MB."""
+    batch, classes = next((b, c) for n, b, c in NETS if n == net)
+    if side == "ours":
+        train_with_program(net, 3)
+        import resource
+
+        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+        return
+    step = torch_step(net, batch, classes, side == "torch-channels-last")
+    for _ in range(3):
+        step()
+    import resource
+
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def train_with_program(net: str, iterations: int) -> float:
+    """Runs `hearth train` on zeros; returns the seconds until its first iteration line."""
+    from hearth import native
+
+    with tempfile.TemporaryDirectory() as folder:
+        solver = Path(folder) / "solver.prototxt"
+        text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
+        solver.write_text(
+            SOLVER + f'display: 1 max_iter: {iterations} snapshot_prefix: "{folder}/net" '
+            "snapshot_after_train: false net_param {\n" + text + "}"
+        )
+        start = time.perf_counter()
+        with subprocess.Popen(
+            [native.program(), "train", f"--solver={solver}"],
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **native.environment()},
+        ) as program:  # fmt: skip
+            first = None
+            for line in program.stderr:
+                if first is None and "Iteration 0" in line:
+                    first = time.perf_counter() - start
+        if first is None or program.returncode != 0:
+            raise RuntimeError(f"hearth train of {net} ended with {program.returncode}")
+        return first
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--memory"]:
+        print_peak_memory(*sys.argv[2:])
+        return
+    options = arguments(__doc__).parse_args()
+    report = Report(options.only)
+    for net, batch, classes in NETS:
+        timed_row(report, net, batch, classes, options.rounds)
+    for net, batch in (("caffenet", 32), ("lenet", 64)):
+        memory_row(report, net, batch)
+    if report.wants("start/lenet"):
+        times = [train_with_program("lenet", 1) for _ in range(options.rounds)]
+        report.add("start/lenet", ours=times, peer=[0.7], peer_name="limit", unit="s",
+                   higher_is_better=False)  # fmt: skip
+    report.save(options.json)
+
+
+if __name__ == "__main__":
+    main()
