@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ Event = dict[str, Any]
 
 # After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
 _JOB_END_WAIT_S = 1.5
-_EVENT_WAIT_S = 0.5
+_EVENT_WAIT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -40,29 +40,55 @@ class Plan:
     frames: dict[str, DataFrame] = field(default_factory=dict)
 
 
+class RankLost(Exception):
+    """A process or host of the training went away: another attempt may do better."""
+
+
 def run(
     spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
 ) -> list[Event]:
     """Trains, and returns rank 0's validation events followed by its done event.
 
-    `on_event` gets the live events in this thread (none with Spark Connect, whose executors cannot
-    reach the client). Every attempt has its own generation, which fences off what is left of the
-    one before.
+    `on_event` gets the live events in this thread (of the trainers none with Spark Connect, whose
+    executors cannot reach the client). Where a process went away, all ranks are launched again, up
+    to `max_restarts` times, and go on from the run's last snapshot; a "restart" event tells. Every
+    attempt has its own generation, which fences off what is left of the one before.
 
     Raises:
-        HearthError: the cluster cannot hold the ranks, or a rank failed `max_restarts` + 1 times.
+        HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
+            `max_restarts` + 1 times.
     """
     from hearth import HearthError
 
+    plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())})
+    validations: dict[int, Event] = {}
+
+    def note(event: Event) -> None:
+        if event.get("event") == "validation":
+            validations[event["iteration"]] = event
+        on_event(event)
+
     preflight.check(spark, plan.world)
-    generation = 0
-    while True:
+    for generation in range(max_restarts + 1):
         try:
-            return _Attempt(spark, plan, generation).run(on_event)
-        except HearthError:
-            if generation >= max_restarts:
-                raise
-            generation += 1
+            events = _Attempt(spark, plan, generation).run(note)
+            return _with_earlier_validations(validations, events)
+        except RankLost as lost:
+            if generation == max_restarts:
+                tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
+                raise HearthError(f"{lost}{tries}") from lost.__cause__
+            restart = {"generation": generation + 1, "max_restarts": max_restarts}
+            on_event({"event": "restart", "reason": str(lost), **restart})
+        preflight.wait_for_replacements(spark, plan.world)
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _with_earlier_validations(validations: dict[int, Event], events: list[Event]) -> list[Event]:
+    """The events of the last attempt after the validations that only attempts before it did."""
+    first = min((e["iteration"] for e in events if e["event"] == "validation"), default=None)
+    if first is None:
+        first = events[-1].get("iteration", 0)
+    return [validations[i] for i in sorted(validations) if i < first] + events
 
 
 class _Attempt:
@@ -103,9 +129,11 @@ class _Attempt:
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
-                raise HearthError(self._own_words(value))
+                words = self._own_words(value)
+                raise RankLost(words) if _is_lost(value) else HearthError(words)
             elif kind == "error":
-                raise self._reason(value) from None
+                reason = self._reason(value)
+                raise reason from reason.__cause__
             elif kind == "drained":
                 drained = True
             else:  # the last events may still be on their way to the inbox
@@ -139,13 +167,16 @@ class _Attempt:
 
         failure = self._coordinator.failure() if self._coordinator is not None else None
         text = rank_error(str(error))
-        if failure is not None and not failure["lost"]:
-            text = failure["message"]
-        if text is None:
-            return error
+        if failure is not None and not _is_lost(failure):
+            return HearthError(failure["message"])
+        lost = is_loss(text or str(error))
         if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
-            self._coordinator.fail(-1, "driver", text)
-        return HearthError(text)
+            self._coordinator.fail(-1, "driver", text or "Spark's job failed")
+        if text is None and not lost:
+            return error
+        reason = RankLost(text or spark_reason(str(error))) if lost else HearthError(text)
+        reason.__cause__ = error if text is None else None
+        return reason
 
     def _start_coordinator(self) -> tuple[str, int] | None:
         if not hasattr(self._spark, "_jsc"):
@@ -204,6 +235,31 @@ def rank_error(text: str) -> str | None:
     """The message of the RankError in the text of a Spark exception, if there is one."""
     found = re.search(r"RankError: (.+)", text)
     return found[1].strip() if found else None
+
+
+# How a RankError, or Spark itself, says that a process is gone: not what its program did wrong.
+_LOSS = re.compile(
+    r"went away|has been silent|was killed by|crashed with|ExecutorLost|executor \d+ exited"
+    r"|Executor heartbeat timed out|exited unexpectedly|Connection reset|EOFException"
+    r"|SPARK-24819|BARRIER_STAGE_REQUIRES_MORE_SLOTS|requires more slots",
+    re.IGNORECASE,
+)
+
+
+def _is_lost(failure: dict[str, Any]) -> bool:
+    """Whether it is about a rank that is gone, by its connection or in the words of its peers."""
+    return failure["lost"] or failure["code"] in ("unavailable", "deadline_exceeded")
+
+
+def is_loss(text: str) -> bool:
+    """Whether the text of a failed job tells of a process or host that went away."""
+    return _LOSS.search(text) is not None
+
+
+def spark_reason(text: str) -> str:
+    """The line of a Spark exception that says which process was lost."""
+    lines = [line.strip() for line in text.splitlines() if is_loss(line)]
+    return "Spark lost a task: " + (lines[0] if lines else text.strip().partition("\n")[0])
 
 
 @contextmanager

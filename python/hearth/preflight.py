@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # Executors may still be registering for this long after the application's start.
 _REGISTRATION_WAIT_S = 45.0
+# A lost executor's place is taken by a new one within this time, or never.
+_REPLACEMENT_WAIT_S = 60.0
 
 
 def check(spark: SparkSession, ranks: int) -> None:
@@ -26,7 +28,22 @@ def check(spark: SparkSession, ranks: int) -> None:
             "spark.dynamicAllocation.enabled is true, but the ranks of a training must all stay: "
             "start the session with spark.dynamicAllocation.enabled=false"
         )
-    slots = wait_for_slots(spark, ranks)
+    _require_slots(wait_for_slots(spark, ranks), ranks)
+
+
+def wait_for_replacements(spark: SparkSession, ranks: int) -> None:
+    """Waits until `ranks` tasks can run at the same time again, after some were lost.
+
+    Raises:
+        HearthError: Spark did not replace them.
+    """
+    since_start = time.monotonic() - _start_time(spark) if hasattr(spark, "_jsc") else 0.0
+    _require_slots(wait_for_slots(spark, ranks, since_start + _REPLACEMENT_WAIT_S), ranks)
+
+
+def _require_slots(slots: int | None, ranks: int) -> None:
+    from hearth import HearthError
+
     if slots is not None and slots < ranks:
         raise HearthError(
             f"{ranks} ranks need {ranks} task slots at the same time, but the cluster has {slots}: "
@@ -34,15 +51,20 @@ def check(spark: SparkSession, ranks: int) -> None:
         )
 
 
-def wait_for_slots(spark: SparkSession, ranks: int) -> int | None:
-    """Tasks that can run at once, as soon as that is enough; None where Spark does not tell."""
+def wait_for_slots(
+    spark: SparkSession, ranks: int, until_s: float = _REGISTRATION_WAIT_S
+) -> int | None:
+    """Tasks that can run at once, as soon as that is enough; None where Spark does not tell.
+
+    `until_s`: when to give up, in seconds from the application's start.
+    """
     most = local_slots(spark.conf.get("spark.master", ""), _task_cpus(spark))
     if not hasattr(spark, "_jsc") or (most is not None and most < ranks):
         return most
     scala_context = spark._jsc.sc()
     profile = scala_context.resourceProfileManager().defaultResourceProfile()
     # Spark's Python API has no event for a new executor, so this asks now and then.
-    deadline = _start_time(spark) + _REGISTRATION_WAIT_S
+    deadline = _start_time(spark) + until_s
     while (slots := scala_context.maxNumConcurrentTasks(profile)) < ranks:
         if time.monotonic() > deadline:
             break

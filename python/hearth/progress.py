@@ -51,6 +51,11 @@ class Progress:
         kind = event.get("event")
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
+        elif kind == "restart":
+            tries = f"{event['generation']} of {event['max_restarts']}"
+            self._say(f"{event['reason']}; starting again from the last snapshot ({tries})")
+        elif kind == "log" and self._interactive and event["level"] != "I":
+            self._say(event["text"])
         elif kind == "log" and not self._interactive:
             print(event["text"], file=self._stream, flush=True)
         elif kind == "validation" and self._status is not None:

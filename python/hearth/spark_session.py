@@ -65,6 +65,10 @@ def start(app_name: str, executors: int = 2, master: str | None = None) -> Spark
     for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.master(master or _own_cluster(executors)).getOrCreate()
+    if master is None:  # the exit handlers of a killed Python do not run, those of its JVM do
+        java = session._jvm
+        folder = java.java.io.File(os.environ["SPARK_HOME"])
+        java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(folder)
     atexit.register(session.stop)  # a local-cluster that is not stopped ends with much noise
     return session
 

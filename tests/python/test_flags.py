@@ -46,6 +46,8 @@ def test_switches_take_no_value():
         ("-devices many", "invalid int value: 'many'"),
         ("-devices 0", "-devices is 0"),
         ("-clusterSize 0", "-clusterSize is 0"),
+        ("-maxRestarts -1", "-maxRestarts is -1"),
+        ("-onNaN perhaps", "stop or continue"),
         ("-connection token-ring", "ethernet or infiniband"),
         ("-snapshot a.solverstate", "-weights"),
     ],

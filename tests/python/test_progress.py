@@ -28,6 +28,20 @@ def test_a_log_gets_the_log_lines_only():
     assert stream.getvalue() == "I1121 09:05 1 solver.cc:2] hi\n"
 
 
+RESTART = {
+    "event": "restart", "generation": 2, "max_restarts": 3, "reason": "rank 1 on host h went away",
+}  # fmt: skip
+
+
+def test_a_restart_is_told_with_its_reason():
+    stream = io.StringIO()
+    with Progress(stream) as progress:
+        progress.show(RESTART)
+    assert stream.getvalue() == (
+        "rank 1 on host h went away; starting again from the last snapshot (2 of 3)\n"
+    )
+
+
 def test_a_terminal_gets_the_line():
     class Terminal(io.StringIO):
         def isatty(self):
@@ -37,5 +51,8 @@ def test_a_terminal_gets_the_line():
     with Progress(stream) as progress:
         progress.show(EVENT)
         progress.show({"event": "log", "level": "I", "text": "hidden"})
+        progress.show({"event": "log", "level": "W", "text": "the loss is nan"})
+    assert "hidden" not in stream.getvalue()
+    assert "the loss is nan" in stream.getvalue()
     assert "iteration 120/500" in stream.getvalue()
     assert "hidden" not in stream.getvalue()

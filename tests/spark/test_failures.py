@@ -60,7 +60,9 @@ def test_a_net_that_cannot_be_built_names_its_layer(spark, digits, trained):
 
 
 def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
-    conf = digits.config(spark, digits.solver("cos", max_iter=1000000), clusterSize="2")
+    conf = digits.config(
+        spark, digits.solver("cos", max_iter=1000000), clusterSize="2", maxRestarts="0"
+    )
     killed = []
 
     def kill_one():

@@ -58,7 +58,7 @@ outcome = {"rows": [all_ids for all_ids in member.all_gather("ids", json.dumps({
 def start(spark, monkeypatch, tmp_path):
     """Runs a plan whose ranks' trainers are the stand-in with `body`; returns (result, events)."""
 
-    def start(body, world=2, **rows):
+    def start(body, world=2, max_restarts=0, **rows):
         program = tmp_path / "hearth"
         program.write_text(PROGRAM.format(python=sys.executable, body=body))
         program.chmod(0o755)
@@ -76,7 +76,7 @@ def start(spark, monkeypatch, tmp_path):
         monkeypatch.setattr(launch, "run_rank", run_rank_with_stand_in)
         events = []
         plan = launch.Plan(world, {"mode": "train"}, **rows)
-        return launch.run(spark, plan, events.append), events
+        return launch.run(spark, plan, events.append, max_restarts), events
 
     return start
 
@@ -152,6 +152,39 @@ def test_the_first_failure_reaches_the_driver_in_seconds(start, body, said):
     begin = time.monotonic()
     with pytest.raises(HearthError, match=said):
         start(body)
+    assert time.monotonic() - begin < 10
+
+
+DIES_UNTIL = """
+join()
+send(event="validation", iteration=10 * (job["generation"] + 1), outputs={{"loss": [rank]}})
+meet("a")
+if rank == 1 and job["generation"] < {generation}:
+    os.kill(os.getpid(), signal.SIGKILL)
+meet("b")
+outcome = {{"iteration": 40, "generation": job["generation"], "run": job["run"]}}
+"""
+
+
+def test_lost_ranks_are_replaced_in_a_new_generation(start):
+    result, events = start(DIES_UNTIL.format(generation=2), max_restarts=3)
+    assert result[-1]["generation"] == 2
+    assert [event["iteration"] for event in result] == [10, 20, 30, 40]  # validations, then done
+    restarts = [event for event in events if event["event"] == "restart"]
+    assert [event["generation"] for event in restarts] == [1, 2]
+    assert all("rank 1" in event["reason"] for event in restarts)
+
+
+def test_ranks_are_not_replaced_for_ever(start):
+    with pytest.raises(HearthError, match=r"rank 1 on host .* \(given up after 1 restarts\)"):
+        start(DIES_UNTIL.format(generation=5), max_restarts=1)
+
+
+def test_an_error_of_a_rank_is_not_tried_again(start):
+    body = 'join()\nif rank == 1: fail("invalid_argument", "layer conv1: odd")\nmeet("a")'
+    begin = time.monotonic()
+    with pytest.raises(HearthError, match=r"rank 1 .*layer conv1: odd$"):
+        start(body, max_restarts=3)
     assert time.monotonic() - begin < 10
 
 

@@ -100,9 +100,9 @@ class CaffeOnSpark:
                 files[name] = FileRows(source.uri, tuple(columns))
         plan = launch.Plan(conf.cluster_size, job, files, frames)
         if self._on_event is not None:
-            return launch.run(self._spark, plan, self._on_event)
+            return launch.run(self._spark, plan, self._on_event, conf.max_restarts)
         with Progress() as progress:
-            return launch.run(self._spark, plan, progress.show)
+            return launch.run(self._spark, plan, progress.show, conf.max_restarts)
 
     def _validation_frame(self, conf: Config, events: list[dict[str, Any]]) -> DataFrame:
         outputs = [event["outputs"] for event in events if event["event"] == "validation"]

@@ -12,6 +12,7 @@ from hearth.storage import local_path
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
 _ALIASES = {
     "transform_thread_per_device": "transform_threads",
+    "onNaN": "on_nan",
     "imageCaptionDFDir": "image_caption_df_dir",
     "embeddingDFDir": "embedding_df_dir",
     "solverParameter": "solver",

@@ -33,6 +33,8 @@ FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("connection", "connection", "infiniband", "ethernet or infiniband"),
     ("resize", "resize", False, "resize decoded images to the layer's height and width"),
     ("clusterSize", "cluster_size", 1, "number of executors that train together"),
+    ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
+    ("onNaN", "on_nan", "continue", "a loss that is no number: stop, or continue with a warning"),
     ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
     ("imageRoot", "image_root", "", "tools: image folder"),
     ("labelFile", "label_file", "", "tools: label list"),
@@ -90,6 +92,10 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
         raise FlagError(f"-clusterSize is {flags.cluster_size}; it must be at least 1")
     if flags.devices < 1:
         raise FlagError(f"-devices is {flags.devices}; it must be at least 1")
+    if flags.max_restarts < 0:
+        raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
+    if flags.on_nan not in ("stop", "continue"):
+        raise FlagError(f"-onNaN is '{flags.on_nan}'; it is stop or continue")
     if flags.connection not in ("ethernet", "infiniband"):
         raise FlagError(f"-connection is '{flags.connection}'; it is ethernet or infiniband")
     if flags.snapshot_state_file and not flags.snapshot_model_file:

@@ -24,6 +24,7 @@ def train_job(conf: Config, validate: bool) -> dict[str, Any]:
         "devices": conf.devices,
         "validate": validate,
         "connection": conf.connection,
+        "on_nan": conf.on_nan,
         "seed": max(0, conf.solver.get("random_seed", 0)),
     }
 

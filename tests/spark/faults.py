@@ -1,0 +1,102 @@
+"""Faults for trainings that run: which process, how it is struck, and the proof that it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import marked_processes
+
+Event = dict[str, Any]
+
+
+def trainers() -> list[int]:
+    """Ids of the trainer processes of this session."""
+    return marked_processes("--control-fd")
+
+
+def parent_of(pid: int) -> int:
+    """The parent's id; 0 where the process is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs (stopped counts), rather than being gone or a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def wait_until(condition: Callable[[], Any], timeout_s: float) -> Any:
+    deadline = time.monotonic() + timeout_s
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return result
+
+
+def victim(kind: str, trainer: int) -> int:
+    """The process to strike: the trainer, its Python worker, or that one's executor."""
+    if kind in ("trainer", "frozen trainer"):
+        return trainer
+    worker = parent_of(trainer)
+    return worker if kind == "worker" else parent_of(parent_of(worker))
+
+
+KINDS = ("trainer", "worker", "executor", "frozen trainer")
+
+
+class Striker:
+    """An `on_event` that strikes once a training has passed an iteration, and keeps its events.
+
+    `landed` is set only when the victim was alive before and is gone (or stopped) afterwards.
+    """
+
+    def __init__(self, kind: str, iteration: int, index: int = 0):
+        self.kind, self.iteration, self.index = kind, iteration, index
+        self.events: list[tuple[float, Event]] = []
+        self.struck_at: float | None = None
+        self.landed = False
+
+    def __call__(self, event: Event) -> None:
+        self.events.append((time.monotonic(), event))
+        due = event.get("event") == "progress" and event["iteration"] >= self.iteration
+        if due and self.struck_at is None:
+            self.strike()
+
+    def strike(self) -> None:
+        pid = victim(self.kind, sorted(trainers())[self.index])
+        self.struck_at = time.monotonic()
+        if self.kind == "frozen trainer":
+            os.kill(pid, signal.SIGSTOP)
+            self.landed = wait_until(lambda: _state(pid) == "T", 2)
+        else:
+            assert is_alive(pid)
+            os.kill(pid, signal.SIGKILL)
+            self.landed = wait_until(lambda: not is_alive(pid), 2)
+
+    def of(self, kind: str) -> list[Event]:
+        return [event for _, event in self.events if event.get("event") == kind]
+
+    def seconds_to_recover(self) -> float:
+        """From the strike until an iteration was done again."""
+        restarted = next(at for at, e in self.events if e.get("event") == "restart")
+        again = (at for at, e in self.events if at > restarted and e.get("event") == "progress")
+        return next(again) - self.struck_at
+
+
+def _state(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]

@@ -1,0 +1,74 @@
+"""A driver that is killed takes everything with it: processes, sockets, memory, files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from faults import wait_until
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+import conftest
+from hearth import spark_session
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+spark = spark_session.start("killed", executors=2)
+digits = conftest.Digits(Path({folder!r}))
+solver = digits.solver("cos", max_iter=1000000, snapshot=10)
+conf = digits.config(spark, solver, clusterSize="2")
+show = lambda event: print(event["event"], flush=True)
+CaffeOnSpark(spark, on_event=show).train(DataSource(spark).getSource(conf, True))
+"""
+
+
+def processes_with(mark: str) -> list[str]:
+    """Command lines of the processes that inherited `mark` in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in found if line]  # a zombie has none
+
+
+@pytest.fixture
+def driver(tmp_path):
+    mark = f"KILLED_DRIVER={uuid.uuid4()}"
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    (tmp_path / "files").mkdir()
+    name, value = mark.split("=")
+    environment = {k: v for k, v in os.environ.items() if k != "SPARK_HOME"}
+    environment.update({name: value, "TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(temporary)})
+    program = PROGRAM.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "files"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    yield process, mark, temporary
+    process.kill()
+    process.wait()
+
+
+def test_nothing_of_ours_is_left_ten_seconds_later(driver, tmp_path):
+    process, mark, temporary = driver
+    shared = set(os.listdir("/dev/shm"))
+    assert wait_until(lambda: process.stdout.readline().strip() == "progress", 120)
+    assert any("--control-fd" in line for line in processes_with(mark))
+    assert list(temporary.glob("hearth*"))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    start = time.monotonic()
+    wait_until(lambda: not processes_with(mark) and not list(temporary.glob("hearth*")), 10)
+    assert processes_with(mark) == []
+    assert list(temporary.rglob("*hearth*")) == []
+    assert set(os.listdir("/dev/shm")) - shared == set()
+    assert not list((tmp_path / "files").rglob("*.tmp"))
+    assert time.monotonic() - start <= 10.5

@@ -1,0 +1,113 @@
+"""A training that loses processes goes on by itself and ends as if nothing had happened."""
+
+import random
+
+import pytest
+from faults import KINDS, Striker, trainers, wait_until
+
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+MAX_ITER = 200
+HEARTBEAT_S = 10
+
+
+@pytest.fixture(scope="module")
+def train(spark, digits):
+    """Trains on two executors, with snapshots; gives back what the striker saw."""
+
+    def train(striker, door="files", validate=False, **flags):
+        settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
+        if validate:
+            settings.update(test_interval=50, test_iter=2)
+        conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2", **flags)
+        sources = DataSource(spark)
+        source = sources.getSource(conf, True)
+        if door == "rows":
+            rows = spark.read.parquet(digits.table("raw", "train"))
+            source = sources.fromDataFrame(conf, rows, True)
+        cos = CaffeOnSpark(spark, on_event=striker)
+        if not validate:
+            return cos.train(source)
+        return cos.trainWithValidation(source, sources.getSource(conf, False)).collect()
+
+    return train
+
+
+class Quiet(Striker):
+    """Strikes never."""
+
+    def __init__(self):
+        super().__init__("none", MAX_ITER + 1)
+
+
+@pytest.fixture(scope="module")
+def unbroken(train):
+    watcher = Quiet()
+    rows = train(watcher, validate=True)
+    return watcher.of("done")[0]["weights_sha256"], rows
+
+
+def check_recovered(striker, unbroken):
+    assert striker.landed
+    restarts = striker.of("restart")
+    assert len(restarts) == 1, restarts
+    starts = [event["iteration"] for event in striker.of("ready")]
+    assert starts[0] == 0
+    assert starts[-1] >= 20  # from a snapshot, not from the beginning
+    hashes = {event["weights_sha256"] for event in striker.of("done")}
+    assert hashes == {unbroken[0]}
+    assert wait_until(lambda: not trainers(), 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
+    striker = Striker(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
+    rows = train(striker, validate=True)
+    check_recovered(striker, unbroken)
+    assert rows == unbroken[1]  # every validation once, with the same values
+    frozen = HEARTBEAT_S if kind == "frozen trainer" else 0
+    assert striker.seconds_to_recover() < 20 + frozen
+
+
+def test_rows_from_spark_come_again_the_same(train):
+    reference = Quiet()
+    train(reference, door="rows")
+    striker = Striker("trainer", 60, 1)
+    train(striker, door="rows")
+    check_recovered(striker, (reference.of("done")[0]["weights_sha256"], None))
+
+
+def test_without_a_snapshot_the_training_begins_again(train, unbroken):
+    striker = Striker("trainer", 1)
+    train(striker)
+    assert striker.landed
+    assert striker.of("done")[0]["weights_sha256"] == unbroken[0]
+
+
+def test_after_max_restarts_the_failure_is_clear(train):
+    class Relentless(Striker):
+        strikes = 0
+
+        def __call__(self, event):
+            super().__call__(event)
+            if event.get("event") == "progress" and self.landed:
+                self.strikes += 1
+                self.struck_at, self.landed = None, False
+
+    striker = Relentless("trainer", 1)
+    with pytest.raises(HearthError, match=r"rank \d on host .*given up after 1 restarts"):
+        train(striker, maxRestarts="1")
+    assert striker.strikes == 2
+    assert wait_until(lambda: not trainers(), 5)
+
+
+def test_an_error_of_the_net_is_not_tried_again(spark, digits):
+    solver = digits.solver("memory", max_iter=5)
+    with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as file:
+        file.write('layer { name: "o" type: "Concat" bottom: "ip1" bottom: "conv1" top: "o" }\n')
+    watcher = Quiet()
+    conf = digits.config(spark, solver, clusterSize="2")
+    with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*layer 'o'"):
+        CaffeOnSpark(spark, on_event=watcher).train(DataSource(spark).getSource(conf, True))
+    assert not watcher.of("restart")
