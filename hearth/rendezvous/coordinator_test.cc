@@ -110,6 +110,17 @@ TEST(Coordinator, LatecomerHearsOfAnEarlierFailure) {
             "rank 0 on host node3 failed: out of memory");
 }
 
+TEST(Coordinator, AFailureEndsTheWaitForAnEventOnce) {
+  Coordinator coordinator(TestOptions(2));
+  Thread failing("failing", [&] { coordinator.Fail(1, "node3", "executor lost"); });
+  const Deadline soon = Soon();
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
+  EXPECT_FALSE(soon.expired());
+  EXPECT_TRUE(coordinator.failure());
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // waits again
+  failing.Join();
+}
+
 TEST(Coordinator, CloseWakesWaiters) {
   Coordinator coordinator(TestOptions(2));
   Thread closer("closer", [&] { coordinator.Close(); });
