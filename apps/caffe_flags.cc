@@ -1,5 +1,7 @@
 #include "apps/caffe_flags.h"
 
+#include <limits>
+
 #include "hearth/base/error.h"
 
 namespace hearth::program {
@@ -20,7 +22,7 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
       ->delimiter(',')
       ->excludes(snapshot);
   add("iterations", options->iterations, "how many iterations to run (default: 50)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   add("gpu", options->gpu, "ids by comma, or all; nets compute on the CPU all the same");
   add("level", options->level, "level of the net's state");
   add("stage", options->stages, "stages of the net's state, by comma")->delimiter(',');

@@ -1,10 +1,13 @@
 #include "apps/command_line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 
 #include "apps/commands.h"
+#include "hearth/caffe/proto/nearest.h"
 
 namespace hearth::program {
 namespace {
@@ -16,9 +19,20 @@ std::string WithTwoDashes(const std::string& argument) {
   return single_dash_name ? "-" + argument : argument;
 }
 
-const CLI::App& NamedCommand(const CLI::App& app) {
+// Of the command that was named, else of the program.
+std::string HelpText(const CLI::App& app) {
   const auto named = app.get_subcommands();
-  return named.empty() ? app : *named.front();
+  return named.empty() ? app.help() : named.front()->help(app.get_name());
+}
+
+// CLI11 says of a misspelt command only that one is missing.
+std::string MistakeText(const CLI::App& app, const std::vector<std::string>& arguments,
+                        const CLI::ParseError& error) {
+  if (!app.get_subcommands().empty() || arguments.empty()) return error.what();
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  return fmt::format("there is no command '{}'{}; see hearth --help", arguments.front(),
+                     caffe::DidYouMean(arguments.front(), known));
 }
 
 }  // namespace
@@ -34,10 +48,10 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
-      std::fputs(NamedCommand(app).help().c_str(), stdout);
+      std::fputs(HelpText(app).c_str(), stdout);
       return 0;
     }
-    std::fprintf(stderr, "hearth: %s\n", error.what());
+    std::fprintf(stderr, "hearth: %s\n", MistakeText(app, arguments, error).c_str());
     return 1;
   }
   return 0;

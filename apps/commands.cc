@@ -6,6 +6,11 @@ namespace hearth::program {
 void AddCommands(CLI::App* app) {
   AddTrain(app);
   AddTest(app);
+  AddTime(app);
+  AddDeviceQuery(app);
+  AddUpgrades(app);
+  AddDatasetTools(app);
+  AddPythonTools(app);
   AddTrainer(app);
 }
 

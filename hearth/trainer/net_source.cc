@@ -41,6 +41,8 @@ caffe::SolverParameter SolverOf(const Job& job) {
     solver.set_test_interval(0);
   }
   if (!job.local) solver.set_test_initialization(false);
+  // As in the caffe program, weights given from outside replace the solver's own.
+  if (!job.weights.empty() || !job.snapshot.empty()) solver.clear_weights();
   if (!job.model.empty()) solver.set_snapshot_prefix(SnapshotPrefix(job, solver));
   return solver;
 }

@@ -27,6 +27,16 @@ TEST(NetSourceTest, TheJobsNetReplacesTheFileThatTheSolverNames) {
   EXPECT_EQ(solver.net_param().name(), "tiny");
 }
 
+TEST(NetSourceTest, WeightsOfTheCommandLineReplaceTheSolversOwn) {
+  Job job = TinyJob("weights: \"own.caffemodel\"");
+  EXPECT_EQ(SolverOf(job).weights_size(), 1);
+  job.snapshot = "x.solverstate";
+  EXPECT_EQ(SolverOf(job).weights_size(), 0);
+  job.snapshot = "";
+  job.weights = {"other.caffemodel"};
+  EXPECT_EQ(SolverOf(job).weights_size(), 0);
+}
+
 TEST(NetSourceTest, SnapshotsLieBesideTheModelUnlessThePrefixIsAbsolute) {
   TestFolder folder;
   Job job = TinyJob("snapshot_prefix: \"deep/lenet\"");

@@ -70,7 +70,14 @@ ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ring_fd, ring_fd);
   posix_spawn_file_actions_adddup2(&actions, signal_fd, signal_fd);
-  const int result = posix_spawnp(&pid_, python.c_str(), &actions, nullptr, argv.data(), environ);
+  // In a process group of its own, so that Ctrl-C stops the training and not the rows that it
+  // needs until it has stopped.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int result =
+      posix_spawnp(&pid_, python.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (result != 0) {
     pid_ = -1;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "hearth/base/error.h"
 #include "hearth/feed/ring_reader.h"
@@ -47,6 +48,19 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
                         "image,label --rank 0 --world 1 --ring-fd " +
                         ring_fd + " --signal-fd " + signal_fd));
   EXPECT_THAT(storage::ReadFile(folder_.path("fds")), HasSubstr("\n" + ring_fd + "\n"));
+}
+
+TEST_F(ReaderProcessTest, CtrlCAtTheTerminalDoesNotReachTheReader) {
+  UseInterpreter("read pid name state parent group rest < /proc/$$/stat; echo $pid $group > " +
+                 folder_.path("ids"));
+  feed::RingReader reader(std::move(ring_.reader));
+  ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer);
+  ring_.writer = {};
+  EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child has ended";
+  std::istringstream ids(storage::ReadFile(folder_.path("ids")));
+  int pid = 0, group = -1;
+  ids >> pid >> group;
+  EXPECT_EQ(pid, group);
 }
 
 TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheWayOut) {

@@ -1,0 +1,70 @@
+#include "hearth/trainer/local_net.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net_file.h"
+#include "hearth/caffe/snapshot.h"
+#include "hearth/feed/spool_source.h"
+#include "hearth/trainer/net_source.h"
+
+namespace hearth::trainer {
+namespace {
+
+std::shared_ptr<feed::MinibatchSource> OpenRows(const caffe::NetParameter& net, LocalRows* rows) {
+  auto end = rows->Open(net);
+  if (!end) return nullptr;
+  feed::SpoolOptions spool;
+  spool.directory = TemporaryFolder();
+  return std::make_shared<feed::SpoolSource>(std::make_shared<feed::Spool>(std::move(*end), spool),
+                                             feed::ReplayOptions{false, 0});
+}
+
+}  // namespace
+
+int ComputeThreads(const LocalOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::string TemporaryFolder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder && *folder ? folder : "/tmp";
+}
+
+LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase)
+    : bad_rows_(-1, [](const nlohmann::json&) {}) {
+  caffe::NetParameter param = caffe::ReadNet(options.model);
+  param.mutable_state()->set_phase(phase);
+  if (options.level != 0) param.mutable_state()->set_level(options.level);
+  for (const std::string& stage : options.stages) param.mutable_state()->add_stage(stage);
+
+  at::set_num_threads(ComputeThreads(options));
+  caffe::NetContext context;
+  context.phase = phase;
+  context.random = std::make_shared<caffe::Random>(0);
+  context.open_source = OpenOnce(OpenRows(param, &rows_), phase == caffe::TEST ? "test" : "train");
+  context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+    bad_rows_.Report(id, reason);
+  };
+  net_ = std::make_unique<caffe::Net>(param, context);
+  for (const std::string& path : options.weights) {
+    net_->CopyTrainedLayersFrom(caffe::ReadModel(path));
+  }
+}
+
+int64_t LocalNet::Fetch() {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto rows = net_->Fetch();
+    if (!rows) return 1;
+    if (*rows > 0) return *rows;
+    net_->NextEpoch();
+  }
+  Throw(ErrorCode::kInvalidArgument, "the source of net '{}' has no rows", net_->name());
+}
+
+}  // namespace hearth::trainer
