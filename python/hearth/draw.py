@@ -1,0 +1,197 @@
+"""Draws a net as a picture: layers as boxes, blobs as octagons, as Caffe's draw_net does.
+
+`hearth draw NET.prototxt OUT.svg` runs this module as a program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hearth.native._core import parse_prototxt
+
+Layer = Mapping[str, Any]
+
+RANKDIRS = ("LR", "TB", "BT", "RL")
+PHASES = ("TRAIN", "TEST", "ALL")
+_TIMEOUT_S = 300
+_BLOB_COLOR = "#e8e8e8"
+_IN_PLACE_COLOR = "#a8dba8"
+_COLORS = {
+    "Convolution": "#f7a8a8",
+    "Deconvolution": "#f7a8a8",
+    "Pooling": "#f9d08b",
+    "InnerProduct": "#d3b5e5",
+}
+_LAYER_COLOR = "#9fc3f0"
+
+
+def _axes(param: Mapping[str, Any], name: str, default: int) -> str:
+    """A kernel size, stride or pad as text: one number, or height x width where they differ."""
+    if f"{name}_h" in param or f"{name}_w" in param:
+        return f"{param.get(f'{name}_h', default)}x{param.get(f'{name}_w', default)}"
+    sizes = param.get("kernel_size" if name == "kernel" else name, default)
+    values = sizes if isinstance(sizes, list) else [sizes]
+    return "x".join(str(value) for value in values or [default])
+
+
+def _window(param: Mapping[str, Any]) -> str:
+    if param.get("global_pooling"):
+        return "global"
+    sizes = {"kernel": _axes(param, "kernel", 0), "stride": _axes(param, "stride", 1)}
+    sizes["pad"] = _axes(param, "pad", 0)
+    return " ".join(f"{name} {size}" for name, size in sizes.items())
+
+
+def _multipliers(layer: Layer) -> str:
+    return ", ".join(f"{spec.get('lr_mult', 1.0):g}" for spec in layer.get("param", []))
+
+
+def layer_label(layer: Layer, display_lr: bool = False) -> list[str]:
+    """The lines in a layer's box: its name, its type and, where it has one, its window."""
+    kind = layer.get("type", "")
+    lines = [layer.get("name", ""), f"({kind})"]
+    if kind in ("Convolution", "Deconvolution"):
+        lines.append(_window(layer.get("convolution_param", {})))
+    elif kind == "Pooling":
+        param = layer.get("pooling_param", {})
+        lines[1] = f"({param.get('pool', 'MAX')} {kind})"
+        lines.append(_window(param))
+    if display_lr and _multipliers(layer):
+        lines.append(f"lr mult {_multipliers(layer)}")
+    return lines
+
+
+def edge_label(layer: Layer) -> str:
+    """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
+    for param in ("convolution_param", "inner_product_param", "embed_param", "recurrent_param"):
+        if "num_output" in layer.get(param, {}):
+            return str(layer[param]["num_output"])
+    for name, param in layer.items():
+        if name.endswith("data_param") and "batch_size" in param:
+            return f"batch {param['batch_size']}"
+    return ""
+
+
+def _quote(text: str) -> str:
+    """DOT's string literal; a line break in `text` becomes one in the picture."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _color(layer: Layer) -> str:
+    in_place = layer.get("bottom", []) == layer.get("top", []) != []
+    return _IN_PLACE_COLOR if in_place else _COLORS.get(layer.get("type", ""), _LAYER_COLOR)
+
+
+def to_dot(
+    net: Mapping[str, Any],
+    rankdir: str = "LR",
+    label_edges: bool = True,
+    display_lr: bool = False,
+) -> str:
+    """The net as text in Graphviz's DOT language.
+
+    Args:
+        net: the fields of a NetParameter in today's format, as parse_prototxt gives them.
+        rankdir: where the net runs: LR (left to right), TB (top to bottom), BT or RL.
+        label_edges: write outputs and batch sizes at the edges.
+        display_lr: write each parameter's lr_mult in its layer's box.
+    """
+    between = "\n" if rankdir in ("LR", "RL") else " "
+    lines = [f"digraph {_quote(net.get('name', '') or 'net')} {{", f"  rankdir={rankdir};"]
+    lines.append('  node [style=filled, fontname="sans-serif"];')
+    lines.append('  edge [fontname="sans-serif"];')
+    blobs: dict[str, str] = {}
+
+    def blob_node(name: str) -> str:
+        if name not in blobs:
+            blobs[name] = f"blob_{len(blobs)}"
+            lines.append(
+                f'  {blobs[name]} [label={_quote(name)}, shape=octagon, fillcolor="{_BLOB_COLOR}"];'
+            )
+        return blobs[name]
+
+    for index, layer in enumerate(net.get("layer", [])):
+        label = _quote(between.join(layer_label(layer, display_lr)))
+        lines.append(f'  layer_{index} [label={label}, shape=box, fillcolor="{_color(layer)}"];')
+        for bottom in layer.get("bottom", []):
+            lines.append(f"  {blob_node(bottom)} -> layer_{index};")
+        said = edge_label(layer) if label_edges else ""
+        for top in layer.get("top", []):
+            lines.append(f"  layer_{index} -> {blob_node(top)} [label={_quote(said)}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
+    """The net in `prototxt`, old formats included, with the layers of one phase or all of them.
+
+    Raises:
+        ValueError: the text is no net.
+    """
+    from hearth.native import _caffe
+
+    if phase == "ALL":
+        text = _caffe.upgrade_net(prototxt)
+    else:
+        text = _caffe.filter_net(prototxt + f"\nstate {{ phase: {phase} }}\n")
+    return parse_prototxt(text, "net", "NetParameter")
+
+
+def write_picture(dot: str, path: str) -> None:
+    """Writes DOT text as the picture that the path's ending asks for; `.dot` is the text itself.
+
+    Raises:
+        FileNotFoundError: Graphviz is not installed.
+        ValueError: Graphviz cannot write such a picture.
+    """
+    ending = Path(path).suffix.removeprefix(".")
+    if ending in ("dot", "gv"):
+        Path(path).write_text(dot)
+        return
+    try:
+        done = subprocess.run(
+            ["dot", f"-T{ending or 'svg'}", "-o", path],
+            input=dot,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+        )
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path} needs Graphviz's `dot`, which is not installed (apt-get install graphviz); "
+            "an output that ends in .dot does not"
+        ) from None
+    if done.returncode != 0:
+        raise ValueError(f"dot cannot write {path}: {done.stderr.strip()}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="hearth draw", description=__doc__.splitlines()[0])
+    parser.add_argument("net", help="net prototxt")
+    parser.add_argument("output", help="picture: .svg, .png, .pdf, or .dot")
+    parser.add_argument("--rankdir", choices=RANKDIRS, default="LR", help="where the net runs")
+    parser.add_argument("--phase", choices=PHASES, default="ALL", help="whose layers to draw")
+    parser.add_argument("--display_lrm", action="store_true", help="write lr_mult in the boxes")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draws what the command line says; a mistake is one line on stderr and the status 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        net = read_net(Path(options.net).read_text(), options.phase)
+        dot = to_dot(net, options.rankdir, display_lr=options.display_lrm)
+        write_picture(dot, options.output)
+    except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired) as error:
+        print(f"hearth draw: {error}", file=sys.stderr)
+        return 1
+    print(f"Drawing net to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
