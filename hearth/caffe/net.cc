@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/debug_info.h"
 #include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/net_filter.h"
 #include "hearth/caffe/net_splits.h"
@@ -38,6 +39,7 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
+  if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 
 Net::~Net() = default;
@@ -67,11 +69,13 @@ float Net::Forward(int from, int to) {
   float loss = 0;
   for (int i = from; i <= to; ++i) {
     NetLayer& layer = graph_.layers[i];
+    if (on_layer_) on_layer_(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       loss += TakeLoss(layer);
     });
+    if (on_layer_) on_layer_(LayerEvent::kAfterForward, i);
   }
   return loss;
 }
@@ -99,10 +103,12 @@ void Net::Backward(int from, int to) {
   }
   for (int i = from; i >= to; --i) {
     NetLayer& layer = graph_.layers[i];
+    if (on_layer_) on_layer_(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom,
               [&] { layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom); });
     }
+    if (on_layer_) on_layer_(LayerEvent::kAfterBackward, i);
     if (!on_gradient_ready_) continue;
     for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
   }

@@ -91,6 +91,13 @@ TEST_F(LocalSessionTest, SigintStopsWithASnapshot) {
   EXPECT_TRUE(Exists("dummy_iter_12.solverstate")) << log_;
 }
 
+TEST_F(LocalSessionTest, SigintEndsALongTest) {
+  raise_at_ = "Iteration 0, Testing net";
+  TrainLocally(Solver(100000, "test_iter: 1000000000 test_interval: 10"));
+  EXPECT_THAT(log_, HasSubstr("Test interrupted."));
+  EXPECT_TRUE(Exists("dummy_iter_1.solverstate")) << log_;
+}
+
 TEST_F(LocalSessionTest, SighupWritesASnapshotAndTrainsOn) {
   raise_at_ = "Iteration 10, lr";
   signal_ = SIGHUP;

@@ -42,6 +42,11 @@ SignalEffects::~SignalEffects() {
   sigaction(SIGHUP, &old_sighup_, nullptr);
 }
 
+bool SignalEffects::StopIsDue() const {
+  return (got_sigint && on_sigint_ == SignalEffect::kStop) ||
+         (got_sighup && on_sighup_ == SignalEffect::kStop);
+}
+
 SignalEffect SignalEffects::Take() {
   const SignalEffect first = got_sigint.exchange(false) ? on_sigint_ : SignalEffect::kNone;
   const SignalEffect second = got_sighup.exchange(false) ? on_sighup_ : SignalEffect::kNone;

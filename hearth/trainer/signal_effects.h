@@ -21,6 +21,8 @@ class SignalEffects {
 
   // The effect of the signals since the last call; stop wins over snapshot.
   SignalEffect Take();
+  // Whether Take would give kStop.
+  bool StopIsDue() const;
 
  private:
   SignalEffect on_sigint_, on_sighup_;
