@@ -95,7 +95,7 @@ TEST_F(LocalSessionTest, SigintEndsALongTest) {
   raise_at_ = "Iteration 0, Testing net";
   TrainLocally(Solver(100000, "test_iter: 1000000000 test_interval: 10"));
   EXPECT_THAT(log_, HasSubstr("Test interrupted."));
-  EXPECT_TRUE(Exists("dummy_iter_1.solverstate")) << log_;
+  EXPECT_TRUE(Exists("dummy_iter_2.solverstate")) << log_;
 }
 
 TEST_F(LocalSessionTest, SighupWritesASnapshotAndTrainsOn) {
