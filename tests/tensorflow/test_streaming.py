@@ -32,7 +32,7 @@ def test_a_dstream_feeds_until_a_client_asks_to_stop(sc, notes):
 
     stream.foreachRDD(count)
     stream_context.start()
-    assert all_seen.wait(60)
+    assert all_seen.wait(120)
     client = reservation.Client(cluster.cluster_meta["server_addr"])
     client.request_stop()
     client.close()
@@ -51,6 +51,6 @@ def test_foreach_batch_feeds_a_structured_stream(spark, notes, tmp_path):
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     cluster.shutdown()
     assert sorted(row[0] for rows in notes.read().values() for row in rows) == list(range(40))
