@@ -129,13 +129,16 @@ def signalled(folder: Path, which: signal.Signals, *flags: str) -> tuple[int, li
     solver = write_solver(folder, "max_iter: 100000000 display: 10")
     process = start("train", "-solver", solver, *flags, cwd=folder)
     lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if "Iteration 10 " in line:
-            os.kill(process.pid, which)
-        if which == signal.SIGHUP and not flags and "Iteration 1000 " in line:
-            os.kill(process.pid, signal.SIGINT)  # it trains on, so end it
-    process.wait(TIMEOUT_S)
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if "Iteration 10 " in line:
+                os.kill(process.pid, which)
+            if which == signal.SIGHUP and not flags and "Iteration 1000 " in line:
+                os.kill(process.pid, signal.SIGINT)  # it trains on, so end it
+        process.wait(TIMEOUT_S)
+    finally:
+        process.kill()
     return process.returncode, messages("".join(lines))
 
 
