@@ -48,3 +48,15 @@ if(HEARTH_TORCH_DIR)
 else()
   message(STATUS "torch is not installed: the caffe and trainer rooms are left out")
 endif()
+
+# oneDNN's own package of headers and library: the copy inside torch exports nothing.
+if(HEARTH_TORCH)
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -c
+            "import importlib.metadata as m; d = m.distribution('onednn-devel-cpu-gomp'); print(next(d.locate_file(f).resolve().parent for f in d.files if f.name == 'dnnl.hpp' and f.parent.name == 'include'))"
+    OUTPUT_VARIABLE HEARTH_ONEDNN_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  get_filename_component(HEARTH_ONEDNN_PREFIX ${HEARTH_ONEDNN_INCLUDE} DIRECTORY)
+  add_library(hearth_onednn INTERFACE)
+  target_include_directories(hearth_onednn SYSTEM INTERFACE ${HEARTH_ONEDNN_INCLUDE})
+  target_link_libraries(hearth_onednn INTERFACE ${HEARTH_ONEDNN_PREFIX}/lib/libdnnl.so.3)
+endif()

@@ -40,6 +40,12 @@ void Blob::Reshape(Shape shape) {
   diff_.reset();
 }
 
+void Blob::set_layout(Layout layout) {
+  layout_ = layout;
+  data_.reset();
+  diff_.reset();
+}
+
 int64_t Blob::count(int64_t start, int64_t end) const {
   if (end < 0) end = num_axes();
   Require(start >= 0 && start <= end && end <= num_axes(), ErrorCode::kInvalidArgument,
@@ -63,7 +69,9 @@ std::string Blob::ShapeString() const {
 
 at::Tensor Blob::View(at::Tensor& storage) {
   if (!storage.defined() || storage.numel() < count_) storage = at::zeros({count_}, at::kFloat);
-  return storage.narrow(0, 0, count_).view(shape_);
+  at::Tensor flat = storage.narrow(0, 0, count_);
+  if (layout() == Layout::kContiguous) return flat.view(shape_);
+  return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
 }
 
 at::Tensor& Blob::data() {

@@ -13,6 +13,10 @@ namespace hearth::caffe {
 
 using Shape = std::vector<int64_t>;
 
+// The order of a blob of four axes in memory. Convolution kernels are fastest where the channels of
+// one place lie side by side; all other shapes are row-major.
+enum class Layout { kContiguous, kChannelsLast };
+
 class Blob {
  public:
   Blob() = default;
@@ -34,10 +38,15 @@ class Blob {
   // "2 3 4 5 (120)", as Caffe prints it.
   std::string ShapeString() const;
 
-  // Contiguous tensors of exactly shape(), allocated (zeroed) on first use.
+  // Of data and diff. What they hold is lost, not permuted.
+  void set_layout(Layout layout);
+  // kContiguous unless the blob has four axes.
+  Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
+
+  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use.
   at::Tensor& data();
   at::Tensor& diff();
-  // The same memory as a plain array of count() floats, row-major.
+  // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }
   bool has_diff() const { return diff_.defined(); }
@@ -55,6 +64,7 @@ class Blob {
 
   Shape shape_;
   int64_t count_ = 0;
+  Layout layout_ = Layout::kContiguous;
   at::Tensor data_storage_, diff_storage_;  // flat, capacity >= count_
   at::Tensor data_, diff_;                  // views of shape_
 };

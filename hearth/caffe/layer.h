@@ -53,6 +53,11 @@ class Layer {
   virtual bool AllowsForceBackward(int bottom) const { return !IsLoss() || bottom != 1; }
   virtual bool AutoTopBlobs() const { return false; }  // missing tops get "(automatic)" ones
 
+  // Which of its bottoms and tops of four axes may be in Layout::kChannelsLast: none; all or none
+  // of them; each by itself, which also says that the layer is faster so.
+  enum class ChannelsLast { kNo, kSame, kAny };
+  virtual ChannelsLast channels_last() const { return ChannelsLast::kNo; }
+
   // Whether a later layer of the net writes over the top in place: Backward must then not read it.
   // Set by the net after SetUp.
   bool top_overwritten() const { return top_overwritten_; }

@@ -8,6 +8,7 @@
 #include "hearth/caffe/debug_info.h"
 #include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/net_filter.h"
+#include "hearth/caffe/net_layout.h"
 #include "hearth/caffe/net_splits.h"
 #include "hearth/caffe/proto/nearest.h"
 
@@ -39,6 +40,7 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
+  PlanLayouts(graph_);
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 

@@ -22,11 +22,11 @@ feed::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 }  // namespace
 
-std::span<const float> RowValues(caffe::Blob& blob, int64_t row, int64_t rows) {
-  const int64_t count = blob.count();
+std::span<const float> RowValues(const at::Tensor& values, int64_t row, int64_t rows) {
+  const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;
   const int64_t part = divides ? count / rows : count;
-  return {blob.data_ptr() + (divides ? row * part : 0), static_cast<size_t>(part)};
+  return {values.const_data_ptr<float>() + (divides ? row * part : 0), static_cast<size_t>(part)};
 }
 
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
@@ -103,10 +103,14 @@ bool FeatureSession::WriteRows(int64_t rows) {
   }
   Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
           "the fed layer delivered {} rows but names {}", rows, fetched ? fetched->size() : 0);
+  std::vector<at::Tensor> row_major;
+  for (const std::string& name : blobs_) {
+    row_major.push_back(net_->blob(name).data().contiguous());
+  }
   std::vector<std::span<const float>> values(blobs_.size());
   for (int64_t row = 0; row < rows; ++row) {
     for (size_t i = 0; i < blobs_.size(); ++i) {
-      values[i] = RowValues(net_->blob(blobs_[i]), row, rows);
+      values[i] = RowValues(row_major[i], row, rows);
     }
     const auto& from = fetched->rows[static_cast<size_t>(row)];
     if (!results_->Add(RowId(*from.batch, from.index, rows_), values, ResultDeadline())) {

@@ -18,7 +18,7 @@ caffe::Blob Counting(caffe::Shape shape) {
 }
 
 std::vector<float> Values(caffe::Blob& blob, int64_t row, int64_t rows) {
-  const auto values = RowValues(blob, row, rows);
+  const auto values = RowValues(blob.data(), row, rows);
   return {values.begin(), values.end()};
 }
 

@@ -26,7 +26,7 @@ View ViewOf(const at::Tensor& tensor) {
   float* data = kept->data_ptr<float>();
   const std::vector<size_t> shape(tensor.sizes().begin(), tensor.sizes().end());
   nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<at::Tensor*>(p); });
-  return View(data, shape.size(), shape.data(), owner);
+  return View(data, shape.size(), shape.data(), owner, tensor.strides().data());
 }
 
 // From reshape(2, 3) and from reshape((2, 3)).

@@ -18,6 +18,7 @@ class ConcatLayer : public Layer {
   using Layer::Layer;
 
   Arity arity() const override { return {1, kNoLimit, 1, 1}; }
+  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const ConcatParameter& param = param_.concat_param();

@@ -1,11 +1,13 @@
-// Convolution and Deconvolution over 0 to 3 spatial axes, as ATen has them.
+// Convolution and Deconvolution over 0 to 3 spatial axes: by ATen, and pictures on CPU by oneDNN.
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <tuple>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/onednn_convolution.h"
 #include "hearth/caffe/layers/window.h"
 
 namespace hearth::caffe {
@@ -17,6 +19,9 @@ class ConvolutionLayer : public Layer {
       : Layer(param, context), transposed_(transposed) {}
 
   Arity arity() const override { return {1, kNoLimit, 1, kNoLimit, true}; }
+  ChannelsLast channels_last() const override {
+    return param_.convolution_param().axis() == 1 ? ChannelsLast::kAny : ChannelsLast::kNo;
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const ConvolutionParameter& param = param_.convolution_param();
@@ -59,9 +64,17 @@ class ConvolutionLayer : public Layer {
               bottom[i]->ShapeString());
       top[i]->Reshape(shape);
     }
+    PlanPictures(first, shape);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (pictures_) {
+      const at::Tensor bias = has_bias() ? blobs_[1]->data() : at::Tensor();
+      for (size_t i = 0; i < bottom.size(); ++i) {
+        pictures_->Forward(bottom[i]->data(), blobs_[0]->data(), bias, top[i]->data());
+      }
+      return;
+    }
     const ScopedWindow w = AtenWindow();
     const at::Tensor weight = AtenWeight();
     c10::optional<at::Tensor> bias;
@@ -81,6 +94,10 @@ class ConvolutionLayer : public Layer {
     const bool wants_bias = has_bias() && param_propagate_down(1);
     for (size_t i = 0; i < bottom.size(); ++i) {
       if (!propagate_down[i] && !wants_weight && !wants_bias) continue;
+      if (pictures_) {
+        BackwardPictures(top[i], propagate_down[i], bottom[i]);
+        continue;
+      }
       const auto [dx, dw, db] = at::convolution_backward(
           AtenView(*top[i], top[i]->diff()), AtenView(*bottom[i], bottom[i]->data()), weight,
           at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
@@ -92,6 +109,30 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
+  // oneDNN takes pictures [batch, channels, height, width] of one shape and layout for all bottoms.
+  void PlanPictures(const Blob& bottom, const Shape& top) {
+    if (transposed_ || axis_ != 1 || window_.kernel.size() != 2 || bottom.count() == 0) return;
+    const Shape& from = bottom.shape();
+    const OnednnConvolution::Spec spec{from[0],          channels_,          outputs_,
+                                       group_,           {from[2], from[3]}, {top[2], top[3]},
+                                       window_.kernel,   window_.stride,     window_.pad,
+                                       window_.dilation, has_bias()};
+    if (!pictures_ || !(pictures_->spec() == spec)) {
+      pictures_ = std::make_unique<OnednnConvolution>(spec);
+    }
+  }
+
+  void BackwardPictures(Blob* top, bool wants_bottom, Blob* bottom) {
+    if (param_propagate_down(0) || (has_bias() && param_propagate_down(1))) {
+      at::Tensor none, scratch;
+      if (!param_propagate_down(0)) scratch = at::empty_like(blobs_[0]->data());
+      pictures_->BackwardWeights(bottom->data(), top->diff(),
+                                 scratch.defined() ? scratch : blobs_[0]->diff(),
+                                 has_bias() && param_propagate_down(1) ? blobs_[1]->diff() : none);
+    }
+    if (wants_bottom) pictures_->BackwardData(top->diff(), blobs_[0]->data(), bottom->diff());
+  }
+
   // The window as ATen takes it: at least one spatial axis.
   struct ScopedWindow {
     std::vector<int64_t> stride, pad, dilation, zero;
@@ -136,6 +177,7 @@ class ConvolutionLayer : public Layer {
 
   const bool transposed_;
   Window window_;
+  std::unique_ptr<OnednnConvolution> pictures_;  // where it applies
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

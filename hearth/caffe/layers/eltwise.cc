@@ -13,6 +13,7 @@ class EltwiseLayer : public Layer {
   using Layer::Layer;
 
   Arity arity() const override { return {2, kNoLimit, 1, 1}; }
+  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const EltwiseParameter& param = param_.eltwise_param();

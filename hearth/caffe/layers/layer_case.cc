@@ -35,17 +35,20 @@ int64_t Array::Offset(const Shape& position) const {
 }
 
 Array ValuesOf(Blob& blob) {
-  return {blob.shape(), {blob.data_ptr(), blob.data_ptr() + blob.count()}};
+  const at::Tensor plain = blob.data().contiguous();
+  const float* values = plain.const_data_ptr<float>();
+  return {blob.shape(), {values, values + blob.count()}};
 }
 
 void SetValues(const Array& array, at::Tensor& tensor) {
-  std::copy(array.values.begin(), array.values.end(), tensor.data_ptr<float>());
+  tensor.copy_(at::from_blob(const_cast<float*>(array.values.data()), array.shape));
 }
 
 LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_case) {
   LayerParameter param;
   ParseText(case_.layer, case_.name, &param);
   param.set_name(case_.name);
+  for (int i = 0; i < case_.tops; ++i) param.add_top("top" + std::to_string(i));
   NetContext context;
   context.phase = case_.phase;
   context.random = std::make_shared<Random>(5);
@@ -81,6 +84,12 @@ void LayerRun::FillBottoms(int64_t rows, unsigned seed) {
     bottom_pointers_[i]->Reshape(shape);
     SetValues(MakeInput(case_.bottoms[i], shape, random), bottom_pointers_[i]->data());
   }
+}
+
+void LayerRun::SetLayouts(Layout bottoms, Layout tops) {
+  for (Blob* blob : bottom_pointers_) blob->set_layout(bottoms);
+  for (Blob* blob : top_pointers_) blob->set_layout(tops);
+  FillBottoms(0, 1);
 }
 
 void LayerRun::Forward() {

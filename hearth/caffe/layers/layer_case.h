@@ -61,6 +61,8 @@ class LayerRun {
 
   // Values for bottoms with `rows` on their first axis (0: as in the case).
   void FillBottoms(int64_t rows, unsigned seed);
+  // Of the blobs of four axes; the bottoms get their values anew.
+  void SetLayouts(Layout bottoms, Layout tops);
   void Forward();
   // Writes the tops' diffs, then runs backward for every bottom that has a gradient.
   void Backward(const Arrays& top_diffs);

@@ -6,6 +6,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neighbour_sum.h"
+#include "hearth/caffe/layers/simd.h"
 
 namespace hearth::caffe {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kScratchPictures = 3;
 
 // s^-beta. The root form of the usual exponent is several times faster than pow.
-void NegativePower(const float* s, float beta, float* out, int64_t count) {
+HEARTH_SIMD void NegativePower(const float* s, float beta, float* out, int64_t count) {
   if (beta == 0.75f) {
     for (int64_t i = 0; i < count; ++i) {
       const float root = std::sqrt(s[i]);
@@ -27,6 +28,11 @@ void NegativePower(const float* s, float beta, float* out, int64_t count) {
 class LrnLayer : public Layer {
  public:
   using Layer::Layer;
+
+  ChannelsLast channels_last() const override {
+    return param_.lrn_param().norm_region() == LRNParameter::WITHIN_CHANNEL ? ChannelsLast::kNo
+                                                                            : ChannelsLast::kSame;
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const LRNParameter& param = param_.lrn_param();
@@ -44,6 +50,7 @@ class LrnLayer : public Layer {
             "LRN takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
     top[0]->ReshapeLike(*bottom[0]);
     scale_.ReshapeLike(*bottom[0]);
+    channels_last_ = bottom[0]->layout() == Layout::kChannelsLast;
     picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
     scratch_.resize(at::get_num_threads() * kScratchPictures * picture_.size());
   }
@@ -95,14 +102,16 @@ class LrnLayer : public Layer {
   }
 
   void Sum(const float* values, float* scratch, float* sums) const {
-    if (within_) {
+    if (channels_last_) {
+      SumAcrossLastChannels(picture_, size_, values, sums);
+    } else if (within_) {
       SumWithinChannels(picture_, size_, values, scratch, sums);
     } else {
       SumAcrossChannels(picture_, size_, values, sums);
     }
   }
 
-  bool within_ = false;
+  bool within_ = false, channels_last_ = false;
   int64_t size_ = 1;
   float k_ = 1, alpha_ = 1, beta_ = 0.75f;
   PictureShape picture_;

@@ -14,6 +14,10 @@ struct PictureShape {
 // Over the `size` (odd) channels around each one, at the same place.
 void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values, float* sums);
 
+// The same where the channels of one place lie side by side.
+void SumAcrossLastChannels(const PictureShape& shape, int64_t size, const float* values,
+                           float* sums);
+
 // Over the size x size square around each place, in the same channel. `scratch` has room for one
 // channel.
 void SumWithinChannels(const PictureShape& shape, int64_t size, const float* values, float* scratch,

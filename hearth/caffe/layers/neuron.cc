@@ -4,8 +4,11 @@ namespace hearth::caffe {
 
 void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
-  if (keeps_input(bottom, top)) input_.ReshapeLike(*bottom[0]);
-  if (keeps_output()) output_.ReshapeLike(*bottom[0]);
+  for (Blob* kept : {&input_, &output_}) {
+    if (kept == &input_ ? !keeps_input(bottom, top) : !keeps_output()) continue;
+    kept->ReshapeLike(*bottom[0]);
+    if (kept->layout() != bottom[0]->layout()) kept->set_layout(bottom[0]->layout());
+  }
 }
 
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {

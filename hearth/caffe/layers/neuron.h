@@ -30,6 +30,7 @@ class NeuronLayer : public Layer {
   using Layer::Layer;
 
   bool AllowsInPlace() const override { return true; }
+  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,

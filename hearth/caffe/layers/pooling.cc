@@ -6,6 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/place_pooling.h"
 #include "hearth/caffe/layers/pooling_windows.h"
 
 namespace hearth::caffe {
@@ -21,6 +22,10 @@ class PoolingLayer : public Layer {
     const bool has_mask = param_.pooling_param().pool() == PoolingParameter::MAX;
     return {1, 1, 1, has_mask ? 2 : 1};
   }
+  ChannelsLast channels_last() const override {
+    return pool() == PoolingParameter::STOCHASTIC || param_.top_size() > 1 ? ChannelsLast::kNo
+                                                                           : ChannelsLast::kAny;
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
@@ -31,13 +36,69 @@ class PoolingLayer : public Layer {
       blob->Reshape({bottom[0]->shape(0), bottom[0]->shape(1), rows_.outputs, columns_.outputs});
     }
     planes_ = bottom[0]->count(0, 2);
+    places_ = {rows_, columns_, bottom[0]->shape(1)};
+    if (top[0]->layout() != bottom[0]->layout()) {
+      aside_.ReshapeLike(*top[0]);
+      if (aside_.layout() != bottom[0]->layout()) aside_.set_layout(bottom[0]->layout());
+    }
     if (pool() != PoolingParameter::AVE) chosen_.resize(top[0]->count());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const float* x = bottom[0]->data_ptr();
-    float* y = top[0]->data_ptr();
-    float* mask = top.size() > 1 ? top[1]->data_ptr() : nullptr;
+    const bool mixed = top[0]->layout() != bottom[0]->layout();
+    Blob& out = mixed ? aside_ : *top[0];
+    if (bottom[0]->layout() == Layout::kChannelsLast) {
+      ForwardPlaces(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
+    } else {
+      ForwardPlanes(bottom[0]->data_ptr(), out.data_ptr(),
+                    top.size() > 1 ? top[1]->data_ptr() : nullptr);
+    }
+    if (mixed) top[0]->data().copy_(aside_.data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!propagate_down[0]) return;
+    Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
+            ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
+    const bool mixed = top[0]->layout() != bottom[0]->layout();
+    if (mixed) aside_.diff().copy_(top[0]->diff());
+    const float* dy = (mixed ? aside_ : *top[0]).diff_ptr();
+    if (bottom[0]->layout() == Layout::kChannelsLast) {
+      BackwardPlaces(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
+    } else {
+      BackwardPlanes(dy, bottom[0]->diff_ptr());
+    }
+  }
+
+ private:
+  void ForwardPlaces(int64_t pictures, const float* x, float* y) {
+    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
+    at::parallel_for(0, pictures, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        if (pool() == PoolingParameter::MAX) {
+          places_.Max(x + n * in, y + n * out, &chosen_[n * out]);
+        } else {
+          places_.Average(x + n * in, y + n * out);
+        }
+      }
+    });
+  }
+
+  void BackwardPlaces(int64_t pictures, const float* dy, float* dx) {
+    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
+    at::parallel_for(0, pictures, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        if (pool() == PoolingParameter::MAX) {
+          places_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
+        } else {
+          places_.AverageGradient(dy + n * out, dx + n * in);
+        }
+      }
+    });
+  }
+
+  void ForwardPlanes(const float* x, float* y, float* mask) {
     const bool draws = pool() == PoolingParameter::STOCHASTIC && context().phase == TRAIN;
     if (draws) DrawThresholds();
     at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
@@ -60,13 +121,7 @@ class PoolingLayer : public Layer {
     });
   }
 
-  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
-                const Blobs& bottom) override {
-    if (!propagate_down[0]) return;
-    Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
-            ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
-    const float* dy = top[0]->diff_ptr();
-    float* dx = bottom[0]->diff_ptr();
+  void BackwardPlanes(const float* dy, float* dx) {
     at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
       std::fill(dx + begin * in_size(), dx + end * in_size(), 0.f);
       for (int64_t p = begin; p < end; ++p) {
@@ -84,7 +139,6 @@ class PoolingLayer : public Layer {
     });
   }
 
- private:
   PoolingParameter::PoolMethod pool() const { return param_.pooling_param().pool(); }
   int64_t in_size() const { return rows_.inputs * columns_.inputs; }
   int64_t out_size() const { return rows_.outputs * columns_.outputs; }
@@ -121,7 +175,7 @@ class PoolingLayer : public Layer {
         for (int64_t i = v.begin; i < v.end; ++i) {
           for (int64_t j = h.begin; j < h.end; ++j) sum += x[i * columns_.inputs + j];
         }
-        *y++ = sum / Divisor(oh, ow);
+        *y++ = sum / PoolingAxis::Divisor(rows_, oh, columns_, ow);
       }
     }
   }
@@ -131,18 +185,12 @@ class PoolingLayer : public Layer {
       const PoolingAxis::Span v = rows_.Clipped(oh);
       for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
         const PoolingAxis::Span h = columns_.Clipped(ow);
-        const float share = *dy++ / Divisor(oh, ow);
+        const float share = *dy++ / PoolingAxis::Divisor(rows_, oh, columns_, ow);
         for (int64_t i = v.begin; i < v.end; ++i) {
           for (int64_t j = h.begin; j < h.end; ++j) dx[i * columns_.inputs + j] += share;
         }
       }
     }
-  }
-
-  // Counts padding; an empty window averages to 0.
-  float Divisor(int64_t oh, int64_t ow) const {
-    return static_cast<float>(std::max<int64_t>(1, rows_.PaddedSize(oh)) *
-                              std::max<int64_t>(1, columns_.PaddedSize(ow)));
   }
 
   void DrawThresholds() {
@@ -196,6 +244,8 @@ class PoolingLayer : public Layer {
   }
 
   PoolingAxis rows_, columns_;
+  PlacePooling places_;
+  Blob aside_;  // the top in the bottom's layout, where they differ
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;

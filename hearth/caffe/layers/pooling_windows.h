@@ -30,6 +30,12 @@ struct PoolingAxis {
     const int64_t begin = i * stride - pad;
     return std::min(begin + kernel, inputs + pad) - begin;
   }
+  // What the sum over a window is divided by: padding counts, and an empty window averages to 0.
+  static float Divisor(const PoolingAxis& rows, int64_t row, const PoolingAxis& columns,
+                       int64_t column) {
+    return static_cast<float>(std::max<int64_t>(1, rows.PaddedSize(row)) *
+                              std::max<int64_t>(1, columns.PaddedSize(column)));
+  }
 };
 
 }  // namespace hearth::caffe

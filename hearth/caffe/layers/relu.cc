@@ -19,12 +19,13 @@ class ReluLayer : public NeuronLayer {
           y, [](float v) { return v > 0 ? v : 0; }, x);
     } else {
       Map(
-          y, [slope = slope_](float v) { return v > 0 ? v : slope * v; }, x);
+          y, [slope = slope_](float v) { return v * (v > 0 ? 1.f : slope); }, x);
     }
   }
   void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
                 at::Tensor& dx) override {
-    const auto gate = [slope = slope_](float g, float v) { return v > 0 ? g : slope * g; };
+    // A product, as in Caffe, and not a choice of two, which would not be vectorized.
+    const auto gate = [slope = slope_](float g, float v) { return g * (v > 0 ? 1.f : slope); };
     Map(dx, gate, dy, GradientNeedsInput() ? x : y);
   }
   // The output has the input's sign, unless a negative slope is itself negative.
@@ -38,6 +39,8 @@ class ReluLayer : public NeuronLayer {
 class PReluLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
+
+  ChannelsLast channels_last() const override { return ChannelsLast::kNo; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const PReLUParameter& param = param_.prelu_param();

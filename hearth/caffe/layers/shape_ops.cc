@@ -13,6 +13,7 @@ class SplitLayer : public Layer {
   using Layer::Layer;
 
   Arity arity() const override { return {1, 1, 1, kNoLimit}; }
+  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     for (Blob* blob : top) {

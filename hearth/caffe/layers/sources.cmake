@@ -37,9 +37,11 @@ set(HEARTH_LAYER_SOURCES
   layers/mvn.cc
   layers/neighbour_sum.cc
   layers/neuron.cc
+  layers/onednn_convolution.cc
   layers/pair_losses.cc
   layers/picture_file_data.cc
   layers/picture_reader.cc
+  layers/place_pooling.cc
   layers/pooling.cc
   layers/pooling_windows.cc
   layers/powers.cc
@@ -88,6 +90,7 @@ set(HEARTH_LAYER_TESTS
   layers/input_data_test.cc
   layers/layer_case.cc
   layers/layer_docs_test.cc
+  layers/layer_layout_test.cc
   layers/layer_table_test.cc
   layers/loss_normalizer_test.cc
   layers/losses_test.cc

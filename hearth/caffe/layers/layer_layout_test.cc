@@ -1,0 +1,77 @@
+// Layers that take channels last give the same in every mix of layouts that they say they take.
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+#include "hearth/caffe/layers/layer_case.h"
+
+namespace hearth::caffe {
+namespace {
+
+using Layouts = std::pair<Layout, Layout>;  // of the bottoms, of the tops
+
+std::vector<Layouts> MixesOf(const LayerCase& row, Layer::ChannelsLast takes) {
+  if (row.bottoms.empty() || row.bottoms[0].shape.size() != 4) return {};
+  if (takes == Layer::ChannelsLast::kNo) return {};
+  std::vector<Layouts> mixes{{Layout::kChannelsLast, Layout::kChannelsLast}};
+  if (takes == Layer::ChannelsLast::kAny) {
+    mixes.push_back({Layout::kChannelsLast, Layout::kContiguous});
+    mixes.push_back({Layout::kContiguous, Layout::kChannelsLast});
+  }
+  return mixes;
+}
+
+// Weights of the tops in the scalar that gradients are taken of.
+Arrays TopDiffs(const Arrays& tops) {
+  Arrays diffs;
+  for (const Array& top : tops) {
+    diffs.emplace_back(top.shape);
+    for (size_t i = 0; i < diffs.back().values.size(); ++i) {
+      diffs.back().values[i] = 0.25f * static_cast<float>(i % 7) - 0.6f;
+    }
+  }
+  return diffs;
+}
+
+void ExpectSame(const at::Tensor& got, const at::Tensor& expected, const char* what) {
+  EXPECT_TRUE(at::allclose(got, expected, 1e-4, 1e-5)) << what;
+}
+
+void RunBoth(LayerRun* run, LayerRun* plain, bool has_gradient) {
+  const Arrays diffs = TopDiffs(plain->Expected());
+  for (LayerRun* each : {run, plain}) {
+    each->Forward();
+    for (const auto& blob : each->layer().blobs()) blob->diff().fill_(0.5f);
+    for (Blob* bottom : each->bottoms()) bottom->diff().fill_(99);
+    if (has_gradient) each->Backward(diffs);
+  }
+}
+
+TEST(LayerLayouts, GiveTheSameValuesAndGradients) {
+  int compared = 0;
+  for (const LayerCase& row : AllLayerCases()) {
+    for (const auto& [bottoms, tops] : MixesOf(row, LayerRun(row).layer().channels_last())) {
+      SCOPED_TRACE(row.name);
+      LayerRun run(row), plain(row);
+      run.SetLayouts(bottoms, tops);
+      plain.SetLayouts(Layout::kContiguous, Layout::kContiguous);
+      RunBoth(&run, &plain, row.has_gradient);
+      // What dropout drops depends on the order in memory.
+      if (run.layer().type() == "Dropout" && row.phase == TRAIN) continue;
+      for (size_t i = 0; i < run.tops().size(); ++i) {
+        ExpectSame(run.tops()[i]->data(), plain.tops()[i]->data(), "top");
+      }
+      for (size_t i = 0; i < run.bottoms().size(); ++i) {
+        ExpectSame(run.bottoms()[i]->diff(), plain.bottoms()[i]->diff(), "bottom diff");
+      }
+      for (size_t i = 0; i < run.layer().blobs().size(); ++i) {
+        ExpectSame(run.layer().blobs()[i]->diff(), plain.layer().blobs()[i]->diff(), "param diff");
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 20);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,218 @@
+#include "hearth/caffe/layers/onednn_convolution.h"
+
+#include <dnnl.hpp>
+#include <optional>
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+using memory_dims = memory::dims;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+// One engine serves all threads; a stream belongs to one.
+dnnl::engine& Engine() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& Stream() {
+  thread_local dnnl::stream stream(Engine());
+  return stream;
+}
+
+memory At(const memory::desc& desc, const at::Tensor& tensor) {
+  return memory(desc, Engine(), tensor.data_ptr());
+}
+
+// Where the primitive wants another order than the caller's: scratch memory and the way into it.
+class Reordered {
+ public:
+  Reordered(const memory::desc& from, const memory::desc& to, bool adds = false)
+      : from_(from), to_(to), same_(from == to && !adds) {
+    if (same_) return;
+    dnnl::primitive_attr attributes;
+    if (adds) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.f);
+      attributes.set_post_ops(sum);
+    }
+    reorder_ =
+        dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to, attributes));
+  }
+
+  bool Leads(const memory::desc& from, const memory::desc& to) const {
+    return from == from_ && to == to_;
+  }
+
+  // The tensor's values in the wanted order.
+  memory Take(const at::Tensor& tensor) {
+    if (same_) return At(from_, tensor);
+    if (!scratch_) scratch_.emplace(to_, Engine());
+    Copy(At(from_, tensor), *scratch_);
+    return *scratch_;
+  }
+
+  // Memory in the primitive's order, whose values Give then puts into the tensor.
+  memory Room(const at::Tensor& tensor) {
+    if (same_) return At(to_, tensor);
+    if (!scratch_) scratch_.emplace(from_, Engine());
+    return *scratch_;
+  }
+  void Give(const at::Tensor& tensor) {
+    if (!same_) Copy(*scratch_, At(to_, tensor));
+  }
+
+ private:
+  void Copy(memory from, memory to) {
+    reorder_.execute(Stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  }
+
+  memory::desc from_, to_;
+  bool same_;
+  dnnl::reorder reorder_;
+  std::optional<memory> scratch_;
+};
+
+template <typename Function>
+auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    Throw(ErrorCode::kInternal,
+          "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
+          what, error.message, spec.batch, spec.channels, spec.outputs);
+  }
+}
+
+}  // namespace
+
+struct OnednnConvolution::Primitives {
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  explicit Primitives(const Spec& given) : spec(given) {
+    const auto weights_dims = [&]() -> memory_dims {
+      memory_dims dims{spec.outputs / spec.group, spec.channels / spec.group, spec.kernel[0],
+                       spec.kernel[1]};
+      if (spec.group > 1) dims.insert(dims.begin(), spec.group);
+      return dims;
+    }();
+    x = {{spec.batch, spec.channels, spec.input[0], spec.input[1]}, kFloat, Tag::nhwc};
+    y = {{spec.batch, spec.outputs, spec.output[0], spec.output[1]}, kFloat, Tag::nhwc};
+    w = {weights_dims, kFloat, Tag::any};
+    plain_w = {weights_dims, kFloat, spec.group > 1 ? Tag::goihw : Tag::oihw};
+    if (spec.has_bias) b = {{spec.outputs}, kFloat, Tag::x};
+    for (size_t i = 0; i < 2; ++i) {
+      dilation.push_back(spec.dilation[i] - 1);
+      // What the last window leaves over is cut off, so the far padding may be negative.
+      const int64_t reach = spec.dilation[i] * (spec.kernel[i] - 1) + 1;
+      pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
+                        spec.pad[i]);
+    }
+    forward_desc = Forward::primitive_desc(Engine(), dnnl::prop_kind::forward_training,
+                                           dnnl::algorithm::convolution_direct, x, w, b, y,
+                                           spec.stride, dilation, spec.pad, pad_end);
+    forward = Forward(forward_desc);
+  }
+
+  // The description of a tensor's memory: a blob's, in either layout.
+  static memory::desc Of(const at::Tensor& t) {
+    return {t.sizes().vec(), kFloat, t.strides().vec()};
+  }
+  // Made on first use, then kept while the layouts are the same.
+  static Reordered& Kept(std::optional<Reordered>& kept, const memory::desc& from,
+                         const memory::desc& to, bool adds = false) {
+    if (!kept || !kept->Leads(from, to)) kept.emplace(from, to, adds);
+    return *kept;
+  }
+
+  void MakeBackwardData() {
+    const BackwardData::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, w, y,
+                                            spec.stride, dilation, spec.pad, pad_end, forward_desc);
+    backward_data = BackwardData(desc);
+    backward_w = desc.weights_desc();
+  }
+  void MakeBackwardWeights() {
+    const BackwardWeights::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, w,
+                                               b, y, spec.stride, dilation, spec.pad, pad_end,
+                                               forward_desc);
+    backward_weights = BackwardWeights(desc);
+    diff_w = desc.diff_weights_desc();
+    if (spec.has_bias) bias_diff = at::empty({spec.outputs});
+  }
+
+  const Spec spec;
+  memory::desc x, y, w, b, plain_w, backward_w, diff_w;
+  memory_dims dilation, pad_end;
+  Forward::primitive_desc forward_desc;
+  Forward forward;
+  BackwardData backward_data;
+  BackwardWeights backward_weights;
+  std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out;
+  at::Tensor bias_diff;
+};
+
+OnednnConvolution::OnednnConvolution(const Spec& spec) {
+  Guarded("planning", spec, [&] { primitives_ = std::make_unique<Primitives>(spec); });
+}
+
+OnednnConvolution::~OnednnConvolution() = default;
+
+const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitives_->spec; }
+
+void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b,
+                                at::Tensor& y) {
+  Primitives& p = *primitives_;
+  Guarded("forward", p.spec, [&] {
+    Reordered& x_in = p.Kept(p.x_in, p.Of(x), p.x);
+    Reordered& w_in = p.Kept(p.w_in, p.plain_w, p.forward_desc.weights_desc());
+    Reordered& y_out = p.Kept(p.y_out, p.y, p.Of(y));
+    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
+                                              {DNNL_ARG_WEIGHTS, w_in.Take(w)},
+                                              {DNNL_ARG_DST, y_out.Room(y)}};
+    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_BIAS, At(p.b, b));
+    p.forward.execute(Stream(), arguments);
+    y_out.Give(y);
+  });
+}
+
+void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx) {
+  Primitives& p = *primitives_;
+  Guarded("backward", p.spec, [&] {
+    if (!p.backward_data) p.MakeBackwardData();
+    Reordered& dy_in = p.Kept(p.dy_in, p.Of(dy), p.y);
+    Reordered& w_in = p.Kept(p.backward_w_in, p.plain_w, p.backward_w);
+    Reordered& dx_out = p.Kept(p.dx_out, p.x, p.Of(dx));
+    p.backward_data.execute(Stream(), {{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                                       {DNNL_ARG_WEIGHTS, w_in.Take(w)},
+                                       {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
+    dx_out.Give(dx);
+  });
+}
+
+void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, at::Tensor& dw,
+                                        at::Tensor& db) {
+  Primitives& p = *primitives_;
+  Guarded("backward of the weights", p.spec, [&] {
+    if (!p.backward_weights) p.MakeBackwardWeights();
+    Reordered& x_in = p.Kept(p.x_in, p.Of(x), p.x);
+    Reordered& dy_in = p.Kept(p.dy_in, p.Of(dy), p.y);
+    Reordered& dw_out = p.Kept(p.dw_out, p.diff_w, p.plain_w, /*adds=*/true);
+    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
+                                              {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                                              {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}};
+    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, At(p.b, p.bias_diff));
+    p.backward_weights.execute(Stream(), arguments);
+    dw_out.Give(dw);
+    if (db.defined()) db.add_(p.bias_diff);
+  });
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,29 @@
+// Pooling of one picture whose channels lie side by side at every place: the loops over a window
+// then run over whole vectors of channels. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "hearth/caffe/layers/pooling_windows.h"
+
+namespace hearth::caffe {
+
+struct PlacePooling {
+  PoolingAxis rows, columns;
+  int64_t channels = 0;
+
+  // The largest value of each window, and where it lies (row * width + column; -1: empty window,
+  // whose value is -FLT_MAX). Of equal values the first one counts.
+  void Max(const float* x, float* y, int32_t* chosen) const;
+  void MaxGradient(const float* dy, const int32_t* chosen, float* dx) const;
+  void Average(const float* x, float* y) const;
+  void AverageGradient(const float* dy, float* dx) const;
+
+ private:
+  // f(first output value, place of the input) for each place of each window;
+  // after(first output value, divisor of an average) once a window is through.
+  template <typename Function, typename After>
+  void ForEachPlace(Function f, After after) const;
+};
+
+}  // namespace hearth::caffe
