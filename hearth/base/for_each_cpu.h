@@ -11,3 +11,5 @@
 // Before what such a function calls: a call from a clone into shared code would lose the clone's
 // instructions.
 #define HEARTH_INLINE __attribute__((always_inline)) inline
+// The same behind the parameters of a lambda.
+#define HEARTH_INLINE_LAMBDA __attribute__((always_inline))

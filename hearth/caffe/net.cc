@@ -41,6 +41,7 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
   }
   FindGradientOrder();
   PlanLayouts(graph_);
+  if (given.share_diffs) diff_plan_ = ShareDiffs(graph_);
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 

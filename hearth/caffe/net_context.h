@@ -23,6 +23,8 @@ struct NetContext {
   // so that any number of ranks sees the same pictures.
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
+  // Blobs' diffs share memory where lifetimes allow: they are then gone once Backward has passed.
+  bool share_diffs = false;
   bool resize_images = false;  // CaffeOnSpark's -resize
   int transform_threads = 1;   // threads that decode and transform images
   // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).

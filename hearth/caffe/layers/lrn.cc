@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/base/for_each_cpu.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neighbour_sum.h"
-#include "hearth/caffe/layers/simd.h"
 
 namespace hearth::caffe {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kScratchPictures = 3;
 
 // s^-beta. The root form of the usual exponent is several times faster than pow.
-HEARTH_SIMD void NegativePower(const float* s, float beta, float* out, int64_t count) {
+HEARTH_FOR_EACH_CPU void NegativePower(const float* s, float beta, float* out, int64_t count) {
   if (beta == 0.75f) {
     for (int64_t i = 0; i < count; ++i) {
       const float root = std::sqrt(s[i]);

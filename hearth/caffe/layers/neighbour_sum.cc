@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hearth/caffe/layers/simd.h"
+#include "hearth/base/for_each_cpu.h"
 
 namespace hearth::caffe {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 // sums[i] = values[i - reach] + ... + values[i + reach], where i counts rows of `inner` values.
 // Adding afresh for each row is exact where a running sum would drift, and the inner loop is a
 // plain vector addition.
-HEARTH_INLINE inline void SumNeighbourRows(const float* values, float* sums, int64_t rows,
-                                           int64_t inner, int64_t reach) {
+HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t rows, int64_t inner,
+                                    int64_t reach) {
   for (int64_t row = 0; row < rows; ++row) {
     float* to = sums + row * inner;
     const int64_t first = std::max<int64_t>(0, row - reach);
@@ -27,13 +27,13 @@ HEARTH_INLINE inline void SumNeighbourRows(const float* values, float* sums, int
 
 }  // namespace
 
-HEARTH_SIMD void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values,
-                                   float* sums) {
+HEARTH_FOR_EACH_CPU void SumAcrossChannels(const PictureShape& shape, int64_t size,
+                                           const float* values, float* sums) {
   SumNeighbourRows(values, sums, shape.channels, shape.height * shape.width, size / 2);
 }
 
-HEARTH_SIMD void SumAcrossLastChannels(const PictureShape& shape, int64_t size, const float* values,
-                                       float* sums) {
+HEARTH_FOR_EACH_CPU void SumAcrossLastChannels(const PictureShape& shape, int64_t size,
+                                               const float* values, float* sums) {
   const int64_t channels = shape.channels;
   const int64_t reach = std::min(size / 2, channels - 1);
   for (int64_t place = 0; place < shape.height * shape.width; ++place) {
@@ -49,8 +49,8 @@ HEARTH_SIMD void SumAcrossLastChannels(const PictureShape& shape, int64_t size, 
   }
 }
 
-HEARTH_SIMD void SumWithinChannels(const PictureShape& shape, int64_t size, const float* values,
-                                   float* scratch, float* sums) {
+HEARTH_FOR_EACH_CPU void SumWithinChannels(const PictureShape& shape, int64_t size,
+                                           const float* values, float* scratch, float* sums) {
   const int64_t plane = shape.height * shape.width;
   for (int64_t c = 0; c < shape.channels; ++c) {
     for (int64_t y = 0; y < shape.height; ++y) {
