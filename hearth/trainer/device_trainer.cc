@@ -33,6 +33,7 @@ void DeviceTrainer::Run() {
 
 caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
+  context.share_diffs = true;  // nobody looks at a blob's diff after backward
   context.resize_images = job_.resize;
   context.transform_threads = job_.transform_threads;
   context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
