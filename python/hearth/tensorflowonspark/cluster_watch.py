@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 import uuid
@@ -11,6 +12,8 @@ from typing import Any
 
 from hearth.tensorflowonspark import roles
 from hearth.tensorflowonspark.errors import ClusterError, FeedTimeoutError, NodeError
+
+logger = logging.getLogger(__name__)
 
 _EVENT_WAIT_S = 0.25
 _ECHO_WAIT_S = 1.0
@@ -108,9 +111,15 @@ class ClusterWatch:
                     self._failure = roles.describe_failure(self._template, failure)
                 self._changed.notify_all()
             if news and self._failure is not None:
-                self._on_failure(self._failure)
+                self._tell(self._failure)
             if event is None and self._closing:
                 return
+
+    def _tell(self, failure: str) -> None:
+        try:
+            self._on_failure(failure)
+        except Exception as error:  # such as a SparkContext that was stopped; events must go on
+            logger.warning("jobs of a failed cluster could not be cancelled: %s", error)
 
     def _handle(self, rank: int, event: dict[str, Any]) -> None:
         self._last_event = time.monotonic()
