@@ -1,6 +1,8 @@
 // The rows of the layer table for layers that read files; each makes its file first.
 #include "hearth/caffe/layers/file_data.h"
 
+#include <fmt/format.h>
+
 #include "hearth/caffe/database/database.h"
 #include "hearth/caffe/hdf5/hdf5_file.h"
 #include "hearth/caffe/image/test_images.h"
