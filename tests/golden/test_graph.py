@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from golden import Case, cases
 from hearth.native._core import parse_prototxt
-from test_nets import SUPPORTED, make_net
+from test_nets import NETS, make_net
 
 from hearth.native import _caffe
 
@@ -30,7 +30,7 @@ def test_splits_have_the_same_places_and_names(case: Case) -> None:
     assert without_state(got) == without_state(parsed(case["split_prototxt"]))
 
 
-@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", NETS, ids=lambda case: case.name)
 def test_layers_are_connected_and_pruned_alike(case: Case) -> None:
     assert make_net(case).layers == [
         {key: layer[key] for key in ("name", "type", "bottoms", "tops", "need_backward",
@@ -39,7 +39,7 @@ def test_layers_are_connected_and_pruned_alike(case: Case) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", NETS, ids=lambda case: case.name)
 def test_parameters_are_shared_alike(case: Case) -> None:
     expected = [(param["lr_mult"], param["decay_mult"]) for param in case["learnable"]]
     assert make_net(case).learnable == expected

@@ -26,7 +26,7 @@ import tempfile, pathlib
 from hearth.native import _caffe
 for backend, records in (("LEVELDB", "db_leveldb"), ("LMDB", "db_lmdb")):
     net = _caffe.Net('layer {{ name: "d" type: "Data" top: "x" top: "y" data_param {{ '
-                     f'source: "{GOLDEN}/{{records}}" batch_size: 3 backend: {{backend}} }} }}',
+                     f'source: "{GOLDEN}/{{records}}" batch_size: 3 backend: {{backend}} }}}} }}}}',
                      "TEST")
     net.forward()
     assert net.blobs["x"].data.shape == (3, 3, 6, 5)

@@ -48,7 +48,7 @@ LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_cas
   LayerParameter param;
   ParseText(case_.layer, case_.name, &param);
   param.set_name(case_.name);
-  for (int i = 0; i < case_.tops; ++i) param.add_top("top" + std::to_string(i));
+  for (int i = param.top_size(); i < case_.tops; ++i) param.add_top("top" + std::to_string(i));
   NetContext context;
   context.phase = case_.phase;
   context.random = std::make_shared<Random>(5);
