@@ -48,7 +48,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(environment: Path, folder: Path, *command: str) -> str:
-    """Output of a program of the environment, run in `folder` with nothing set that points to us."""
+    """Output of a program of the environment, run in `folder`, with nothing set that names us."""
     clean = {
         name: value
         for name, value in os.environ.items()

@@ -174,9 +174,7 @@ def test_linear_regression_with_a_loss_in_python(tmp_path: Path) -> None:
         shape=[dict(dim=[10, 3, 2]), dict(dim=[10, 3, 2])], ntop=2,
         data_filler=[dict(type="gaussian"), dict(type="gaussian")],
     )  # fmt: skip
-    n.ipx, n.ipy = (
-        L.InnerProduct(top, num_output=10, weight_filler=XAVIER) for top in (n.x, n.y)
-    )
+    n.ipx, n.ipy = (L.InnerProduct(top, num_output=10, weight_filler=XAVIER) for top in (n.x, n.y))
     n.loss = L.Python(n.ipx, n.ipy, module="caffe_layers", layer="EuclideanLoss", loss_weight=1)
     path = solver_for(tmp_path, str(n.to_proto()), base_lr=0.05)
     text = Path(path).read_text()

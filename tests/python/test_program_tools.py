@@ -127,6 +127,7 @@ def test_upgrades_a_solvers_text(tmp_path: Path) -> None:
 
 def old_model(name: str, weights: list[float]) -> bytes:
     """A V1 .caffemodel: one INNER_PRODUCT layer with a 2 x 3 weight and a bias of legacy shape."""
+
     def field(number: int, payload: bytes) -> bytes:
         return bytes([number << 3 | 2, len(payload)]) + payload
 
@@ -165,9 +166,7 @@ int cuDeviceGetAttribute(int* value, int which, int device) { return *value = 10
 """
 
 
-def test_device_query_asks_the_cuda_driver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_device_query_asks_the_cuda_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "driver.c").write_text(FAKE_DRIVER)
     library = str(tmp_path / "libcuda.so.1")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "driver.c"], check=True)

@@ -52,10 +52,13 @@ def test_the_log_has_caffes_lines_in_caffes_order(tmp_path: Path) -> None:
 
 
 def test_every_test_net_runs_in_its_state(tmp_path: Path) -> None:
-    staged = NET + """
+    staged = (
+        NET
+        + """
 layer { name: "extra" type: "Power" bottom: "y" top: "only_with_stage"
         include { phase: TEST stage: "more" } }
 """
+    )
     solver = write_solver(
         tmp_path,
         'train_net: "net.prototxt" test_net: "net.prototxt" test_net: "net.prototxt" '
@@ -71,10 +74,13 @@ layer { name: "extra" type: "Power" bottom: "y" top: "only_with_stage"
 
 
 def test_level_and_stage_choose_the_layers(tmp_path: Path) -> None:
-    staged = NET + """
+    staged = (
+        NET
+        + """
 layer { name: "s" type: "Power" bottom: "y" top: "staged" include { stage: "b" } }
 layer { name: "l" type: "Power" bottom: "y" top: "leveled" include { min_level: 2 } }
 """
+    )
     solver = write_solver(tmp_path, "display: 1 max_iter: 1", staged)
     assert "staged" not in run("train", "-solver", solver, cwd=tmp_path)
     log = run("train", "-solver", solver, "-stage", "a,b", "-level", "2", cwd=tmp_path)
@@ -112,10 +118,13 @@ def test_several_weights_files_are_read_in_turn(tmp_path: Path) -> None:
     for name, value in (("a", 0.25), ("b", 0.5)):
         more = f'base_lr: 0 snapshot_prefix: "{name}" max_iter: 1'
         run("train", "-solver", write_solver(tmp_path, more, with_layer(name, value)), cwd=tmp_path)
-    both = with_layer("a", 0) + """
+    both = (
+        with_layer("a", 0)
+        + """
 layer { name: "b" type: "InnerProduct" bottom: "x" top: "z"
   inner_product_param { num_output: 2 } }
 """
+    )
     (tmp_path / "both.prototxt").write_text(both)
     files = "a_iter_1.caffemodel,b_iter_1.caffemodel"
     flags = ["-model", "both.prototxt", "-weights", files, "-iterations", "1"]

@@ -118,9 +118,7 @@ def _ancestors(top: Top) -> dict[Top, _Map]:
     return maps
 
 
-def coord_map_from_to(
-    top_from: Top, top_to: Top
-) -> tuple[int | None, np.ndarray, np.ndarray]:
+def coord_map_from_to(top_from: Top, top_to: Top) -> tuple[int | None, np.ndarray, np.ndarray]:
     """(axis, scale, shift) from coordinates of one top to those of another with a common origin.
 
     Raises:

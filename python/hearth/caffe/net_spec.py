@@ -1,11 +1,11 @@
 """Nets written in Python: `L.Convolution(bottom, ...)`, `P.Pooling.MAX`, `NetSpec().to_proto()`.
 
-    from caffe import layers as L, params as P
-    n = caffe.NetSpec()
-    n.data, n.label = L.Data(source="db", backend=P.Data.LMDB, batch_size=64, ntop=2)
-    n.ip = L.InnerProduct(n.data, num_output=10, weight_filler=dict(type="xavier"))
-    n.loss = L.SoftmaxWithLoss(n.ip, n.label)
-    print(n.to_proto())
+from caffe import layers as L, params as P
+n = caffe.NetSpec()
+n.data, n.label = L.Data(source="db", backend=P.Data.LMDB, batch_size=64, ntop=2)
+n.ip = L.InnerProduct(n.data, num_output=10, weight_filler=dict(type="xavier"))
+n.loss = L.SoftmaxWithLoss(n.ip, n.label)
+print(n.to_proto())
 """
 
 from __future__ import annotations
