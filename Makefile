@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 BUILD ?= build
 DIST ?= dist
 
-.PHONY: demo test build setup lint format bench wheel soak clean
+.PHONY: demo test build setup lint format bench wheel wheel-test soak clean
 
 setup:
 	@tools/setup.sh
@@ -22,7 +22,7 @@ demo: build
 
 test: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure
-	@$(PYTHON) -m pytest tests
+	@$(PYTHON) -m pytest tests --ignore=tests/wheel
 
 lint: build
 	@$(PYTHON) tools/lint.py
@@ -44,6 +44,10 @@ soak: build
 wheel: setup
 	@$(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
 	  -C build-dir=build-wheel -w $(DIST)
+
+# Builds the wheel, installs it into a fresh environment and uses it: minutes, so not in `make test`.
+wheel-test: setup
+	@$(PYTHON) -m pytest tests/wheel
 
 clean:
 	rm -rf build build-wheel dist

@@ -130,7 +130,10 @@ class _Attempt:
                 on_event(value)
             elif kind == "failure":
                 words = self._own_words(value)
-                raise RankLost(words) if _is_lost(value) else HearthError(words)
+                # A rank that told its task of an error and then went away is not lost.
+                told = words != value["message"]
+                lost = is_loss(words) if told else _is_lost(value)
+                raise RankLost(words) if lost else HearthError(words)
             elif kind == "error":
                 reason = self._reason(value)
                 raise reason from reason.__cause__
