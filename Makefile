@@ -40,7 +40,7 @@ soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/soak.py --standalone --kills 5
 
-# Built beside $(BUILD), at the same depth, so that the compiler cache serves both.
+# In a build folder of its own, without the tests.
 wheel: setup
 	@$(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
 	  -C build-dir=build-wheel -w $(DIST)

@@ -29,9 +29,12 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");
   add("sighup_effect", options->sighup_effect, "snapshot (default), stop or none");
   add("threads", options->threads, "compute threads (default: one per core)");
-  // The logging library's flags, common in scripts: this program always logs to stderr.
-  command->add_flag("--logtostderr,--alsologtostderr")->group("");
+  AddLoggingFlags(command);
   return options;
+}
+
+void AddLoggingFlags(CLI::App* command) {
+  command->add_flag("--logtostderr,--alsologtostderr")->group("");
 }
 
 void RequireFlag(const std::string& value, const char* name, const char* what) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "apps/caffe_flags.h"
 #include "apps/commands.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -22,11 +23,6 @@ namespace hearth::program {
 namespace {
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
-void AddLoggingFlags(CLI::App* tool) {
-  // The logging library's flags, common in scripts: this program always logs to stderr.
-  tool->add_flag("--logtostderr,--alsologtostderr")->group("");
-}
 
 void AddConvertImageset(CLI::App* app) {
   CLI::App* tool = app->add_subcommand("convert_imageset", "make a database of listed pictures");

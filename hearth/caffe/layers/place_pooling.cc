@@ -14,10 +14,11 @@ HEARTH_INLINE void PlacePooling::ForEachPlace(Function f, After after) const {
     const PoolingAxis::Span v = rows.Clipped(oh);
     for (int64_t ow = 0; ow < columns.outputs; ++ow, out += channels) {
       const PoolingAxis::Span h = columns.Clipped(ow);
+      const float divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
       for (int64_t i = v.begin; i < v.end; ++i) {
-        for (int64_t j = h.begin; j < h.end; ++j) f(out, i * columns.inputs + j);
+        for (int64_t j = h.begin; j < h.end; ++j) f(out, i * columns.inputs + j, divisor);
       }
-      after(out, PoolingAxis::Divisor(rows, oh, columns, ow));
+      after(out, divisor);
     }
   }
 }
@@ -27,7 +28,7 @@ HEARTH_FOR_EACH_CPU void PlacePooling::Max(const float* x, float* y, int32_t* ch
   std::fill_n(y, count, -FLT_MAX);
   std::fill_n(chosen, count, -1);
   ForEachPlace(
-      [&](int64_t out, int64_t place) HEARTH_INLINE_LAMBDA {
+      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
         const float* from = x + place * channels;
         float* best = y + out;
         int32_t* where = chosen + out;
@@ -46,7 +47,7 @@ HEARTH_FOR_EACH_CPU void PlacePooling::MaxGradient(const float* dy, const int32_
                                                    float* dx) const {
   std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
   ForEachPlace(
-      [&](int64_t out, int64_t place) HEARTH_INLINE_LAMBDA {
+      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
         float* to = dx + place * channels;
         const float* from = dy + out;
         const int32_t* where = chosen + out;
@@ -60,7 +61,7 @@ HEARTH_FOR_EACH_CPU void PlacePooling::MaxGradient(const float* dy, const int32_
 HEARTH_FOR_EACH_CPU void PlacePooling::Average(const float* x, float* y) const {
   std::fill_n(y, rows.outputs * columns.outputs * channels, 0.f);
   ForEachPlace(
-      [&](int64_t out, int64_t place) HEARTH_INLINE_LAMBDA {
+      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
         const float* from = x + place * channels;
         float* sum = y + out;
 #pragma GCC ivdep
@@ -73,21 +74,14 @@ HEARTH_FOR_EACH_CPU void PlacePooling::Average(const float* x, float* y) const {
 
 HEARTH_FOR_EACH_CPU void PlacePooling::AverageGradient(const float* dy, float* dx) const {
   std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
-  int64_t out = 0;
-  for (int64_t oh = 0; oh < rows.outputs; ++oh) {
-    const PoolingAxis::Span v = rows.Clipped(oh);
-    for (int64_t ow = 0; ow < columns.outputs; ++ow, out += channels) {
-      const PoolingAxis::Span h = columns.Clipped(ow);
-      const float share = 1 / PoolingAxis::Divisor(rows, oh, columns, ow);
-      for (int64_t i = v.begin; i < v.end; ++i) {
-        for (int64_t j = h.begin; j < h.end; ++j) {
-          float* to = dx + (i * columns.inputs + j) * channels;
+  ForEachPlace(
+      [&](int64_t out, int64_t place, float divisor) HEARTH_INLINE_LAMBDA {
+        float* to = dx + place * channels;
+        const float share = 1 / divisor;
 #pragma GCC ivdep
-          for (int64_t c = 0; c < channels; ++c) to[c] += dy[out + c] * share;
-        }
-      }
-    }
-  }
+        for (int64_t c = 0; c < channels; ++c) to[c] += dy[out + c] * share;
+      },
+      [](int64_t, float) HEARTH_INLINE_LAMBDA {});
 }
 
 }  // namespace hearth::caffe

@@ -20,8 +20,8 @@ struct PlacePooling {
   void AverageGradient(const float* dy, float* dx) const;
 
  private:
-  // f(first output value, place of the input) for each place of each window;
-  // after(first output value, divisor of an average) once a window is through.
+  // f(first output value, place of the input, divisor of an average) for each place of each window;
+  // after(first output value, divisor) once a window is through.
   template <typename Function, typename After>
   void ForEachPlace(Function f, After after) const;
 };
