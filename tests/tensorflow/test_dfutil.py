@@ -86,6 +86,24 @@ def test_a_folder_with_files_is_not_touched(spark, tmp_path):
         dfutil.saveAsTFRecords(spark.range(5), str(tmp_path))
 
 
+def test_other_file_systems_are_written_and_read(spark, tmp_path):
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows")  # fsspec's name of what "file" is
+    names = sorted(file.name for file in (tmp_path / "rows").iterdir())
+    assert names[0].startswith("_SUCCESS")
+    assert all(name.startswith(("part-r-", "_s", "_S")) for name in names)
+    with pytest.raises(FileExistsError, match=r"local://.* has files already"):
+        dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows")
+    # Hadoop's file system of links to others; it reads what was written.
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.tests.link./data", tmp_path.as_uri())
+    back = dfutil.loadTFRecords(spark.sparkContext, "viewfs://tests/data/rows")
+    assert back.schema == frame.schema
+    assert sorted(map(repr, back.collect())) == sorted(map(repr, frame.collect()))
+    with pytest.raises(ValueError, match=r"nowhere://rows cannot be written: .*nor by fsspec: "):
+        dfutil.saveAsTFRecords(frame, "nowhere://rows")
+
+
 def test_a_damaged_file_names_the_record(spark, tmp_path):
     dfutil.saveAsTFRecords(spark.range(3).coalesce(1), str(tmp_path / "rows"))
     file = tmp_path / "rows" / "part-r-00000"

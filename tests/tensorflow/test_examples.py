@@ -1,11 +1,14 @@
 """The examples, as a user runs them, on the tests' Spark session."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "tensorflow"))
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "tensorflow"
+sys.path.insert(0, str(EXAMPLES))
 pytest.importorskip("tensorflow")
 
 
@@ -15,11 +18,12 @@ def by_value():
     import files
     import ml_pipeline
     import parallel_inference
+    import streaming
     from pyspark import cloudpickle
 
     import feed
 
-    for module in (feed, files, ml_pipeline, parallel_inference):
+    for module in (feed, files, ml_pipeline, parallel_inference, streaming):
         cloudpickle.register_pickle_by_value(module)
 
 
@@ -39,6 +43,23 @@ def test_a_node_trains_on_tfrecords(spark, tmp_path):
 
     arguments = ["--data", str(tmp_path / "data"), "--export", str(tmp_path / "model")]
     assert files.run(spark, files.parse(arguments)) >= 0.95
+
+
+def test_a_stream_of_files_trains(spark, tmp_path):
+    import streaming
+
+    arguments = ["--data", str(tmp_path / "data"), "--export", str(tmp_path / "model")]
+    assert streaming.run(spark, streaming.parse(arguments)) >= 0.95
+
+
+def test_a_chief_and_workers_train_together_and_an_evaluator_watches(tmp_path):
+    # In the four slots of one process: executors of their own would start four more JVMs.
+    program = [sys.executable, str(EXAMPLES / "roles.py"), "--model_dir", str(tmp_path / "model")]
+    environment = {**os.environ, "MASTER": "local[4]", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(program, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    assert float(done.stdout.partition("accuracy: ")[2]) >= 0.95
+    lines = (tmp_path / "model" / "accuracy.txt").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == [str(epoch) for epoch in range(8)]
 
 
 def test_a_pipeline_trains_and_transforms_and_is_saved(spark, tmp_path):

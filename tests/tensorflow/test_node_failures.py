@@ -144,8 +144,8 @@ def test_missing_nodes_are_named_with_the_likely_reason(sc):
     start = time.monotonic()
     words = r"timed out waiting for reservations to complete.*worker:2.*2 for 3 nodes"
     with pytest.raises(ReservationTimeoutError, match=words):
-        run(sc, raises, nodes=3, input_mode=SPARK, reservation_timeout=4)
-    assert time.monotonic() - start < 9
+        run(sc, raises, nodes=3, input_mode=SPARK, reservation_timeout=6)
+    assert time.monotonic() - start < 11
     assert no_node_left()
 
 
@@ -226,3 +226,36 @@ def test_a_dead_driver_leaves_no_node(tmp_path):
     assert driver.returncode == -signal.SIGKILL
     assert (tmp_path / "up").exists()
     assert no_node_left(10)
+
+
+def test_a_driver_that_forgets_its_cluster_ends_by_its_own_error(tmp_path):
+    code = """
+        from hearth import spark_session
+        from tensorflowonspark import TFCluster
+        session = spark_session.start("forgets", master="local[1]")
+        def main(arguments, ctx):
+            import threading
+            threading.Event().wait()
+        cluster = TFCluster.run(session, main, {}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
+        raise SystemExit(7)
+    """
+    mark = {MARK: os.environ.get(MARK, "alone") + "-forgets"}
+    driver = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **mark, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    assert driver.returncode == 7
+    assert no_node_left(10)
+
+
+def test_only_a_program_that_asks_for_it_is_ended_by_an_exit(sc, monkeypatch):
+    def fails(arguments, ctx):
+        raise ValueError("of the node")
+
+    monkeypatch.setenv("TFOS_EXIT_ON_FAILURE", "1")
+    with pytest.raises(SystemExit) as end:
+        run(sc, fails).shutdown()
+    assert end.value.code == 1
+    assert "ValueError: of the node" in str(end.value.__cause__)
+    assert sc.parallelize(range(3)).sum() == 3

@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 
+import psutil
 import pytest
 
 from hearth.tensorflowonspark.channel import (
@@ -19,7 +20,8 @@ from hearth.tensorflowonspark.front_door import FrontDoor
 from tensorflowonspark import reservation
 
 KEY = bytes(range(32))
-STRANGERS = 2000
+STRANGERS = 500
+FRAMES = 100_000  # of all strangers together
 
 
 @pytest.fixture
@@ -40,16 +42,29 @@ def knock(door, key=KEY):
     return Channel(sock)
 
 
+def noise_frames(noise, count):
+    """Frames of random bytes, one after another; every second one says its length rightly."""
+    parts = []
+    for number in range(count):
+        body = noise.randbytes(noise.randrange(1, 64))
+        parts.append(struct.pack(">I", len(body)) if number % 2 else noise.randbytes(4))
+        parts.append(body)
+    return b"".join(parts)
+
+
 def send_noise(connect, noise):
+    """Strangers come one by one, each with all of its frames at once; nobody takes up memory."""
+    before = psutil.Process().memory_info().rss
     for _ in range(STRANGERS):
         with connect() as sock:
             try:
-                sock.sendall(noise.randbytes(noise.randrange(1, 512)))
+                sock.sendall(noise_frames(noise, FRAMES // STRANGERS))
                 sock.shutdown(socket.SHUT_WR)
                 while sock.recv(4096):
                     pass
             except OSError:
                 pass  # it was refused already
+    assert psutil.Process().memory_info().rss - before < 64 << 20
 
 
 def test_noise_at_the_front_door_reaches_nobody(door):
@@ -98,6 +113,39 @@ def test_a_failed_node_says_why_to_whoever_may_know(door):
         friend.send(greeting)
         assert friend.receive(5)[0] == {"error": "worker:0 failed: no memory"}
     assert door.refused == [("f", "worker:0 failed: no memory")]
+
+
+def test_noise_at_the_rendezvous_reaches_nobody():
+    from hearth.native._core import Coordinator, Member, new_token
+
+    token = new_token()
+    coordinator = Coordinator(world=1, token=token)
+    address = ("127.0.0.1", coordinator.port())
+    send_noise(lambda: socket.create_connection(address, 5), random.Random(5))
+    assert coordinator.refused() == STRANGERS
+    member = Member(host=address[0], port=address[1], token=token, rank=0, world=1)
+    assert member.reserve('{"a": 1}') == [{"a": 1}]
+    assert coordinator.next_event(0) is None
+    member.done()
+    coordinator.close()
+
+
+def test_frames_of_a_friend_that_make_no_sense_do_no_harm(monkeypatch):
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    noise = random.Random(6)
+    server = reservation.Server(1)
+    client = reservation.Client(server.start())
+    kinds = ["REG?", "", "query", noise.randbytes(9).hex(), "__class__"]
+    frames = [json.dumps({"type": noise.choice(kinds), "data": noise.random()}) for _ in range(500)]
+    try:
+        pipelined = b"".join(struct.pack(">I", len(f)) + f.encode() for f in frames)
+        for _ in range(FRAMES // len(frames)):
+            client.sock.sendall(pipelined)
+            assert all(client.receive(client.sock) == {"data": "ERR"} for _ in frames)
+        assert client.get_reservations() == []
+    finally:
+        client.close()
+        server.stop()
 
 
 def test_frames_of_any_bytes_do_no_harm():

@@ -13,20 +13,25 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hearth.tensorflowonspark import TFSparkNode, cluster_feed, reservation, roles
+from hearth.tensorflowonspark.cluster_restart import Restarts
 from hearth.tensorflowonspark.cluster_start import ClusterStart
 from hearth.tensorflowonspark.cluster_watch import SparkJob
 from hearth.tensorflowonspark.errors import ClusterError, NodeError
+from hearth.tensorflowonspark.feed_progress import Ledger
+from hearth.tensorflowonspark.spark_access import spark_access
 
 logger = logging.getLogger(__name__)
 
 # Kept for programs that look here; failures are raised, so nothing is ever set.
 tf_status: dict[str, Any] = {}
 
-# A job of a failed cluster gets this long to end after it was cancelled.
-_CANCEL_WAIT_S = 5.0
+# Set to 1, run() and shutdown() end a failed driver as TensorFlowOnSpark does: SystemExit(1).
+EXIT_VARIABLE = "TFOS_EXIT_ON_FAILURE"
 
 
 class InputMode:
@@ -53,10 +58,28 @@ class TFCluster:
     server = None
 
     def __init__(self) -> None:
-        self._start: ClusterStart | None = None
+        self.spark: Any = None  # see spark_access
+        self.running: ClusterStart | None = None
+        self.restarts: Restarts | None = None
+        self.ledger = Ledger()
+        self.node_ids: list[int] = []  # of the nodes that Spark starts
+        self.body: Any = None  # what starts one
+        self.reservation_timeout = 0.0
         self._shutdown_lock = threading.Lock()
         self._ended = False
         self._error: BaseException | None = None
+
+    def launch(self) -> None:
+        """Starts all nodes; raises what run() does."""
+        self.running = ClusterStart(
+            self.cluster_meta, self.spark, self.reservation_timeout, self.ledger
+        )
+        beside = [i for i in range(self.num_executors) if i not in self.node_ids]
+        self.running.launch(self.nodeRDD, self.body, beside)
+        self.cluster_info = self.running.wait_nodes()
+        for node in self.cluster_info:
+            name = f"{node['job_name']}:{node['task_index']}"
+            logger.info("node %s on %s", name, node["host_name"])
 
     def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input"):
         """Feeds all rows to the nodes; returns when they are used up.
@@ -64,13 +87,15 @@ class TFCluster:
         Args:
             dataRDD: an RDD, a DataFrame (columnar all the way), or a DStream (returns at once).
             num_epochs: how often each row is given; 0 means 10. Later epochs are replayed by the
-                nodes from their disks.
+                nodes from their disks, unless the cluster may start again.
             feed_timeout: seconds that a node may take no rows; -1: no limit.
             qname: the feed.
 
         Raises:
-            NodeError: a node failed; within seconds, with its traceback or signal.
+            NodeError: a node failed; within seconds, with its traceback or signal. Where its
+                executor was lost, with the number of rows that were not consumed.
             FeedTimeoutError: a node took no rows for `feed_timeout`.
+            ValueError: a DStream for a cluster that may start again.
         """
         assert self.input_mode == InputMode.SPARK, "TFCluster.train() requires InputMode.SPARK"
         assert qname in self.queues, f"Unknown queue: {qname}"
@@ -84,7 +109,7 @@ class TFCluster:
             dataRDD: an RDD or a DataFrame (columnar on its way to the nodes).
             feed_timeout: seconds without any result; -1: no limit.
             qname: the feed.
-            schema: of the results, which then come as a DataFrame.
+            schema: of the results, which then come as a DataFrame; Spark Connect needs one.
 
         Returns:
             An RDD of the results, or a DataFrame.
@@ -107,7 +132,7 @@ class TFCluster:
             NodeError: a node failed, perhaps long before.
             ClusterError: the nodes did not end in time; they are killed.
         """
-        with self._shutdown_lock:
+        with self._shutdown_lock, _exit_if_asked():
             if not self._ended:
                 try:
                     self._shutdown(ssc, grace_secs, timeout)
@@ -116,50 +141,60 @@ class TFCluster:
                     raise
                 finally:
                     self._ended = True
-                    self._end()
+                    self.end()
             elif self._error is not None:
                 raise self._error
 
     def _shutdown(self, ssc: Any, grace_secs: float, timeout: float) -> None:
-        start = self._start
-        assert start is not None
-        deadline = None if timeout < 0 else time.monotonic() + timeout
+        until = time.monotonic() + timeout
 
-        def left() -> float | None:
-            return None if deadline is None else max(0.0, deadline - time.monotonic())
+        def wait(nodes: Sequence[int], who: str) -> None:
+            left = None if timeout < 0 else max(0.0, until - time.monotonic())
+            if not self.running.watch.wait_done(nodes, left):
+                self.running.watch.check()
+                raise ClusterError(f"the cluster's {who} did not end within {timeout:g} s")
 
         if ssc is not None:
             self._stop_streaming(ssc)
+        while True:
+            running = self.running
+            try:
+                self._wait_for_nodes(running, grace_secs, wait)
+                return
+            except NodeError as error:
+                if self.restarts is None:
+                    raise
+                self.restarts.recover(running, error)
+
+    def _wait_for_nodes(
+        self, running: ClusterStart, grace_secs: float, wait: Callable[[Sequence[int], str], None]
+    ) -> None:
+        """Lets all nodes of this start come to their end."""
         if self.input_mode == InputMode.SPARK:
-            start.coordinator.broadcast('{"op": "end"}')
+            running.broadcast({"op": "end"})
         template = self.cluster_meta["cluster_template"]
         fed = roles.fed_ids(template)
-        if not start.watch.wait_done(fed, left()):
-            start.watch.check()
-            raise ClusterError(f"the cluster's workers did not end within {timeout} s")
+        wait(fed, "workers")
         others = [i for ids in template.values() for i in ids if i not in fed]
         if others:
-            start.watch.wait_done(others, grace_secs)
-            start.watch.check()
-            start.coordinator.broadcast('{"op": "stop"}')
-            if not start.watch.wait_done(others, left()):
-                start.watch.check()
-                raise ClusterError(f"the cluster's ps or evaluator did not end within {timeout} s")
-        start.watch.check()
-        start.job.wait()
+            running.watch.wait_done(others, grace_secs)
+            running.watch.check()
+            running.broadcast({"op": "stop"})
+            wait(others, "ps or evaluator")
+        running.watch.check()
+        running.job.wait()
 
     def _stop_streaming(self, ssc: Any) -> None:
         """Waits until the cluster is asked to stop, or failed; then stops the stream."""
-        while not self.server.wait_done(1.0) and self._start.watch.failure is None:
+        while not self.server.wait_done(1.0) and self.running.watch.failure is None:
             if ssc.awaitTerminationOrTimeout(0.0):
                 return
-        ssc.stop(stopSparkContext=False, stopGraceFully=self._start.watch.failure is None)
+        ssc.stop(stopSparkContext=False, stopGraceFully=self.running.watch.failure is None)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Ends every process and job that is left; never raises."""
-        start = self._start
-        assert start is not None
-        start.close()
+        if self.running is not None:
+            self.running.close()
         if self.server is not None:
             self.server.stop()
 
@@ -178,24 +213,19 @@ class TFCluster:
             self.shutdown()
             return
         self._ended, self._error = True, error
-        self._end()
+        self.end()
 
     def feed_job(self, feed: str, action: Any) -> Any:
         """Runs a Spark action that ends as soon as the cluster fails or its feed is stuck."""
-        self._start.watch.check()
-        return SparkJob(self.sc, self._start.watch, action, feed).wait()
+        self.running.watch.check()
+        return SparkJob(self.spark, self.running.watch, action, feed).wait()
 
-    def mark_inference(self, rdd: Any) -> Any:
-        """The RDD, whose jobs end as soon as the cluster fails."""
-        return self._start.inferences.mark(rdd)
-
-    def replay(self, qname: str, times: int, feed_timeout: float) -> None:
+    def replay(self, qname: str, times: int, feed: str, feed_timeout: float) -> None:
         """Lets the nodes take the rows that they kept `times` more; waits until they have."""
-        feed = f"{random.getrandbits(64):x}"
-        self._start.broadcast({"op": "replay", "queue": qname, "times": times, "feed": feed})
+        self.running.broadcast({"op": "replay", "queue": qname, "times": times, "feed": feed})
         nodes = roles.fed_ids(self.cluster_meta["cluster_template"])
         seconds = TFSparkNode.feed_timeout_or_never(feed_timeout)
-        self._start.watch.wait_replayed(feed, nodes, seconds)
+        self.running.watch.wait_replayed(feed, nodes, seconds)
 
 
 def run(
@@ -213,11 +243,13 @@ def run(
     queues=["input", "output", "error"],  # noqa: B006 (the API's default; it is not changed)
     eval_node=False,
     release_port=True,
+    *,
+    restart=False,
 ):
     """Starts a cluster: one node per element of the start job; returns when all are there.
 
     Args:
-        sc: the SparkContext, or a SparkSession.
+        sc: the SparkContext, or a SparkSession (Spark Connect: DataFrames only).
         map_fun: the main function, map_fun(tf_args, ctx), run by every node.
         tf_args: its first argument; a list becomes the node's sys.argv.
         num_executors: nodes of all roles together.
@@ -231,27 +263,50 @@ def run(
         queues: names of the feeds; "output" and "error" are kept for programs that name them.
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
         release_port: free each node's port just before map_fun; else ctx.release_port() does.
+        restart: where an executor is lost, train() and shutdown() start all nodes again, with
+            ctx.restart_count one higher, and bring all rows again that are not safe (see
+            DataFeed.commit). main_fun goes on from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
         NodeError: a node failed while it started.
     """
-    context = getattr(sc, "sparkContext", sc)
     template = roles.make_template(num_executors, num_ps, master_node, eval_node)
     if input_mode == InputMode.SPARK and (driver_ps_nodes or eval_node):
         raise ValueError(
             "driver_ps_nodes and eval_node need InputMode.TENSORFLOW: with InputMode.SPARK such "
             "nodes would get no rows"
         )
+    cluster = _new_cluster(sc, template, num_executors, release_port)
+    cluster.input_mode = input_mode
+    cluster.queues = list(queues)
+    cluster.node_ids = list(range(num_ps if driver_ps_nodes else 0, num_executors))
+    cluster.nodeRDD = cluster.spark.nodes(cluster.node_ids)
+    cluster.reservation_timeout = reservation_timeout
+    cluster.restarts = Restarts(cluster) if restart else None
+    background = input_mode == InputMode.SPARK
+    cluster.body = TFSparkNode.run(
+        map_fun, tf_args, cluster.cluster_meta, tensorboard, log_dir, queues, background
+    )
+    with _exit_if_asked():
+        try:
+            cluster.launch()
+        except BaseException:
+            cluster.end()
+            raise
+    return cluster
+
+
+def _new_cluster(sc: Any, template: Any, num_executors: int, release_port: bool) -> TFCluster:
+    """A cluster without nodes, whose server listens."""
     cluster = TFCluster()
-    cluster.sc = context
-    cluster.defaultFS = default_fs(context)
+    cluster.spark = spark_access(sc)
+    cluster.sc = cluster.spark.handle
+    cluster.defaultFS = cluster.spark.default_fs()
     cluster.working_dir = os.getcwd()
     cluster.num_executors = num_executors
     cluster.cluster_id = random.getrandbits(64)
-    cluster.input_mode = input_mode
-    cluster.queues = list(queues)
     cluster.server = reservation.Server(num_executors)
     cluster.cluster_meta = cluster.meta = {
         "id": cluster.cluster_id,
@@ -261,29 +316,21 @@ def run(
         "working_dir": cluster.working_dir,
         "server_addr": cluster.server.start(),
         "release_port": release_port,
+        "restart_count": 0,
     }
-    ids = list(range(num_ps if driver_ps_nodes else 0, num_executors))
-    cluster.nodeRDD = context.parallelize(ids, len(ids))
-    cluster._start = ClusterStart(cluster.cluster_meta, context, reservation_timeout)
-    background = input_mode == InputMode.SPARK
-    body = TFSparkNode.run(
-        map_fun, tf_args, cluster.cluster_meta, tensorboard, log_dir, queues, background
-    )
-    try:
-        cluster._start.launch(cluster.nodeRDD, body, range(ids[0]))
-        cluster.cluster_info = cluster._start.wait_nodes()
-    except BaseException:
-        cluster._end()
-        raise
-    for node in cluster.cluster_info:
-        logger.info("node %s:%s on %s", node["job_name"], node["task_index"], node["host_name"])
     return cluster
 
 
-def default_fs(context: Any) -> str:
-    """`fs.defaultFS` without the slashes of a bare file:///."""
-    uri = context._jsc.hadoopConfiguration().get("fs.defaultFS")
-    return uri[:-1] if uri.startswith("file://") and len(uri) > 7 and uri.endswith("/") else uri
+@contextmanager
+def _exit_if_asked() -> Iterator[None]:
+    """Turns a ClusterError into SystemExit(1) where $TFOS_EXIT_ON_FAILURE asks for it."""
+    try:
+        yield
+    except ClusterError as error:
+        if os.environ.get(EXIT_VARIABLE) != "1":
+            raise
+        logger.error("%s", error)
+        raise SystemExit(1) from error
 
 
 __all__ = ["ClusterError", "InputMode", "NodeError", "TFCluster", "run", "tf_status"]

@@ -170,6 +170,14 @@ class DataFeed:
         self._source.terminate()
         self.done_feeding = True
 
+    def commit(self) -> None:
+        """All rows given so far are safe, in a checkpoint, say.
+
+        Where a cluster with restart=True starts again, every partition that has rows that are not
+        safe comes again. Any thread may call it.
+        """
+        self._source.commit()
+
     def _take(self, batch_size: int) -> list[Any]:
         if self.done_feeding:
             return []

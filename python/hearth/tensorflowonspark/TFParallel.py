@@ -8,6 +8,7 @@ from typing import Any
 
 from hearth.tensorflowonspark import TFSparkNode
 from hearth.tensorflowonspark.errors import ClusterError
+from hearth.tensorflowonspark.spark_access import spark_access
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +31,6 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     """
     from pyspark import cloudpickle
 
-    from hearth.tensorflowonspark.TFCluster import default_fs
-
     context = getattr(sc, "sparkContext", sc)
     if use_barrier:
         _check_slots(context, num_executors)
@@ -41,9 +40,10 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
         "num_executors": num_executors,
         "token": os.urandom(32).hex(),
         "coordinator": None,
-        "default_fs": default_fs(context),
+        "default_fs": spark_access(sc).default_fs(),
         "working_dir": os.getcwd(),
         "release_port": True,
+        "restart_count": 0,
     }
     options = TFSparkNode.node_options(tf_args, False, None, [], background=False)
 

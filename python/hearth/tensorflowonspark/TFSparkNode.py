@@ -41,6 +41,7 @@ class TFNodeContext:
         self.working_dir = working_dir
         self.mgr = mgr
         self.tmp_socket = tmp_socket
+        self.restart_count = 0  # how often the cluster has started again, see TFCluster.run
 
     def absolute_path(self, path):
         """See TFNode.hdfs_path."""
@@ -59,6 +60,28 @@ class TFNodeContext:
     ):
         """See TFNode.DataFeed."""
         return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+
+    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+        """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
+
+        Args:
+            path: a file or folder that this host sees, as it is or by absolute_path().
+            columns: which to read; none: all.
+            epochs: how often each row is given.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+            ValueError: another file system, or a column that the files do not have.
+        """
+        from hearth.tensorflowonspark.node_files import FileFeed
+
+        return FileFeed(path, columns, self._share(), epochs)
+
+    def _share(self) -> tuple[int, int]:
+        """(this node's number among those that train, their number)."""
+        masters = [role for role in self.cluster_spec if role not in ("worker", "ps", "evaluator")]
+        before = len(self.cluster_spec[masters[0]]) if masters and self.job_name == "worker" else 0
+        return before + self.task_index, max(1, self.num_workers)
 
     def release_port(self):
         """See TFNode.release_port."""
@@ -172,6 +195,7 @@ def make_job(
         "defaultFS": cluster_meta["default_fs"],
         "working_dir": cluster_meta["working_dir"],
         "release_port": cluster_meta["release_port"],
+        "restart_count": cluster_meta["restart_count"],
     }
 
 
@@ -201,7 +225,7 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     spec = feed_spec(cluster_info, qname, feed_timeout)
 
     def feed_rows(iterator: Iterator[Any]) -> Iterator[bool]:
-        yield feed(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
+        yield bool(feed(spec, partition_id(), batches_of_pickles(pickle_rows(iterator))))
 
     return feed_rows
 
@@ -240,8 +264,7 @@ def feed_spec(
         nodes=tuple({k: v for k, v in node.items() if k != "authkey"} for node in nodes),
         queue=qname,
         timeout_s=feed_timeout_or_never(timeout_s),
-        feed=secrets.token_hex(8),
-        **options,
+        **{"feed": secrets.token_hex(8), **options},
     )
 
 

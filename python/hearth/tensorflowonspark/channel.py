@@ -80,10 +80,14 @@ class Channel:
         """The socket's descriptor, which this object no longer owns."""
         return self._socket.detach()
 
-    def close(self) -> None:
-        """Ends the connection and wakes a receive() of another thread."""
+    def end(self) -> None:
+        """Ends the connection, and with it a receive() of another thread. Never raises."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Ends the connection and frees its descriptor, for which no thread may wait any more."""
+        self.end()
         self._socket.close()
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.tensorflowonspark import TFSparkNode
+from hearth.tensorflowonspark.cluster_watch import SparkJob
+from hearth.tensorflowonspark.errors import NodeError
 from hearth.tensorflowonspark.feed_task import FeedSpec, feed, infer
 from hearth.tensorflowonspark.pickles import batches_of_pickles, pickle_rows
 
@@ -15,55 +19,146 @@ if TYPE_CHECKING:
 
     from hearth.tensorflowonspark.TFCluster import TFCluster
 
+# After a loss Spark gets this long to count the rows, so that the failure is told in time.
+_COUNT_S = 6.0
+_RESULT_ROWS = 4096
+
+
+@dataclass
+class FeedJob:
+    """The rows of one train(), or of one epoch of it."""
+
+    rows: Any
+    queue: str
+    timeout_s: float
+    keep: bool = False  # the nodes replay the rows later
+    feed: str = field(default_factory=lambda: secrets.token_hex(8))
+    brought: frozenset[int] | None = None  # partitions that had rows, once all were taken
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether they are a DataFrame: one of Spark Connect has any attribute, as a column."""
+    return hasattr(type(rows), "mapInArrow")
+
 
 def train(cluster: TFCluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
     """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
-    if hasattr(rows, "foreachRDD"):
+    if not is_frame(rows) and hasattr(rows, "foreachRDD"):
+        if cluster.restarts is not None:
+            raise ValueError(
+                "a DStream cannot be read again, so it needs a cluster without restart=True; "
+                "Structured Streaming's foreachBatch can feed one that has it"
+            )
         rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
-        return
-    if _feed_once(cluster, rows, timeout_s, queue, keep=epochs > 1):
-        return
-    if epochs > 1:
-        cluster.replay(queue, epochs - 1, timeout_s)
+    elif cluster.restarts is not None:
+        for _ in range(epochs):
+            if cluster.restarts.bring(FeedJob(rows, queue, timeout_s)):
+                return
+    elif not _feed_once(cluster, FeedJob(rows, queue, timeout_s, keep=epochs > 1)) and epochs > 1:
+        _replay(cluster, epochs - 1, timeout_s, queue)
 
 
 def _train_interval(cluster: TFCluster, rdd: Any, timeout_s: float, queue: str) -> None:
-    if _feed_once(cluster, rdd, timeout_s, queue, keep=False):
+    if _feed_once(cluster, FeedJob(rdd, queue, timeout_s)):
         cluster.server.stop()  # a node has terminated its feed: shutdown(ssc) ends the stream
 
 
-def _feed_once(cluster: TFCluster, rows: Any, timeout_s: float, queue: str, keep: bool) -> bool:
+def _feed_once(cluster: TFCluster, job: FeedJob) -> bool:
     """Feeds each row once; whether a node wants no more rows."""
-    spec = TFSparkNode.feed_spec(cluster.cluster_info, queue, timeout_s, keep=keep)
-    if hasattr(rows, "mapInArrow"):
-        frame = rows.mapInArrow(partial(_feed_batches, _columnar(spec)), "ended boolean")
-        return any(row.ended for row in cluster.feed_job(spec.feed, frame.collect))
-    chunks, spec = _pickles(rows, spec)
-    tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
-    return any(cluster.feed_job(spec.feed, tasks.collect))
+    cluster.ledger.open(job.feed)
+    try:
+        return any(ended for _, ended in bring(cluster, job))
+    except NodeError:
+        watch = cluster.running.watch
+        if watch.lost is not None:
+            watch.amend(_unconsumed(cluster, job))
+            watch.check()
+        raise
+    finally:
+        cluster.ledger.close(job.feed)
+
+
+def _unconsumed(cluster: TFCluster, job: FeedJob) -> str:
+    """How many rows no node has taken. Takes _COUNT_S at most."""
+    counting = SparkJob(cluster.spark, cluster.running.watch, job.rows.count)
+    counting.join(_COUNT_S)
+    counting.cancel()
+    taken = cluster.ledger.taken(job.feed)
+    if counting.result is None:
+        return f"{taken} rows were consumed, and Spark could not count the others in {_COUNT_S:g} s"
+    return f"{counting.result - taken} of {counting.result} rows were not consumed"
+
+
+def _replay(cluster: TFCluster, times: int, timeout_s: float, queue: str) -> None:
+    feed_name = secrets.token_hex(8)
+    cluster.ledger.open(feed_name)
+    try:
+        cluster.replay(queue, times, feed_name, timeout_s)
+    except NodeError:
+        watch = cluster.running.watch
+        if watch.lost is not None:
+            taken = cluster.ledger.taken(feed_name)
+            watch.amend(f"of the {times} later epochs {taken} rows were consumed")
+            watch.check()
+        raise
+    finally:
+        cluster.ledger.close(feed_name)
+
+
+def bring(cluster: TFCluster, job: FeedJob) -> list[tuple[int, bool]]:
+    """Brings all partitions of a job that are not safe.
+
+    Returns:
+        For each one that had rows, its number and whether its node wants no more.
+
+    Raises:
+        NodeError: a node, or an executor, failed.
+        FeedTimeoutError: a node took no rows in time.
+    """
+    spec = TFSparkNode.feed_spec(
+        cluster.cluster_info,
+        job.queue,
+        job.timeout_s,
+        feed=job.feed,
+        keep=job.keep,
+        safe=cluster.ledger.safe(job.feed),
+    )
+    if is_frame(job.rows):
+        task = partial(_feed_batches, replace(spec, format="arrow"))
+        tasks = job.rows.mapInArrow(task, "partition int, ended boolean")
+    else:
+        chunks, spec = _pickles(job.rows, spec)
+        tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
+    return [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
 
 
 def inference(cluster: TFCluster, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
     """As TFCluster.inference()."""
+    if cluster.restarts is not None:
+        cluster.restarts.ensure_running()
     spec = TFSparkNode.feed_spec(cluster.cluster_info, queue, timeout_s, mode="inference")
-    if hasattr(rows, "mapInArrow"):
-        pickled = rows.mapInArrow(partial(_infer_batches, _columnar(spec)), "results binary")
-        results = pickled.rdd.mapPartitions(_unpickle_rows)
-    else:
-        chunks, spec = _pickles(rows, spec)
-        marked = cluster.mark_inference(chunks)
-        results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
+    if is_frame(rows):
+        return _infer_frame(rows, replace(spec, format="arrow"), schema)
+    chunks, spec = _pickles(rows, spec)
+    marked = cluster.running.inferences.mark(chunks)
+    results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
     if schema is None:
         return results
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.getOrCreate().createDataFrame(results, schema)
+    return cluster.spark.session.createDataFrame(results, schema)
 
 
-def _columnar(spec: FeedSpec) -> FeedSpec:
-    from dataclasses import replace
+def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
+    """A DataFrame of the results with a schema, else an RDD of them."""
+    if schema is not None:
+        from pyspark.sql.types import DataType, StructType
 
-    return replace(spec, format="arrow")
+        kind = schema if isinstance(schema, DataType) else DataType.fromDDL(schema)
+        kind = kind if isinstance(kind, StructType) else StructType().add("value", kind)
+        return rows.mapInArrow(partial(_infer_columns, spec, kind), kind)
+    if not hasattr(rows.sparkSession, "_jsc"):
+        raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")
+    pickled = rows.mapInArrow(partial(_infer_batches, spec), "results binary")
+    return pickled.rdd.mapPartitions(_unpickle_rows)
 
 
 def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
@@ -82,13 +177,15 @@ def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
     inner = serializer.serializer if batched else serializer
     if made_here or type(inner) is not CPickleSerializer:
         return rows.mapPartitions(pickle_rows), spec
-    from dataclasses import replace
-
     return RDD(rows._jrdd, rows.ctx, NoOpSerializer()), replace(spec, batched=batched)
 
 
-def _feed_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Iterator[bool]:
-    yield feed(spec, index, batches_of_pickles(chunks))
+def _feed_pickles(
+    spec: FeedSpec, index: int, chunks: Iterator[bytes]
+) -> Iterator[tuple[int, bool]]:
+    ended = feed(spec, index, batches_of_pickles(chunks))
+    if ended is not None:
+        yield index, ended
 
 
 def _infer_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Iterator[Any]:
@@ -98,8 +195,11 @@ def _infer_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Itera
 def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    ended = feed(spec, TFSparkNode.partition_id(), _with_rows(batches))
-    yield pa.record_batch({"ended": pa.array([ended])})
+    index = TFSparkNode.partition_id()
+    ended = feed(spec, index, _with_rows(batches))
+    if ended is not None:
+        columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
+        yield pa.record_batch(columns)
 
 
 def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,6 +208,28 @@ def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterato
     results = infer(spec, TFSparkNode.partition_id(), _with_rows(batches))
     for chunk in pickle_rows(results):
         yield pa.record_batch({"results": pa.array([chunk], pa.binary())})
+
+
+def _infer_columns(
+    spec: FeedSpec, kind: Any, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Results as columns: each is a row's tuple or dict, or the value of a single column."""
+    import itertools
+
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(kind)
+    results = infer(spec, TFSparkNode.partition_id(), _with_rows(batches))
+    while rows := list(itertools.islice(results, _RESULT_ROWS)):
+        if isinstance(rows[0], dict):
+            columns = [[row[name] for row in rows] for name in schema.names]
+        elif len(schema) > 1 or isinstance(rows[0], tuple):
+            columns = list(zip(*rows, strict=True))
+        else:
+            columns = [rows]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _with_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,17 +7,20 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hearth.tensorflowonspark import reservation, roles
 from hearth.tensorflowonspark.cluster_watch import ClusterWatch, MarkedRdds, SparkJob
 from hearth.tensorflowonspark.errors import NodeError, ReservationTimeoutError
+from hearth.tensorflowonspark.feed_progress import Ledger
+from hearth.tensorflowonspark.missing_nodes import fixed_slots, likely_reason
 
 logger = logging.getLogger(__name__)
 
 _ROSTER_WAIT_S = 0.25
 _JOB_END_WAIT_S = 5.0
+_NODES_END_WAIT_S = 10.0
 
 
 class Key(str):
@@ -32,16 +35,16 @@ class Key(str):
 class ClusterStart:
     """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
 
-    def __init__(self, meta: dict[str, Any], sc: Any, timeout_s: float):
+    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Ledger):
         from hearth.native._core import Coordinator, new_token
 
         self._meta = meta
-        self._sc = sc
+        self._spark = spark
         self._timeout_s = timeout_s
         self._template = meta["cluster_template"]
-        bind_host, host = _coordinator_hosts(sc)
+        bind_host, host = spark.coordinator_hosts()
         token = new_token()
-        self.coordinator = _bind(
+        self.coordinator: Any = _bind(
             lambda port: Coordinator(
                 world=meta["num_executors"],
                 token=token,
@@ -53,34 +56,42 @@ class ClusterStart:
         )
         meta["token"] = Key(token)
         meta["coordinator"] = (host, self.coordinator.port())
-        self.inferences = MarkedRdds(sc)
-        self.watch = ClusterWatch(self.coordinator, self._template, self.inferences.cancel)
+        self.inferences = MarkedRdds(spark.handle)
+        cancel = self.inferences.cancel
+        self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
         self.job: SparkJob | None = None
+        self._tasks = 0  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
-    def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Iterable[int]) -> None:
+    def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
         """Starts the job that starts the nodes, and those that run beside the driver."""
+        self._tasks = self._meta["num_executors"] - len(driver_ids)
         for executor_id in driver_ids:
             thread = threading.Thread(target=_run_quietly, args=(body, executor_id), daemon=True)
             thread.start()
             self._driver_nodes.append(thread)
-        self.job = SparkJob(self._sc, self.watch, lambda: nodes.foreachPartition(body))
+        self.job = SparkJob(self._spark, self.watch, self._spark.run_on(nodes, body))
 
     def wait_nodes(self) -> list[dict[str, Any]]:
         """Every node's entry of cluster_info, by id.
 
         Raises:
-            ReservationTimeoutError: some did not come.
+            ReservationTimeoutError: some did not come, or cannot come.
             NodeError: one failed.
         """
-        deadline = time.monotonic() + self._timeout_s
+        started = time.monotonic()
+        slots = fixed_slots(self._spark)
         while True:
             try:
                 nodes = self.coordinator.wait_roster(_ROSTER_WAIT_S)
                 return [{**node, "authkey": self._meta["token"]} for node in nodes]
             except TimeoutError as error:
-                if time.monotonic() > deadline:
-                    raise ReservationTimeoutError(self._describe_missing(str(error))) from None
+                waited = time.monotonic() - started
+                beside = self._meta["num_executors"] - self._tasks
+                full = slots is not None and self.watch.joined - beside == slots < self._tasks
+                if full or waited > self._timeout_s:
+                    text = self._describe_missing(str(error), min(waited, self._timeout_s))
+                    raise ReservationTimeoutError(text) from None
             except RuntimeError:
                 self._raise_failure()
             if self.job is not None and self.job.error is not None:
@@ -92,46 +103,33 @@ class ClusterStart:
         if self.job is not None and self.job.error is not None:
             raise NodeError(f"the nodes could not be started: {self.job.error}")
 
-    def _describe_missing(self, known: str) -> str:
+    def _describe_missing(self, known: str, waited_s: float) -> str:
         """Who is missing, where the others are, and why that may be."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
         roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
+        reason = likely_reason(self._spark, self._tasks, self._meta["coordinator"])
         return (
-            f"timed out waiting for reservations to complete: within {self._timeout_s:g} s {known} "
-            f"(of the ranks, {roster}); {self._likely_reason()}"
-        )
-
-    def _likely_reason(self) -> str:
-        scala_context = self._sc._jsc.sc()
-        profile = scala_context.resourceProfileManager().defaultResourceProfile()
-        slots = scala_context.maxNumConcurrentTasks(profile)
-        needed = self._meta["num_executors"]
-        conf = self._sc.getConf()
-        if slots < needed:
-            text = (
-                f"each node needs a task slot of its own, but the cluster has {slots} for {needed} "
-                "nodes: give Spark more executors or cores, lower spark.task.cpus or "
-                "num_executors, or look whether executors of this memory "
-                f"({conf.get('spark.executor.memory', '1g')}) fit on the hosts"
-            )
-            if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
-                text += "; spark.dynamicAllocation.enabled is true: set it to false, or its minimum"
-            return text
-        return (
-            f"the cluster has {slots} task slots: perhaps other jobs hold them, or executors "
-            "cannot reach the driver at {}:{}".format(*self._meta["coordinator"])
+            f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
+            f"(of the ranks, {roster}); {reason}"
         )
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
-        self.coordinator.broadcast(json.dumps(message))
+        """To all nodes; to none after close()."""
+        if self.coordinator is not None:
+            self.coordinator.broadcast(json.dumps(message))
 
-    def close(self) -> None:
-        """Ends nodes and job. Never raises; idempotent."""
+    def close(self, wait_for_nodes: bool = False) -> None:
+        """Ends nodes and job; may wait until no node is left. Never raises; idempotent."""
+        if self.coordinator is None:
+            return
         # Where nodes still run, something failed: Spark must not try to start them again.
         if self.job is not None:
             self.job.cancel()
         self.broadcast({"op": "stop"})
+        if wait_for_nodes:
+            self.watch.wait_stopped(_NODES_END_WAIT_S)
         self.watch.close()
+        self.coordinator = None
         if self.job is not None:
             self.job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
@@ -143,23 +141,6 @@ def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
         body(iter([executor_id]))
     except NodeError as error:  # the rendezvous has told the driver
         logger.warning("%s", error)
-
-
-def _coordinator_hosts(sc: Any) -> tuple[str, str]:
-    """(address to listen on, host for executors to connect to): TFOS_SERVER_HOST, or Spark's."""
-    from hearth.launch import coordinator_hosts
-
-    chosen = os.environ.get("TFOS_SERVER_HOST")
-    if chosen:
-        return chosen, chosen
-    return coordinator_hosts(_Session(sc))
-
-
-class _Session:
-    """What coordinator_hosts() asks of a session."""
-
-    def __init__(self, sc: Any):
-        self.sparkContext = sc
 
 
 def _bind(make: Callable[[int], Any]) -> Any:

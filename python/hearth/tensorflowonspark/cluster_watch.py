@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 from hearth.tensorflowonspark import roles
 from hearth.tensorflowonspark.errors import ClusterError, FeedTimeoutError, NodeError
+from hearth.tensorflowonspark.feed_progress import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -27,19 +29,26 @@ class ClusterWatch:
         coordinator: Any,
         template: Mapping[str, Sequence[int]],
         on_failure: Callable[[str], None],
+        ledger: Ledger,
     ):
         self._coordinator = coordinator
         self._template = template
         self._on_failure = on_failure
+        self._ledger = ledger
         self._changed = threading.Condition()
+        self._joined: set[int] = set()
         self._done: set[int] = set()
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
         self._failure: str | None = None
+        # The node that went away without a word, where that is what failed.
+        self.lost: int | None = None
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
         self._thread.start()
+        # A daemon thread that Python ends inside the core would take the driver down with it.
+        atexit.register(self.close)
 
     @property
     def failure(self) -> str | None:
@@ -50,6 +59,15 @@ class ClusterWatch:
         """Raises NodeError where the cluster has failed."""
         if self._failure is not None:
             raise NodeError(self._failure)
+
+    def amend(self, text: str) -> None:
+        """Adds to what is said of the failure from now on."""
+        self._failure = f"{self._failure}; {text}"
+
+    @property
+    def joined(self) -> int:
+        """How many nodes have come."""
+        return len(self._joined)
 
     def wake(self) -> None:
         """Makes waits look at their conditions again."""
@@ -65,6 +83,12 @@ class ClusterWatch:
     def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
         """Waits until the main functions of `nodes` have returned; whether they have."""
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
+
+    def wait_stopped(self, timeout_s: float) -> None:
+        """Waits until all nodes have ended that did not go away."""
+        left = {i for ids in self._template.values() for i in ids} - {self.lost}
+        with self._changed:
+            self._changed.wait_for(lambda: self._done >= left, timeout_s)
 
     def feed_error(self, feed: str | None) -> ClusterError | None:
         """What ends that feed without the cluster having failed: a timeout, a node that is done."""
@@ -93,11 +117,12 @@ class ClusterWatch:
                 )
 
     def close(self) -> None:
-        """Ends the thread, after the events that came before."""
+        """Ends the thread, after the events that came before. One thread calls it, once."""
+        atexit.unregister(self.close)
         self._closing = True
         self._coordinator.close()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        self._thread.join()
+        self._coordinator = None  # py4j never lets go of a stream's function, nor of its cluster
 
     def _run(self) -> None:
         while True:
@@ -109,6 +134,7 @@ class ClusterWatch:
                     self._handle(event[0], json.loads(event[1]))
                 if news:
                     self._failure = roles.describe_failure(self._template, failure)
+                    self.lost = failure["rank"] if failure["lost"] else None
                 self._changed.notify_all()
             if news and self._failure is not None:
                 self._tell(self._failure)
@@ -125,6 +151,10 @@ class ClusterWatch:
         self._last_event = time.monotonic()
         if event["event"] in ("done", "stopped"):
             self._done.add(rank)
+        elif event["event"] == "joined":
+            self._joined.add(rank)
+        elif event["event"] in ("rows", "safe"):
+            self._ledger.note(rank, event)
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":
@@ -136,12 +166,10 @@ class SparkJob:
     """A Spark action in a thread of its own, which can be left as soon as the cluster fails."""
 
     def __init__(
-        self, sc: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
+        self, spark: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
     ):
-        """Starts the action; `feed` names the feed whose timeout ends it."""
-        from pyspark import InheritableThread
-
-        self._sc = sc
+        """Starts the action on spark_access(); `feed` names the feed whose timeout ends it."""
+        self._spark = spark
         self._tag = f"hearth-{uuid.uuid4()}"
         self._watch = watch
         self._action = action
@@ -149,13 +177,13 @@ class SparkJob:
         self.ended = False
         self.result: Any = None
         self.error: BaseException | None = None
-        self._thread = InheritableThread(target=self._run)
+        self._thread = spark.thread(self._run)
         self._thread.daemon = True
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._sc.addJobTag(self._tag)
+            self._spark.tag(self._tag)
             self.result = self._action()
         except BaseException as error:  # handed to the thread that waits
             self.error = error
@@ -182,7 +210,7 @@ class SparkJob:
     def cancel(self) -> None:
         """Ends the action; does not wait."""
         if not self.ended:
-            self._sc.cancelJobsWithTag(self._tag)
+            self._spark.cancel(self._tag)
 
     def join(self, timeout_s: float) -> bool:
         """Waits for the action's end; whether it has ended."""

@@ -38,14 +38,17 @@ def saveAsTFRecords(df, output_dir):
 
     Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
 
+    The folder may be of any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows.
+
     Raises:
-        ValueError: a column of another type; FileExistsError: the folder has files already.
+        ValueError: a column of another type, or an unknown file system.
+        FileExistsError: the folder has files already.
     """
     check_types(df.schema)
     target = tfrecord_files.prepare_folder(df.sparkSession, output_dir, df.schema.json())
     task = partial(_write_partition, target)
     df.mapInArrow(task, "file string").collect()
-    tfrecord_files.finish(df.sparkSession, target)
+    tfrecord_files.finish(target)
 
 
 def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's default)

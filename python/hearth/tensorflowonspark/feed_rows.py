@@ -39,6 +39,9 @@ class QueueSource:
         for item in results:
             self._results.put(item, block=True)
 
+    def commit(self) -> None:
+        """Nobody would send the rows again."""
+
     def terminate(self) -> None:
         """Takes what is in the queue already; the one who fills it looks at the state."""
         while not self._queue.empty():
@@ -51,6 +54,9 @@ class FeedSource(RowSource):
 
     def terminate(self) -> None:
         self._queue.terminate()
+
+    def commit(self) -> None:
+        self._queue.rows.commit()
 
 
 def open_source(mgr: Any, queue: Any, results: Any) -> QueueSource | FeedSource:

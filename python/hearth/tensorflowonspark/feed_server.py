@@ -16,6 +16,7 @@ from typing import Any
 
 from hearth.tensorflowonspark.channel import Channel, Message
 from hearth.tensorflowonspark.errors import ClusterError
+from hearth.tensorflowonspark.feed_progress import RowCount
 from hearth.tensorflowonspark.spool import Spool
 
 # Feeders hear at least this often that rows are taken.
@@ -26,8 +27,9 @@ _FOREVER_S = 1e9
 class FeedQueue:
     """The partitions of one feed in the order they came; then the end. Any thread may use it."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, report: Callable[[Message], None]):
         self.name = name
+        self.rows = RowCount(report)
         self._changed = threading.Condition()
         self._waiting: deque[Any] = deque()
         self._reading: Any = None
@@ -100,6 +102,9 @@ class Partition:
     """Rows that one feed task sends. One thread reads; the session's thread learns the total."""
 
     def __init__(self, session: Session, message: Message):
+        self.feed = message["feed"]
+        self.index = message["index"]
+        self.taken = 0  # rows that the program was given
         self.pickled = message["format"] == "pickle"
         self.batched = message["batched"]
         self.keep = message["keep"]
@@ -191,8 +196,12 @@ class Replay:
 
     keep = False
     inference = False
+    index = -1
 
-    def __init__(self, spool: Spool, times: int, report: Callable[[str], None]):
+    def __init__(self, spool: Spool, message: Message, report: Callable[[str], None]):
+        times = message["times"]
+        self.feed = message["feed"]
+        self.taken = 0
         self._batches = (batch for _ in range(times) for batch in spool)
         self._left = times * len(spool)
         self._report = report
@@ -232,20 +241,34 @@ class Session:
         channel: Channel,
         put: Callable[[str, Partition], None],
         report: Callable[[Message], None],
+        on_end: Callable[[Session], None],
     ):
         self._channel = channel
+        self._on_end = on_end
         self._put = put
         self._report = report
         self._ring: Any = None
         self.results: Any = None
         self._current: Partition | None = None
+        self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
-    def run(self) -> None:
+    def start(self) -> None:
         """Serves the connection until the task ends it."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """The program is over, so nobody reads any more."""
+        self._channel.end()
+        self._thread.join()
+        self._channel.close()
+        self._ring = self.results = None
+
+    def _run(self) -> None:
         with suppress(EOFError, OSError, ValueError):
             while True:
                 message, fds = self._channel.receive()
                 self._handle(message, fds)
+        self._on_end(self)
 
     def _handle(self, message: Message, fds: list[int]) -> None:
         from hearth.native._core import RingReader, RingWriter
@@ -280,8 +303,9 @@ class FeedServer:
     """All feeds of a node. `report` sends an event to the driver."""
 
     def __init__(self, queues: Iterable[str], report: Callable[[Message], None]):
-        self.queues = {name: FeedQueue(name) for name in queues}
+        self.queues = {name: FeedQueue(name, report) for name in queues}
         self._report = report
+        self._sessions: set[Session] = set()
 
     @property
     def terminated(self) -> bool:
@@ -291,8 +315,9 @@ class FeedServer:
     def attach(self, sock: socket.socket) -> None:
         """Takes over a connection that was authenticated."""
         put = lambda name, partition: self.queues[name].put(partition)  # noqa: E731
-        session = Session(Channel(sock), put, self._report)
-        threading.Thread(target=session.run, name="hearth-feed", daemon=True).start()
+        session = Session(Channel(sock), put, self._report, self._sessions.discard)
+        self._sessions.add(session)
+        session.start()
 
     def replay(self, message: Message) -> None:
         """Gives the kept rows of a feed again, and reports when they are taken."""
@@ -301,7 +326,7 @@ class FeedServer:
         def report(event: str) -> None:
             self._report({"event": event, "feed": message["feed"]})
 
-        queue.put(Replay(queue.spool, message["times"], report))
+        queue.put(Replay(queue.spool, message, report))
 
     def end(self) -> None:
         for queue in self.queues.values():
@@ -315,3 +340,5 @@ class FeedServer:
         """The main function has returned: no more rows are taken."""
         for queue in self.queues.values():
             queue.close("its main function has returned before all rows were taken")
+        for session in list(self._sessions):
+            session.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import pickle
 import socket
 import threading
@@ -37,6 +38,7 @@ class FeedSpec:
     format: str = "pickle"  # or "arrow"
     batched: bool = True  # each pickle is a list of rows
     keep: bool = False  # the node replays the rows later
+    safe: frozenset[int] = frozenset()  # partitions that were brought before
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"FeedSpec(queue={self.queue}, mode={self.mode})"
@@ -69,7 +71,8 @@ class Connection:
         self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
         self.ring.close_child_fds()
         self.results.close_child_fds()
-        threading.Thread(target=self._listen, name="hearth-feed", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="hearth-feed", daemon=True)
+        self._listener.start()
 
     def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -102,10 +105,12 @@ class Connection:
                 self._inbox.put(message)
         self._inbox.put({"lost": True})
 
-    def begin(self, spec: FeedSpec) -> None:
+    def begin(self, spec: FeedSpec, partition: int) -> None:
         self._channel.send(
             {
                 "op": "partition",
+                "feed": spec.feed,
+                "index": partition,
                 "queue": spec.queue,
                 "mode": spec.mode,
                 "format": spec.format,
@@ -151,13 +156,22 @@ class Connection:
         return f"{self.where} went away, and so did its executor"
 
     def close(self) -> None:
-        self._channel.close()
+        self._channel.end()
         self.ring.close()
         self.results.close()
+        self._listener.join()
+        self._channel.close()
 
 
 # One per node that this Python worker feeds; Spark keeps the worker for further tasks.
 _connections: dict[str, Connection] = {}
+
+
+@atexit.register
+def _close_connections() -> None:
+    for connection in _connections.values():
+        connection.close()
+    _connections.clear()
 
 
 def _connect(spec: FeedSpec, partition: int) -> Connection:
@@ -189,25 +203,25 @@ def choose_node(nodes: Iterable[Message], partition: int) -> Message:
     return near[partition % len(near)]
 
 
-def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool:
+def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
     """Brings one partition to a node and waits until it is used up.
 
     Returns:
-        Whether the node wants no more rows.
+        Whether the node wants no more rows; None where there was nothing to bring.
 
     Raises:
         NodeError: the node failed, or its cluster did.
         FeedTimeoutError: it took no rows for `spec.timeout_s`.
     """
-    first = next(batches, None)
+    first = None if partition in spec.safe else next(batches, None)
     if first is None:
-        return False
+        return None
     try:
         connection = _connect(spec, partition)
     except TerminatedError:
         return True
     try:
-        connection.begin(spec)
+        connection.begin(spec, partition)
         with _ring_errors(connection, spec):
             entries = _write(connection, first, batches, spec.timeout_s)
             connection.end(entries, spec.timeout_s)
@@ -269,7 +283,7 @@ def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> 
         return
     connection = _connect(spec, partition)
     try:
-        connection.begin(spec)
+        connection.begin(spec, partition)
         feeder = _Feeder(connection, first, batches, spec)
         with _ring_errors(connection, spec):
             yield from _results(connection, spec)

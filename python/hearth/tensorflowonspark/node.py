@@ -47,6 +47,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
         tmp_socket=None if go["release_port"] else port,
         **go["context"],
     )
+    context.restart_count = go["restart_count"]
     try:
         from pyspark import cloudpickle
 

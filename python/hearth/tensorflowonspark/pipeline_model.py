@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.storage import local_path
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -65,7 +67,7 @@ class LoadedModel:
         import keras
         import tensorflow as tf
 
-        model = keras.saving.load_model(spec.path, compile=False)
+        model = keras.saving.load_model(local_path(spec.path) or spec.path, compile=False)
         self.shapes = {
             value.name: (tf.TensorShape(value.shape), tf.as_dtype(value.dtype))
             for value in model.inputs

@@ -159,6 +159,7 @@ class Server(MessageSocket):
     def _serve(self, peer: socket.socket) -> None:
         with peer, suppress(OSError, EOFError, ValueError, KeyError):
             try:
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 accept_handshake(peer, self.key)
                 while True:
                     self.send(peer, self._answer(self.receive(peer)))
@@ -202,6 +203,7 @@ class Client(MessageSocket):
             )
         self.server_addr = server_addr
         self.sock = socket.create_connection((host, port), timeout=_REPLY_TIMEOUT_S)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         offer_handshake(self.sock, key)
 
     def _request(self, kind: str, data: Any = None) -> Any:

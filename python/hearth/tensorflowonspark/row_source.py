@@ -63,6 +63,7 @@ class RowSource:
         """Counts `count` rows as handed out; a batch that is used up is settled at once."""
         self._at += count
         partition = self._partition
+        self._queue.rows.take(partition, count)
         if partition.inference:
             partition.hold(count)
             if self._owing and self._owing[-1][0] is partition:
@@ -90,6 +91,7 @@ class RowSource:
             return True
         if batch is None:
             self._queue.spool.commit()
+            self._queue.rows.complete(partition)
             self._forget()
             return True
         if partition.keep:

@@ -102,7 +102,8 @@ class Supervisor:
         context = {key: job[key] for key in ("executor_id", "job_name", "task_index", "defaultFS")}
         context |= {"cluster_spec": spec, "working_dir": job["working_dir"]}
         message = {"op": "go", "environment": environment, "context": context}
-        self._channel.send(message | {"queues": job["queues"], "release_port": job["release_port"]})
+        message |= {key: job[key] for key in ("queues", "release_port", "restart_count")}
+        self._channel.send(message)
         self._port.close()
         with suppress(OSError):
             self._task.send({"event": "started"})
@@ -122,6 +123,7 @@ class Supervisor:
             world=job["world"],
             host_name=self._host_name,
         )
+        self._member.send_event(json.dumps({"event": "joined"}))
         roster = self._member.reserve(json.dumps(info))
         threading.Thread(target=self._watch_driver, daemon=True).start()
         return roster
@@ -246,7 +248,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
-        if self._stopping and not self._ended:
+        if self._stopping:  # who starts the cluster again waits for this
             if self._member is not None:
                 self._member.done(json.dumps({"event": "stopped"}))
             with suppress(OSError):

@@ -1,19 +1,26 @@
-"""TFRecord files where Spark keeps files: local ones by path, others by Hadoop's file systems."""
+"""TFRecord files where Spark keeps files: local ones by path, others by pyarrow's file systems
+(written) and Hadoop's (read).
+"""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hearth.storage import is_local, local_path
+import pyarrow as pa
+from pyarrow.fs import FileSelector, FileSystem, FSSpecHandler, LocalFileSystem, PyFileSystem
+
+from hearth.storage import default_file_system, is_local, local_path, scheme
 
 # Hidden to Spark and Hadoop, as all names that begin so.
 SCHEMA_FILE = "_schema.json"
 _INFERRED_EXAMPLES = 1000
+_COPY_BYTES = 4 << 20
 
 
 class NewFile:
@@ -32,19 +39,40 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
 
     Raises:
         FileExistsError: it has files already.
-        ValueError: it is not a folder of this machine's file system.
+        ValueError: neither pyarrow nor fsspec knows its file system.
     """
-    if not is_local(folder, spark):
-        raise ValueError(
-            f"{folder} is not in a local file system: saveAsTFRecords writes files that all "
-            "executors and the driver see by one path; copy them from there"
-        )
-    path = Path(local_path(folder) or folder)
-    if path.exists() and any(path.iterdir()):
+    if is_local(folder, spark):
+        target = local_path(folder) or folder
+    else:
+        target = folder if scheme(folder) else default_file_system(spark).rstrip("/") + folder
+    system, path = file_system(target)
+    if system.get_file_info(FileSelector(path, allow_not_found=True)):
         raise FileExistsError(f"{folder} has files already: name another folder, or remove it")
-    path.mkdir(parents=True, exist_ok=True)
-    (path / SCHEMA_FILE).write_text(schema, encoding="utf-8")
-    return str(path)
+    system.create_dir(path, recursive=True)
+    with system.open_output_stream(f"{path}/{SCHEMA_FILE}") as file:
+        file.write(schema.encode())
+    return target
+
+
+def file_system(uri: str) -> tuple[FileSystem, str]:
+    """The file system of a path or URI, and the path in it: pyarrow's, else one of fsspec's.
+
+    Raises:
+        ValueError: neither knows it.
+    """
+    local = local_path(uri)
+    if local is not None:
+        return LocalFileSystem(), local
+    try:
+        return FileSystem.from_uri(uri)
+    except pa.ArrowInvalid as error:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError) as other:
+            raise ValueError(f"{uri} cannot be written: {error}; nor by fsspec: {other}") from None
+        return PyFileSystem(FSSpecHandler(system)), path
 
 
 @contextmanager
@@ -53,16 +81,26 @@ def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
     from hearth.native._core import TfRecordWriter
 
     name = f"part-r-{partition:05d}"
-    hidden = os.path.join(folder, f"_{name}.{attempt}")
-    writer = TfRecordWriter(hidden)
-    yield NewFile(writer, name)
-    writer.finish()
-    os.replace(hidden, os.path.join(folder, name))
+    system, path = file_system(folder)
+    hidden = f"{path}/_{name}.{attempt}"
+    if isinstance(system, LocalFileSystem):
+        writer = TfRecordWriter(hidden)
+        yield NewFile(writer, name)
+        writer.finish()
+    else:
+        with tempfile.NamedTemporaryFile(prefix=name) as local:
+            writer = TfRecordWriter(local.name)
+            yield NewFile(writer, name)
+            writer.finish()
+            with system.open_output_stream(hidden) as target:
+                shutil.copyfileobj(local, target, _COPY_BYTES)
+    system.move(hidden, f"{path}/{name}")
 
 
-def finish(spark: Any, folder: str) -> None:
+def finish(folder: str) -> None:
     """Marks the folder as complete, as Hadoop does."""
-    (Path(folder) / "_SUCCESS").touch()
+    system, path = file_system(folder)
+    system.open_output_stream(f"{path}/_SUCCESS").close()
 
 
 def list_files(spark: Any, folder: str) -> list[str]:
@@ -100,10 +138,31 @@ def _hadoop(spark: Any, uri: str) -> tuple[Any, Any]:
 
 def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
     """The schema that saveAsTFRecords left; None where it did not write the files."""
-    if not is_local(folder, spark):
+    if is_local(folder, spark):
+        file = Path(local_path(folder) or folder) / SCHEMA_FILE
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    path, system = _hadoop(spark, f"{folder.rstrip('/')}/{SCHEMA_FILE}")
+    if not system.exists(path):
         return None
-    file = Path(local_path(folder) or folder) / SCHEMA_FILE
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    stream = system.open(path)
+    try:
+        return json.loads(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def local_schema(files: Sequence[str]) -> Any:
+    """The StructType of local files: saveAsTFRecords' own, else inferred from their beginning."""
+    from pyspark.sql.types import StructType
+
+    from hearth.native._core import TfRecordReader
+    from hearth.tensorflowonspark.tfrecord_schema import infer_fields
+
+    beside = Path(files[0]).parent / SCHEMA_FILE
+    if beside.is_file():
+        return StructType.fromJson(json.loads(beside.read_text(encoding="utf-8")))
+    scans = (TfRecordReader(file).scan(_INFERRED_EXAMPLES) for file in files)
+    return infer_fields(next(filter(None, scans), []), [])
 
 
 def first_examples(spark: Any, files: list[str]) -> list[Any]:

@@ -1,0 +1,100 @@
+"""Rows that nodes read from files by themselves: every row once, by columns."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hearth.native._core import TfRecordWriter
+
+from tensorflowonspark.TFSparkNode import TFNodeContext
+
+ROWS = 1000
+SPEC = {"chief": ["a:1"], "ps": ["b:1"], "worker": ["c:1", "d:1"]}
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int64()),
+        "x": pa.array([[i, i + 0.5] for i in range(ROWS)], pa.list_(pa.float32())),
+    }
+)
+
+
+def nodes():
+    return [
+        TFNodeContext(1, "chief", 0, SPEC),
+        TFNodeContext(2, "worker", 0, SPEC),
+        TFNodeContext(3, "worker", 1, SPEC),
+    ]
+
+
+def write_parquet(folder):
+    for i in range(2):
+        part = TABLE.slice(i * 600, 600)
+        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=70)
+
+
+def write_arrow(folder):
+    for i in range(2):
+        with pa.ipc.new_file(folder / f"part-{i}.arrow", TABLE.schema) as file:
+            file.write_table(TABLE.slice(i * 600, 600), max_chunksize=70)
+
+
+def write_records(folder):
+    for i in range(5):
+        writer = TfRecordWriter(str(folder / f"part-r-{i:05d}"))
+        for batch in TABLE.slice(i * 200, 200).to_batches():
+            writer.write(batch)
+        writer.finish()
+    (folder / "_SUCCESS").touch()
+
+
+FORMATS = [write_parquet, write_arrow, write_records]
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_the_workers_read_each_row_once_per_epoch(write, tmp_path):
+    write(tmp_path)
+    seen = []
+    for node in nodes():
+        feed = node.get_file_feed(tmp_path.as_uri(), epochs=2)
+        mine, sizes = [], []
+        while not feed.should_stop():
+            batch = feed.next_numpy(64)
+            if batch is None:
+                continue
+            assert np.array_equal(batch["x"][:, 0], batch["id"].astype(np.float32))
+            assert batch["x"].shape == (len(batch["id"]), 2)
+            mine += batch["id"].tolist()
+            sizes.append(len(batch["id"]))
+        assert set(sizes[:-1]) == {64}
+        seen += mine
+        assert len(mine) >= 2 * (200 if write is write_records else 333)
+    assert sorted(seen) == sorted([*range(ROWS)] * 2)
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_only_the_named_columns_are_read(write, tmp_path):
+    write(tmp_path)
+    feed = TFNodeContext(0, "worker", 0, {"worker": ["a:1"]}).get_file_feed(str(tmp_path), ["id"])
+    assert feed.next_batch(2) == [(0,), (1,)]
+    assert list(feed.next_numpy(3)) == ["id"]
+    feed.terminate()
+    assert (feed.should_stop(), feed.next_batch(5)) == (True, [])
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    node = nodes()[0]
+    with pytest.raises(FileNotFoundError, match="there are no files in"):
+        node.get_file_feed(str(tmp_path))
+    with pytest.raises(ValueError, match="hdfs://rows is not in a local file system"):
+        node.get_file_feed("hdfs://rows")
+    write_parquet(tmp_path)
+    with pytest.raises(ValueError, match="column 'z' is not in"):
+        node.get_file_feed(str(tmp_path), ["z"]).next_batch(1)
+
+
+def test_a_file_feed_is_a_dataset(tmp_path):
+    pytest.importorskip("tensorflow")
+    write_parquet(tmp_path)
+    data = TFNodeContext(0, "worker", 0, {"worker": ["a:1"]}).get_file_feed(str(tmp_path))
+    total = sum(int(batch["id"].numpy().sum()) for batch in data.as_dataset(100))
+    assert total == sum(range(ROWS))
