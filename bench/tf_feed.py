@@ -3,7 +3,8 @@
 `rdd/...`: `cluster.train(rdd)` and next_batch(), against a task that only iterates the rows.
 `dataframe/...`: `cluster.train(df)` with next_numpy(), against a mapInArrow that only looks at the
 batches. Rows per second of wall time, and `.../cpu`: microseconds of CPU per row, all processes of
-the session together. One executor, two partitions.
+the session together. One executor, two partitions. `.../upstream`: the same rows, fewer of them,
+by TensorFlowOnSpark's mechanism. `files/...`: read by the node itself, GB/s per core.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import psutil
 from pyspark import cloudpickle
 
 import report
+import tf_feed_fixed
+import tf_feed_upstream
 from hearth import spark_session
 from hearth.tensorflowonspark import TFCluster
 
@@ -34,6 +37,8 @@ SHAPES = {
         "cast(repeat(cast(id % 10 as string), 150528) as binary) as x, id",
     ),
 }
+# Upstream needs 0.1 to 1 ms of CPU for a row.
+UPSTREAM_FEWER = 10
 
 
 def take_rows(batch_size: int, ctx: Any) -> None:
@@ -120,7 +125,29 @@ def bench_shape(spark: Any, table: report.Report, shape: str, rounds: int) -> No
     frame.unpersist()
     pair = (lambda: rows.foreachPartition(iterate), "foreachPartition that iterates")
     bench_feed(spark, table, f"rdd/{shape}", (take_rows, batch_size, rows, count), pair, rounds)
+    bench_upstream(spark, table, shape, rounds)
     rows.unpersist()
+
+
+def bench_upstream(spark: Any, table: report.Report, shape: str, rounds: int) -> None:
+    """Our feed of an RDD and of a DataFrame against upstream's mechanism; upstream has one way."""
+    names = [f"{kind}/{shape}/upstream" for kind in ("rdd", "dataframe")]
+    if not any(table.wants(name) for name in names):
+        return
+    count, batch_size, columns = SHAPES[shape]
+    count //= UPSTREAM_FEWER
+    frame = spark.sql(f"select {columns} from range(0, {count}, 1, 2)").cache()
+    as_row = bytes if "images" in shape else list
+    rows = frame.rdd.map(lambda row: as_row(row.x)).cache()
+    rows.count(), frame.count()
+    mode = TFCluster.InputMode.SPARK
+    with tf_feed_upstream.node(batch_size) as feed:
+        for name, take, data in zip(names, (take_rows, take_columns), (rows, frame), strict=True):
+            if table.wants(name):
+                with TFCluster.run(spark, take, batch_size, 1, 0, input_mode=mode) as cluster:
+                    ours = partial(cluster.train, data, num_epochs=1)
+                    pair = (ours, partial(feed, rows), "upstream's mechanism")
+                    bench(table, name, count, min(rounds, 3), pair)
 
 
 def bench_feed(
@@ -139,9 +166,13 @@ def bench_feed(
 def main() -> None:
     flags = report.arguments(__doc__.splitlines()[0]).parse_args()
     os.environ.update([MARK.split("=")])
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (sys.modules[__name__], tf_feed_fixed, tf_feed_upstream):
+        cloudpickle.register_pickle_by_value(module)
     spark = spark_session.start("bench-tf-feed", executors=1)
     table = report.Report(flags.only)
+    tf_feed_fixed.bench_files(table, flags.rounds)
+    tf_feed_fixed.bench_times(spark, table, flags.rounds)
+    tf_feed_fixed.bench_memory(spark, table)
     for shape in SHAPES:
         bench_shape(spark, table, shape, flags.rounds)
     table.save(flags.json)
