@@ -30,7 +30,7 @@ MEMORY_LIMIT_MB = 256
 FILE_LIMIT_GB = 1.0  # per core
 UPSTREAM_IMAGES_GB = 0.055 * 10
 # name: (rows, floats of a row or bytes of an image)
-FILES = {"784 floats": (40_000, 784), "10 floats": (2_000_000, 10), "150 KB images": (800, 0)}
+FILES = {"784 floats": (20_000, 784), "10 floats": (1_000_000, 10), "150 KB images": (500, 0)}
 IMAGE_BYTES = 150_528
 
 

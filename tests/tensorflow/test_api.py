@@ -233,7 +233,7 @@ def test_roles_that_do_not_add_up_are_refused(arguments):
 
 
 def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
-    from hearth.tensorflowonspark.feed_rows import column_to_numpy
+    from hearth.tensorflowonspark.columns import column_to_numpy
 
     numbers = pa.array([1.5, 2.5, 3.5], pa.float32())
     assert column_to_numpy(numbers).__array_interface__["data"][0] == numbers.buffers()[1].address
@@ -247,7 +247,7 @@ def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
 
 
 def test_columns_of_other_shapes_become_objects():
-    from hearth.tensorflowonspark.feed_rows import column_to_numpy
+    from hearth.tensorflowonspark.columns import column_to_numpy
 
     ragged = column_to_numpy(pa.array([[1], [2, 3]]))
     assert [list(row) for row in ragged] == [[1], [2, 3]]

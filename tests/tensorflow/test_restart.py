@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hearth.tensorflowonspark.errors import NodeError
+from hearth.tensorflowonspark.errors import ClusterError, NodeError
 from hearth.tensorflowonspark.feed_progress import Ledger, RowCount
 from tensorflowonspark import TFCluster
 
@@ -134,6 +134,24 @@ def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
     cluster.shutdown()
     rows = notes.read()["worker0"]
     assert rows == [*range(100, 150), *range(200, 230), *range(200, 230)]
+
+
+def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch):
+    from hearth import HearthError, preflight
+
+    def never(spark, ranks):
+        raise HearthError(f"{ranks} ranks need {ranks} task slots")
+
+    def main(arguments, ctx):
+        ctx.get_data_feed().next_batch(1)
+
+    monkeypatch.setattr(preflight, "wait_for_replacements", never)
+    cluster = TFCluster.run(sc, main, {}, 1, 0, input_mode=SPARK, restart=True)
+    os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
+    with pytest.raises(ClusterError, match="1 ranks need 1 task slots"):
+        cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    with pytest.raises(NodeError, match=r"went away.*could not start again: 1 ranks need 1"):
+        cluster.shutdown()
 
 
 def test_a_program_that_fails_by_itself_is_not_started_again(sc, tmp_path):

@@ -98,7 +98,11 @@ class Restarts:
         except NodeError:
             raise
         except Exception as error:  # shutdown() has to say so, too
-            cluster.running.coordinator.fail(-1, "", f"the cluster could not start again: {error}")
+            text = f"the cluster could not start again: {error}"
+            if cluster.running is failed:
+                failed.watch.amend(text)
+            else:
+                cluster.running.coordinator.fail(-1, "", text)
             raise
         for job in list(self._jobs):
             if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):

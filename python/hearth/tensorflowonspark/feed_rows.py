@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hearth.tensorflowonspark import marker
+from hearth.tensorflowonspark.columns import Columns
 from hearth.tensorflowonspark.row_source import RowSource
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 
 class QueueSource:
@@ -72,8 +72,8 @@ def as_rows(chunks: list[Any]) -> list[Any]:
     """All rows in one list; a row of columns becomes a tuple."""
     rows: list[Any] = []
     for chunk in chunks:
-        if not isinstance(chunk, list):
-            chunk = list(zip(*(column.to_pylist() for column in chunk.columns), strict=True))
+        if isinstance(chunk, Columns):
+            chunk = chunk.rows()
         if rows:
             rows.extend(chunk)
         else:
@@ -88,8 +88,8 @@ def as_arrays(chunks: list[Any], columns: list[str] | None, tensors: list[str] |
     chunks = [chunk for chunk in chunks if len(chunk)]
     if not chunks:
         return None
-    if not isinstance(chunks[0], list):
-        names = columns or chunks[0].schema.names
+    if isinstance(chunks[0], Columns):
+        names = columns or chunks[0].names
         keys = tensors or names
         return {key: _join(chunks, name) for key, name in zip(keys, names, strict=True)}
     rows = as_rows(chunks)
@@ -99,35 +99,11 @@ def as_arrays(chunks: list[Any], columns: list[str] | None, tensors: list[str] |
     return dict(zip(tensors, arrays, strict=True)) if tensors is not None else arrays
 
 
-def _join(chunks: list[pa.RecordBatch], name: str) -> np.ndarray:
+def _join(chunks: list[Columns], name: str) -> np.ndarray:
     import numpy as np
 
-    parts = [column_to_numpy(chunk.column(name)) for chunk in chunks]
+    parts = [chunk.array(name) for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def column_to_numpy(column: pa.Array) -> np.ndarray:
-    """The column's values, shape [rows] or, for lists of one length, [rows, length].
-
-    Without a copy for numbers without nulls, and lists of them; other types become objects.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        if column.null_count == 0:
-            values = column_to_numpy(column.flatten())
-            if pa.types.is_fixed_size_list(kind):
-                return values.reshape(len(column), kind.list_size, *values.shape[1:])
-            offsets = column.offsets.to_numpy()
-            lengths = np.diff(offsets)
-            if len(lengths) and (lengths == lengths[0]).all():
-                return values.reshape(len(column), int(lengths[0]), *values.shape[1:])
-        return column.to_numpy(zero_copy_only=False)
-    if column.null_count == 0 and pa.types.is_primitive(kind) and not pa.types.is_boolean(kind):
-        return column.to_numpy(zero_copy_only=True)
-    return column.to_numpy(zero_copy_only=False)
 
 
 def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.reader import row_range
 from hearth.storage import local_path
+from hearth.tensorflowonspark.columns import Columns
 from hearth.tensorflowonspark.TFNode import DataFeed
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _BATCH_ROWS = 4096
+# Records are decoded in blocks that stay in the processor's cache.
+_BATCH_BYTES = 1 << 20
+_FIRST_ROWS = 64
 
 
 class FileFeed(DataFeed):
@@ -54,22 +58,24 @@ class BatchSource:
 
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches
-        self._rest: pa.RecordBatch | None = None
+        self._chunk: Columns | None = None
+        self._at = 0  # the chunk's next row
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool) -> list[pa.RecordBatch]:
+    def take(self, count: int, across_partitions: bool) -> list[Columns]:
         """Up to `count` rows; fewer at the end, which is known as soon as it is reached."""
-        slices: list[pa.RecordBatch] = []
+        slices: list[Columns] = []
         while count > 0:
-            batch = self._rest if self._rest is not None else next(self._batches, None)
-            self._rest = None
-            if batch is None:
-                self.ended = True
-                break
-            slices.append(batch.slice(0, count))
-            if batch.num_rows > count:
-                self._rest = batch.slice(count)
-            count -= len(slices[-1])
+            if self._chunk is None or self._at == len(self._chunk):
+                batch = next(self._batches, None)
+                if batch is None:
+                    self.ended = True
+                    break
+                self._chunk, self._at = Columns(batch), 0
+            part = self._chunk.slice(self._at, count)
+            slices.append(part)
+            self._at += len(part)
+            count -= len(part)
         return slices
 
     def put_results(self, results: list[Any]) -> None:
@@ -79,7 +85,7 @@ class BatchSource:
         """The files stay where they are."""
 
     def terminate(self) -> None:
-        self._batches, self._rest = iter(()), None
+        self._batches, self._chunk = iter(()), None
 
 
 def read_batches(
@@ -152,6 +158,8 @@ def _read_records(
         schema = StructType([schema[name] for name in columns])
     wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
     for file in files[share[0] :: share[1]]:
-        reader = TfRecordReader(file)
-        while (found := reader.read(wanted, _BATCH_ROWS)) is not None:
-            yield arrow_columns(schema, *found)
+        reader, rows = TfRecordReader(file), _FIRST_ROWS
+        while (found := reader.read(wanted, rows)) is not None:
+            batch = arrow_columns(schema, *found)
+            yield batch
+            rows = min(max(1, _BATCH_BYTES * batch.num_rows // batch.nbytes), _BATCH_ROWS)

@@ -160,7 +160,7 @@ def _spark_type(output: Any) -> str:
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of transform(): a minibatch never crosses an Arrow batch."""
-    from hearth.tensorflowonspark.feed_rows import column_to_numpy
+    from hearth.tensorflowonspark.columns import column_to_numpy
 
     model = _model(spec)
     columns = output_columns(spec, model.outputs)

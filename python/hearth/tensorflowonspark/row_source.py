@@ -6,6 +6,8 @@ import pickle
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from hearth.tensorflowonspark.columns import Columns
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -97,7 +99,7 @@ class RowSource:
         if partition.keep:
             self._queue.spool.add(batch, partition.pickled, partition.batched)
         self._held += 1
-        rows = self._unpickle(batch) if partition.pickled else batch
+        rows = self._unpickle(batch) if partition.pickled else Columns(batch)
         if len(rows):
             self._chunk, self._at = rows, 0
         return True

@@ -152,7 +152,7 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
 
 
 def local_schema(files: Sequence[str]) -> Any:
-    """The StructType of local files: saveAsTFRecords' own, else inferred from their beginning."""
+    """The StructType of local files: saveAsTFRecords' own, else inferred, bytes as binary."""
     from pyspark.sql.types import StructType
 
     from hearth.native._core import TfRecordReader
@@ -162,7 +162,8 @@ def local_schema(files: Sequence[str]) -> Any:
     if beside.is_file():
         return StructType.fromJson(json.loads(beside.read_text(encoding="utf-8")))
     scans = (TfRecordReader(file).scan(_INFERRED_EXAMPLES) for file in files)
-    return infer_fields(next(filter(None, scans), []), [])
+    examples = next(filter(None, scans), [])
+    return infer_fields(examples, [name for example in examples for name, _, _ in example])
 
 
 def first_examples(spark: Any, files: list[str]) -> list[Any]:
