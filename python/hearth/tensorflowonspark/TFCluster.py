@@ -273,29 +273,38 @@ def run(
         NodeError: a node failed while it started.
     """
     template = roles.make_template(num_executors, num_ps, master_node, eval_node)
-    if input_mode == InputMode.SPARK and (driver_ps_nodes or eval_node):
-        raise ValueError(
-            "driver_ps_nodes and eval_node need InputMode.TENSORFLOW: with InputMode.SPARK such "
-            "nodes would get no rows"
-        )
+    background = input_mode == InputMode.SPARK
+    if background:
+        _refuse_unfed_nodes(driver_ps_nodes, eval_node)
     cluster = _new_cluster(sc, template, num_executors, release_port)
-    cluster.input_mode = input_mode
-    cluster.queues = list(queues)
+    cluster.input_mode, cluster.queues = input_mode, list(queues)
     cluster.node_ids = list(range(num_ps if driver_ps_nodes else 0, num_executors))
     cluster.nodeRDD = cluster.spark.nodes(cluster.node_ids)
     cluster.reservation_timeout = reservation_timeout
     cluster.restarts = Restarts(cluster) if restart else None
-    background = input_mode == InputMode.SPARK
     cluster.body = TFSparkNode.run(
         map_fun, tf_args, cluster.cluster_meta, tensorboard, log_dir, queues, background
     )
-    with _exit_if_asked():
-        try:
-            cluster.launch()
-        except BaseException:
-            cluster.end()
-            raise
+    with _exit_if_asked(), _end_on_error(cluster):
+        cluster.launch()
     return cluster
+
+
+def _refuse_unfed_nodes(driver_ps_nodes: bool, eval_node: bool) -> None:
+    if driver_ps_nodes or eval_node:
+        raise ValueError(
+            "driver_ps_nodes and eval_node need InputMode.TENSORFLOW: with InputMode.SPARK such "
+            "nodes would get no rows"
+        )
+
+
+@contextmanager
+def _end_on_error(cluster: TFCluster) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        cluster.end()
+        raise
 
 
 def _new_cluster(sc: Any, template: Any, num_executors: int, release_port: bool) -> TFCluster:

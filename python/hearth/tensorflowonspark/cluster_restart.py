@@ -30,6 +30,7 @@ class Restarts:
         self._lock = threading.Lock()
         self._jobs: list[FeedJob] = []  # in the order in which they came
         self.count = 0
+        self._given_up = False
 
     def bring(self, job: FeedJob) -> bool:
         """Brings all rows of a job, again after each loss; whether a node wants no more.
@@ -78,7 +79,7 @@ class Restarts:
         with self._lock:
             while self._cluster.running is failed:
                 failed.watch.wait(lambda: False, _REASON_WAIT_S)
-                if failed.watch.lost is None or self.count == _MAX_RESTARTS:
+                if failed.watch.lost is None or self._given_up or self.count == _MAX_RESTARTS:
                     raise error
                 self.count += 1
                 logger.warning("%s: the cluster starts again, for the %d. time", error, self.count)
@@ -98,6 +99,7 @@ class Restarts:
         except NodeError:
             raise
         except Exception as error:  # shutdown() has to say so, too
+            self._given_up = True
             text = f"the cluster could not start again: {error}"
             if cluster.running is failed:
                 failed.watch.amend(text)

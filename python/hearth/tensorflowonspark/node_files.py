@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 _ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _BATCH_ROWS = 4096
-# Records are decoded in blocks that stay in the processor's cache.
-_BATCH_BYTES = 1 << 20
-_FIRST_ROWS = 64
+_RECORD_ROWS = 1024
 
 
 class FileFeed(DataFeed):
@@ -158,8 +156,6 @@ def _read_records(
         schema = StructType([schema[name] for name in columns])
     wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
     for file in files[share[0] :: share[1]]:
-        reader, rows = TfRecordReader(file), _FIRST_ROWS
-        while (found := reader.read(wanted, rows)) is not None:
-            batch = arrow_columns(schema, *found)
-            yield batch
-            rows = min(max(1, _BATCH_BYTES * batch.num_rows // batch.nbytes), _BATCH_ROWS)
+        reader = TfRecordReader(file)
+        while (found := reader.read(wanted, _RECORD_ROWS)) is not None:
+            yield arrow_columns(schema, *found)
