@@ -36,14 +36,19 @@ def make_model():
 
 def train(args, ctx):
     """Every trainer takes its share of each global batch; the chief keeps the checkpoints."""
+    import json
+    import os
     import tempfile
 
     import tensorflow as tf
     import tf_keras
 
+    config = json.loads(os.environ["TF_CONFIG"])
+    del config["cluster"]["evaluator"]  # it is no part of the strategy's cluster
+    os.environ["TF_CONFIG"] = json.dumps(config)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before anything else of TensorFlow
     pixels, _, labels, _ = digits_model.load()
     data = tf.data.Dataset.from_tensor_slices((pixels, labels)).shuffle(2000, seed=1)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
         model = make_model()
     checkpoint = tf.train.Checkpoint(model=model)
