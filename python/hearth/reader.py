@@ -35,8 +35,9 @@ def open_dataset(source: str) -> ds.Dataset:
 
     Raises:
         FileNotFoundError: nothing is there.
-        ValueError: not a local path, or a folder without Parquet files.
+        ValueError: not a local path, no Parquet file, or a folder without Parquet files.
     """
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     path = local_path(source)
@@ -44,7 +45,11 @@ def open_dataset(source: str) -> ds.Dataset:
         raise ValueError(f"{source} is not a local path, so it cannot be read beside the trainer")
     if not os.path.exists(path):
         raise FileNotFoundError(f"{source} does not exist on this host (looked for {path})")
-    dataset = ds.dataset(path, format="parquet", partitioning="hive")
+    try:
+        dataset = ds.dataset(path, format="parquet", partitioning="hive")
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{source} cannot be read as Parquet: {reason}") from None
     if os.path.isdir(path) and not dataset.files:
         raise ValueError(f"{source} holds no Parquet files")
     return dataset

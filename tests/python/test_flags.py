@@ -2,7 +2,12 @@
 
 import pytest
 
-from hearth.caffeonspark.flags import FlagError, dict_to_arguments, parse_flags
+from hearth.caffeonspark.flags import (
+    FlagError,
+    dict_to_arguments,
+    parse_bad_records,
+    parse_flags,
+)
 
 DEFAULTS = {
     "proto_file": "", "is_training": False, "is_test": False, "features": "", "label": "",
@@ -48,6 +53,10 @@ def test_switches_take_no_value():
         ("-clusterSize 0", "-clusterSize is 0"),
         ("-maxRestarts -1", "-maxRestarts is -1"),
         ("-onNaN perhaps", "stop or continue"),
+        ("-precision half", "float32 or bf16"),
+        ("-maxBadRecords some", "-maxBadRecords is 'some'"),
+        ("-maxBadRecords 1.5", "a fraction of them"),
+        ("-maxBadRecords -1", "-maxBadRecords is '-1'"),
         ("-connection token-ring", "ethernet or infiniband"),
         ("-snapshot a.solverstate", "-weights"),
     ],
@@ -69,3 +78,11 @@ def test_a_switch_with_a_strange_value_is_refused():
 
 def test_a_negative_value_in_a_dict_is_a_value():
     assert parse_flags(dict_to_arguments({"vocabSize": "-1"})).vocab_size == -1
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "fraction"),
+    [("", -1, -1), ("0", 0, -1), ("10", 10, -1), ("0.25", -1, 0.25), ("1e-3", -1, 0.001)],
+)
+def test_bad_records_are_a_number_of_rows_or_a_fraction(text, rows, fraction):
+    assert parse_bad_records(text) == (rows, fraction)

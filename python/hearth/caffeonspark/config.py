@@ -133,7 +133,14 @@ def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
         raise FlagError(f"{flag} {name}: prototxts are read on the driver, give a local path")
     if not Path(path).is_file():
         raise FlagError(f"{flag} {name}: there is no such file (looked for {path})")
-    return path, Path(path).read_text(encoding="utf-8")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise FlagError(f"{flag} {name}: {path} cannot be read as a prototxt: {reason}") from None
+    if not text.strip():
+        raise FlagError(f"{flag} {name}: {path} is empty")
+    return path, text
 
 
 def _find_data_layer(net: dict[str, Any], phase: str) -> int:

@@ -69,7 +69,10 @@ class Source:
         local = is_local(self.uri, self.spark)
         if self.given is not None or self.file_format != "parquet" or not local:
             return None
-        available = reader.column_names(self.uri)
+        try:
+            available = reader.column_names(self.uri)
+        except (ValueError, OSError) as error:
+            raise FlagError(str(error)) from None
         try:
             pairs = [reader.parse_column(item) for item in self.selection or available]
         except ValueError:  # an SQL expression

@@ -35,6 +35,7 @@ FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("clusterSize", "cluster_size", 1, "number of executors that train together"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
     ("onNaN", "on_nan", "continue", "a loss that is no number: stop, or continue with a warning"),
+    ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
     ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
     ("imageRoot", "image_root", "", "tools: image folder"),
     ("labelFile", "label_file", "", "tools: label list"),
@@ -81,6 +82,28 @@ def dict_to_arguments(flags: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
+def parse_bad_records(text: str) -> tuple[int, float]:
+    """`-maxBadRecords` as (rows, fraction) of an epoch; -1 stands for no limit.
+
+    Digits alone are rows; with a point or an exponent they are a fraction of all rows.
+
+    Raises:
+        FlagError: it is neither.
+    """
+    try:
+        if not text:
+            return -1, -1.0
+        if text.isdecimal():
+            return int(text), -1.0
+        if 0 <= float(text) <= 1:
+            return -1, float(text)
+    except ValueError:
+        pass
+    raise FlagError(
+        f"-maxBadRecords is '{text}'; it is a number of rows (10) or a fraction of them (0.01)"
+    )
+
+
 def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
     """Parses a command line and checks what can be checked without any file.
 
@@ -96,6 +119,7 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
         raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
     if flags.on_nan not in ("stop", "continue"):
         raise FlagError(f"-onNaN is '{flags.on_nan}'; it is stop or continue")
+    parse_bad_records(flags.max_bad_records)
     if flags.connection not in ("ethernet", "infiniband"):
         raise FlagError(f"-connection is '{flags.connection}'; it is ethernet or infiniband")
     if flags.snapshot_state_file and not flags.snapshot_model_file:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from hearth.caffeonspark.config import Config
-from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.storage import local_path
 
 
@@ -42,7 +42,10 @@ def predict_job(conf: Config, mode: str) -> dict[str, Any]:
 def _net_job(conf: Config) -> dict[str, Any]:
     if not conf.net_file:
         raise FlagError("-conf is missing: the solver prototxt")
+    rows, fraction = parse_bad_records(str(conf.max_bad_records))
+    limit = {"max_bad_fraction": fraction} if fraction >= 0 else {"max_bad_records": rows}
     return {
+        **limit,
         "net": {"path": conf.net_file, "text": conf.net_text},
         "resize": conf.resize,
         "transform_threads": conf.transform_threads,

@@ -1,0 +1,41 @@
+"""What the front of CaffeOnSpark finds on the driver before Spark starts: one line, status 1."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hearth.caffeonspark.__main__ import main
+
+# The files in {0}, the command line, and what must be said.
+FRONT = {
+    "no solver": ({}, "-train", r"-conf is missing: the solver prototxt"),
+    "missing solver": ({}, "-train -conf {0}/gone", r"-conf .*gone: there is no such file"),
+    "empty solver": ({"s": ""}, "-train -conf {0}/s", r"-conf .*/s is empty"),
+    "binary solver": (
+        {"s": b"\xff\xfe\x80"},
+        "-train -conf {0}/s",
+        r".*prototxt: it is no text",
+    ),
+    "unreadable": ({}, "-train -conf /proc/self/mem", r".* cannot be read as a prototxt: Input"),
+    "a solver without net": ({"s": "max_iter: 1"}, "-train -conf {0}/s", r".*/s has no `net:`"),
+    "missing net": ({"s": 'net: "gone"'}, "-train -conf {0}/s", r"net: gone: there is no such"),
+    "empty net": ({"s": 'net: "n"', "n": " "}, "-train -conf {0}/s", r"net: n: .*/n is empty"),
+    "wrong field": ({"s": "nett: 1"}, "-train -conf {0}/s", r".*/s:1:1: found 'nett', expected"),
+    "cut off": ({"s": 'net: "n"', "n": "layer { n"}, "-train -conf {0}/s", r".*/n:1:9: found"),
+    "nothing to do": ({}, "-conf {0}/s", r"nothing to do: give -train, -test or -features"),
+    "limit": ({}, "-train -maxBadRecords=few", r"-maxBadRecords is 'few'; it is a number of rows"),
+}
+
+
+@pytest.mark.parametrize("case", FRONT)
+def test_the_front_says_what_is_wrong_in_one_line(case: str, tmp_path: Path, capsys) -> None:
+    files, flags, said = FRONT[case]
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(flags.format(tmp_path).split()) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert re.match(f"caffeonspark: {said}", lines[0]), lines
