@@ -1,34 +1,55 @@
 #include "hearth/trainer/bad_rows.h"
 
+#include <algorithm>
+
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 
 namespace hearth::trainer {
 namespace {
 
-constexpr int64_t kLoggedRows = 10;
+constexpr size_t kNamedRows = 10;
+// Fewer rows say little about a fraction: the first row may be the only bad one.
+constexpr int64_t kEnoughRows = 1000;
 constexpr auto kEventInterval = std::chrono::seconds(1);
 
 }  // namespace
 
 void BadRows::Report(const std::string& row_id, const std::string& reason) {
   int64_t count;
-  bool send;
+  bool send, name;
   {
     std::lock_guard lock(mutex_);
     count = ++count_;
     const auto now = std::chrono::steady_clock::now();
     send = count == 1 || now - last_event_ >= kEventInterval;
     if (send) last_event_ = now;
+    name = named_.size() < kNamedRows &&
+           std::none_of(named_.begin(), named_.end(), [&](const Named& n) { return n.id == row_id; });
+    if (name) named_.push_back({row_id, reason});
   }
-  if (count <= kLoggedRows) {
-    log::Warning("Skipping row {} with its labels: {}{}", row_id, reason,
-                 count == kLoggedRows ? " (further bad rows are only counted)" : "");
-  }
+  if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);
   if (send) send_({{"event", "bad_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
-  Require(limit_ < 0 || count <= limit_, ErrorCode::kDataLoss,
-          "row {} cannot be used: {}; that makes {} bad rows where {} are allowed", row_id, reason,
-          count, limit_);
+}
+
+bool BadRows::IsTooMany(int64_t rows, int64_t bad, bool no_more) const {
+  if (limit_.rows >= 0 && bad > limit_.rows) return true;
+  if (limit_.fraction < 0 || (rows < kEnoughRows && !no_more)) return false;
+  return static_cast<double>(bad) > limit_.fraction * static_cast<double>(rows);
+}
+
+void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
+  if (!IsTooMany(rows, bad, no_more)) return;
+  std::lock_guard lock(mutex_);
+  if (named_.empty()) return;
+  std::string names;
+  for (const Named& row : named_) names += (names.empty() ? "" : ", ") + row.id;
+  const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)
+                                               : fmt::format("a fraction of {}", limit_.fraction);
+  Throw(ErrorCode::kDataLoss,
+        "{} of {} rows cannot be used where -maxBadRecords allows {}; mend or leave out the rows, "
+        "or allow more: {} ({}: {})",
+        bad, rows, allowed, names, named_.front().id, named_.front().reason);
 }
 
 int64_t BadRows::count() const {

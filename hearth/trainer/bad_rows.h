@@ -1,4 +1,4 @@
-// Counts rows that could not be used, and ends the run when there are more than allowed.
+// Names and counts rows that could not be used, and ends the run when there are more than allowed.
 #pragma once
 
 #include <chrono>
@@ -7,28 +7,41 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
 
-// Thread-safe: the decoding threads of every device report here.
+// Thread-safe: every device of the process reports here.
 class BadRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
 
-  // `limit` of -1 allows any number.
-  BadRows(int64_t limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
+  BadRows(BadRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
 
-  // Logs the first ten rows one by one and sends a "bad_row" event at most once a second. Throws
-  // kDataLoss, naming the row, when it is one too many.
+  // Logs the first ten rows by name, each once, and sends a "bad_row" event at most once a second.
   void Report(const std::string& row_id, const std::string& reason);
 
+  // Throws kDataLoss, naming rows, when `bad` of `rows` rows are more than allowed. Both count one
+  // epoch and all ranks. A fraction is judged from 1000 rows on, and when there are no more. Throws
+  // nothing in a process without bad rows: the one that knows their names speaks.
+  void Check(int64_t rows, int64_t bad, bool no_more) const;
+
+  // Reports so far, a row that comes again in a later epoch counting again.
   int64_t count() const;
 
  private:
-  const int64_t limit_;
+  struct Named {
+    std::string id, reason;
+  };
+  bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
+
+  const BadRowLimit limit_;
   const SendEvent send_;
   mutable std::mutex mutex_;
   int64_t count_ = 0;
+  std::vector<Named> named_;
   std::chrono::steady_clock::time_point last_event_{};
 };
 

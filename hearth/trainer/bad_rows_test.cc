@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -11,9 +12,25 @@
 namespace hearth::trainer {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+void Ignore(const nlohmann::json&) {}
+
+std::string CheckOf(const BadRows& bad_rows, int64_t rows, int64_t bad, bool no_more) {
+  try {
+    bad_rows.Check(rows, bad, no_more);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+    return error.message();
+  }
+  return "";
+}
+
 TEST(BadRowsTest, CountsRowsOfAllThreadsAndLimitsItsEvents) {
   std::atomic<int> events{0};
-  BadRows bad_rows(-1, [&](const nlohmann::json&) { ++events; });
+  BadRows bad_rows({}, [&](const nlohmann::json&) { ++events; });
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -25,16 +42,42 @@ TEST(BadRowsTest, CountsRowsOfAllThreadsAndLimitsItsEvents) {
   EXPECT_EQ(events, 1);
 }
 
-TEST(BadRowsTest, OneTooManyFailsWithTheRowAndTheReason) {
-  BadRows bad_rows(1, [](const nlohmann::json&) {});
+TEST(BadRowsTest, WithoutALimitAnyNumberIsAllowed) {
+  BadRows bad_rows({}, Ignore);
   bad_rows.Report("a", "undecodable");
-  try {
-    bad_rows.Report("row-17", "wrong size");
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-    EXPECT_THAT(error.message(), ::testing::HasSubstr("row row-17 cannot be used: wrong size"));
-  }
+  EXPECT_EQ(CheckOf(bad_rows, 5000, 5000, true), "");
+}
+
+TEST(BadRowsTest, OneTooManyFailsWithTheRowsAndAReason) {
+  BadRows bad_rows({.rows = 1}, Ignore);
+  bad_rows.Report("a", "undecodable");
+  EXPECT_EQ(CheckOf(bad_rows, 8, 1, true), "");
+  bad_rows.Report("row-17", "wrong size");
+  EXPECT_THAT(CheckOf(bad_rows, 8, 2, false),
+              AllOf(HasSubstr("2 of 8 rows cannot be used where -maxBadRecords allows 1"),
+                    HasSubstr("a, row-17 (a: undecodable)")));
+}
+
+TEST(BadRowsTest, AFractionIsJudgedWhenEnoughRowsWereSeenOrThereAreNoMore) {
+  BadRows bad_rows({.fraction = 0.1}, Ignore);
+  bad_rows.Report("a", "undecodable");
+  EXPECT_EQ(CheckOf(bad_rows, 999, 900, false), "");
+  EXPECT_THAT(CheckOf(bad_rows, 1000, 101, false), HasSubstr("allows a fraction of 0.1"));
+  EXPECT_EQ(CheckOf(bad_rows, 1000, 100, false), "");
+  EXPECT_THAT(CheckOf(bad_rows, 9, 1, true), HasSubstr("1 of 9 rows"));
+}
+
+TEST(BadRowsTest, NamesTenRowsAtMostAndNoneTwice) {
+  BadRows bad_rows({.rows = 0}, Ignore);
+  for (int i = 0; i < 3; ++i) bad_rows.Report("r0", "undecodable");
+  for (int i = 1; i < 20; ++i) bad_rows.Report(fmt::format("r{}", i), "undecodable");
+  EXPECT_THAT(CheckOf(bad_rows, 50, 22, false),
+              AllOf(HasSubstr(": r0, r1, "), HasSubstr("r8, r9 ("), Not(HasSubstr("r10"))));
+}
+
+TEST(BadRowsTest, AProcessWithoutBadRowsLeavesTheErrorToTheOneThatHasThem) {
+  const BadRows bad_rows({.rows = 0}, Ignore);
+  EXPECT_EQ(CheckOf(bad_rows, 50, 22, false), "");
 }
 
 }  // namespace

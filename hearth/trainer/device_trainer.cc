@@ -26,6 +26,7 @@ void DeviceTrainer::Run() {
   if (job_.validate) BuildValidator();
   AnnounceStart();
   solver_->Solve();
+  options_.bad_rows->Check(epoch_rows_, epoch_bad_rows_, /*no_more=*/true);
   outcome_.iteration = solver_->iteration();
   CheckEqualWeights();
   if (is_root() && !job_.model.empty()) WriteModel();
@@ -47,6 +48,10 @@ void DeviceTrainer::BuildSolver() {
   sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds);
   caffe::SolverOptions options;
   options.train_context = Context();
+  options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+    options_.bad_rows->Report(id, reason);
+    sync_->AddBadRow();
+  };
   options.train_context.open_source = OpenOnce(options_.rows, "train");
   options.test_context = Context();
   options.sync = sync_;
@@ -66,6 +71,7 @@ void DeviceTrainer::BuildSolver() {
     outcome_.snapshot = state;
   };
   solver_ = std::make_unique<caffe::Solver>(SolverOf(job_), std::move(options));
+  sync_->set_on_finish([this] { CheckBadRows(); });
   sync_->set_on_stop([this] { solver_->RequestStop(); });
 }
 
@@ -145,10 +151,25 @@ void DeviceTrainer::AnnounceStart() {
 void DeviceTrainer::Validate(int64_t iteration) {
   // Counted by the iteration, so that a resumed run tests on the rows of an unbroken one.
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
+  options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows, /*no_more=*/true);
+  Require(result.rows > 0 || result.bad_rows == 0, ErrorCode::kDataLoss,
+          "validation after iteration {}: none of its {} rows can be used", iteration,
+          result.bad_rows);
   if (!is_root()) return;
   validator_->Log(iteration, result);
   outcome_.outputs = result.ToJson();
   options_.send({{"event", "validation"}, {"iteration", iteration}, {"outputs", outcome_.outputs}});
+}
+
+// After every step, on all ranks with the same numbers; a step without rows has ended the epoch.
+void DeviceTrainer::CheckBadRows() {
+  const double rows = sync_->total_weight() *
+                      static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
+  epoch_bad_rows_ += sync_->total_bad_rows();
+  epoch_rows_ += std::lround(rows) + sync_->total_bad_rows();
+  const bool over = rows == 0;
+  options_.bad_rows->Check(epoch_rows_, epoch_bad_rows_, over);
+  if (over) epoch_rows_ = epoch_bad_rows_ = 0;
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {

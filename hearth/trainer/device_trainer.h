@@ -65,6 +65,7 @@ class DeviceTrainer {
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
+  void CheckBadRows();
   void OnIteration(const caffe::IterationReport& report);
   void ObeySignals();
   void CheckEqualWeights();
@@ -78,6 +79,7 @@ class DeviceTrainer {
   std::unique_ptr<Validator> validator_;
   std::optional<Progress> progress_;
   float last_loss_ = 0;
+  int64_t epoch_rows_ = 0, epoch_bad_rows_ = 0;  // of all ranks
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;
 };

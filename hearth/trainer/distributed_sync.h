@@ -28,15 +28,24 @@ class DistributedSync final : public caffe::GradientSync {
   void RequestStop() { stop_requested_ = true; }
   void set_on_stop(std::function<void()> on_stop) { on_stop_ = std::move(on_stop); }
 
+  // A row of this rank that was skipped since the last Finish. The solver's thread only.
+  void AddBadRow() { bad_rows_ += 1; }
+  // Bad rows of all ranks in the last Finish.
+  int64_t total_bad_rows() const { return total_bad_rows_; }
+  // Called at the end of every Finish.
+  void set_on_finish(std::function<void()> on_finish) { on_finish_ = std::move(on_finish); }
+
   // Minibatches of all ranks in the last Finish, partial ones as their share of batch_size.
   double total_weight() const { return total_weight_; }
 
  private:
   collective::Group& group_;
   const double timeout_s_;
-  std::function<void()> on_stop_;
+  std::function<void()> on_stop_, on_finish_;
   std::atomic<bool> stop_requested_{false};
   double total_weight_ = 0;
+  float bad_rows_ = 0;
+  int64_t total_bad_rows_ = 0;
   float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
   std::unique_ptr<collective::BucketReducer> reducer_;
 };

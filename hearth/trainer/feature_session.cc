@@ -32,7 +32,7 @@ std::span<const float> RowValues(const at::Tensor& values, int64_t row, int64_t 
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
     : job_(std::move(job)),
       send_(std::move(send)),
-      bad_rows_(job_.max_bad_records, send_),
+      bad_rows_(job_.max_bad_rows, send_),
       source_(std::make_shared<feed::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
@@ -65,7 +65,12 @@ void FeatureSession::BuildNet() {
   };
   net_ = std::make_unique<caffe::Net>(TestNetOf(job_), context);
   for (const std::string& path : job_.weights) {
-    net_->CopyTrainedLayersFrom(caffe::ReadModel(path));
+    const caffe::NetParameter model = caffe::ReadModel(path);
+    try {
+      net_->CopyTrainedLayersFrom(model);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("weights {}", path), error);
+    }
   }
   blobs_ = job_.mode == Mode::kTest ? net_->output_names() : job_.features;
   CheckBlobs();
@@ -86,6 +91,7 @@ bool FeatureSession::ServePartition() {
     Require(
         rows.has_value(), ErrorCode::kInvalidArgument,
         "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
+    CheckBadRows(*rows, *rows == 0);
     if (*rows == 0) break;
     net_->Forward();
     if (!WriteRows(*rows)) return false;
@@ -94,6 +100,12 @@ bool FeatureSession::ServePartition() {
   if (!results_->Flush(ResultDeadline())) return false;
   net_->NextEpoch();
   return true;
+}
+
+// Counts all partitions that this process has served.
+void FeatureSession::CheckBadRows(int64_t fetched, bool no_more) const {
+  const int64_t bad = bad_rows_.count();
+  bad_rows_.Check(rows_ + fetched + bad, bad, no_more);
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {

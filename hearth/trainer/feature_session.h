@@ -29,6 +29,7 @@ class FeatureSession {
   void BuildNet();
   void CheckBlobs() const;
   bool ServePartition();
+  void CheckBadRows(int64_t fetched, bool no_more) const;
   bool WriteRows(int64_t rows);
 
   const Job job_;

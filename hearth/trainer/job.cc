@@ -83,7 +83,8 @@ void ParseRows(const JobFields& fields, Job* job) {
   }
   job->results = ParseStream(fields, "results");
   job->resize = fields.Bool("resize", false);
-  job->max_bad_records = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
+  job->max_bad_rows.rows = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
+  job->max_bad_rows.fraction = fields.Fraction("max_bad_fraction", -1);
   job->transform_threads = static_cast<int>(fields.Integer("transform_threads", 1, 1, 1024));
   job->spill_dir = fields.String("spill_dir", job->spill_dir);
   job->seed = fields.Unsigned("seed", 0);
@@ -120,7 +121,7 @@ Job ParseJob(std::string_view json_text) {
                     "solver",     "net",      "weights",     "snapshot",   "model",
                     "resume",     "features", "resize",      "validate",   "max_bad_records",
                     "spill_dir",  "seed",     "streams",     "results",    "transform_threads",
-                    "connection", "run",      "on_nan"});
+                    "connection", "run",      "on_nan",      "max_bad_fraction"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);

@@ -22,6 +22,12 @@ struct Endpoint {
   int port = 0;
 };
 
+// How many rows of an epoch may be unusable: at most `rows`, at most that `fraction`; -1: any.
+struct BadRowLimit {
+  int64_t rows = -1;
+  double fraction = -1;
+};
+
 // A prototxt as the driver read it; `path` is for error messages and snapshot names.
 struct PrototxtFile {
   std::string path;
@@ -61,7 +67,7 @@ struct Job {
   // The rows.
   std::optional<StreamFds> train, test, results;
   bool resize = false;
-  int64_t max_bad_records = -1;  // -1: no limit
+  BadRowLimit max_bad_rows;
   int transform_threads = 1;
   std::string spill_dir = "/tmp";
   uint64_t seed = 0;

@@ -44,7 +44,8 @@ TEST(JobTest, ReadsEveryFieldItNeeds) {
   EXPECT_EQ(job.generation, 3u);
   EXPECT_EQ(job.collective_world(), 4);
   EXPECT_EQ(job.train->ring_fd, 5);
-  EXPECT_EQ(job.max_bad_records, -1);
+  EXPECT_EQ(job.max_bad_rows.rows, -1);
+  EXPECT_EQ(job.max_bad_rows.fraction, -1);
   EXPECT_FALSE(job.test);
 }
 
@@ -59,6 +60,9 @@ TEST(JobTest, ErrorsNameTheFieldItsValueAndWhatIsAllowed) {
   job = TrainJob();
   job["devices"] = "two";
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"devices\""));
+  job = TrainJob();
+  job["max_bad_fraction"] = 1.5;
+  EXPECT_THAT(ErrorOf(job), HasSubstr("\"max_bad_fraction\" must be a number from 0 to 1, got 1.5"));
   job = TrainJob();
   job["streams"]["train"].erase("signal_fd");
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"streams.train.signal_fd\""));

@@ -37,7 +37,7 @@ std::string TemporaryFolder() {
 }
 
 LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase)
-    : bad_rows_(-1, [](const nlohmann::json&) {}) {
+    : bad_rows_({}, [](const nlohmann::json&) {}) {
   caffe::NetParameter param = caffe::ReadNet(options.model);
   param.mutable_state()->set_phase(phase);
   if (options.level != 0) param.mutable_state()->set_level(options.level);

@@ -18,7 +18,10 @@ std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver)
   fs::path prefix = solver.snapshot_prefix();
   if (prefix.empty()) prefix = fs::path(job.solver.path).stem();
   const fs::path full = folder / prefix;  // an absolute prefix replaces the folder
-  fs::create_directories(full.parent_path());
+  std::error_code error;
+  fs::create_directories(full.parent_path(), error);
+  Require(!error, ErrorCode::kInvalidArgument, "-model {}: the folder {} cannot be made: {}",
+          job.model, full.parent_path().string(), error.message());
   return full;
 }
 

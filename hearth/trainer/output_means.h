@@ -26,6 +26,8 @@ class OutputMeans {
   static std::vector<std::vector<float>> MeansOf(std::span<const double> packed,
                                                  const std::vector<int64_t>& sizes);
 
+  static double RowsOf(std::span<const double> packed) { return packed[0]; }
+
   const std::vector<std::string>& names() const { return names_; }
   double rows() const { return rows_; }
 

@@ -24,7 +24,7 @@ std::shared_ptr<feed::Spool> OpenSpool(const StreamFds& fds, const std::string& 
 TrainSession::TrainSession(Job job, TrainHooks hooks)
     : job_(std::move(job)),
       hooks_(std::move(hooks)),
-      bad_rows_(job_.max_bad_records, [this](const nlohmann::json& event) { Send(event); }) {}
+      bad_rows_(job_.max_bad_rows, [this](const nlohmann::json& event) { Send(event); }) {}
 
 TrainSession::~TrainSession() = default;
 

@@ -23,6 +23,11 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   auto no_rows =
       std::make_shared<feed::MemorySource>(std::vector<std::shared_ptr<const feed::BatchView>>{});
   options.context.phase = caffe::TEST;
+  options.context.on_bad_row = [this, report = options.context.on_bad_row](
+                                   const std::string& id, const std::string& reason) {
+    ++bad_rows_;
+    if (report) report(id, reason);
+  };
   options.context.open_source = OpenOnce(
       source_ ? std::static_pointer_cast<feed::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
@@ -43,13 +48,16 @@ void Validator::AllReduce(std::vector<T>* values, collective::Op op) {
 
 Validator::Result Validator::Run(int64_t validation) {
   OutputMeans means(net_->output_names());
+  bad_rows_ = 0;
   Evaluate(plan_.Share(validation), &means);
   // A rank without rows in this validation does not know how many values an output has.
   std::vector<int64_t> sizes = means.sizes();
   AllReduce(&sizes, collective::Op::kMax);
   std::vector<double> sums = means.Pack(sizes);
+  sums.push_back(static_cast<double>(bad_rows_));
   AllReduce(&sums, collective::Op::kSum);
-  return {net_->output_names(), OutputMeans::MeansOf(sums, sizes)};
+  return {net_->output_names(), OutputMeans::MeansOf(sums, sizes),
+          static_cast<int64_t>(OutputMeans::RowsOf(sums)), static_cast<int64_t>(sums.back())};
 }
 
 void Validator::Evaluate(RowRange range, OutputMeans* means) {

@@ -33,6 +33,8 @@ class Validator {
   struct Result {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name
+    int64_t rows = 0;                       // behind the means
+    int64_t bad_rows = 0;                   // skipped
 
     nlohmann::json ToJson() const;  // {name: [floats]}
   };
@@ -54,6 +56,7 @@ class Validator {
   std::shared_ptr<feed::SliceSource> source_;
   std::unique_ptr<caffe::Net> net_;
   int64_t total_rows_ = 0;
+  int64_t bad_rows_ = 0;  // of this rank, in this validation
   ValidationPlan plan_{0, 0, 0};
 };
 

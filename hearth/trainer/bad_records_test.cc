@@ -1,0 +1,262 @@
+// Pictures that cannot be used are skipped with their labels, named and counted, up to a limit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/image/encode.h"
+#include "hearth/caffe/image/image.h"
+#include "hearth/trainer/trainer_process_fixture.h"
+
+namespace hearth::trainer {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using Streams = TrainerHarness::Streams;
+
+struct Row {
+  std::string id, picture;
+  int32_t label;
+};
+using Rows = std::vector<Row>;
+
+std::string Picture(int number, int64_t width = 4) {
+  caffe::Image image{4, width, 1, std::vector<uint8_t>(4 * width)};
+  for (size_t i = 0; i < image.pixels.size(); ++i) {
+    image.pixels[i] = static_cast<uint8_t>(37 * number + 11 * i);
+  }
+  return caffe::EncodePng(image);
+}
+
+Row Good(int number) { return {fmt::format("good{}", number), Picture(number), number % 4}; }
+
+Rows GoodRows(int begin, int end) {
+  Rows rows;
+  for (int number = begin; number < end; ++number) rows.push_back(Good(number));
+  return rows;
+}
+
+// One of each kind: no picture at all, cut off, with a flipped bit, of another size, and null.
+Rows BadRowsOf(const std::string& name) {
+  std::string flipped = Picture(1);
+  flipped[flipped.size() / 2] ^= 0x10;
+  return {{name + "-text", "no picture", 3},
+          {name + "-cut", Picture(1).substr(0, 50), 3},
+          {name + "-flipped", flipped, 3},
+          {name + "-wide", Picture(1, 5), 3},
+          {name + "-empty", "", 3}};
+}
+
+// The bad rows spread among the good ones.
+Rows Mixed(const Rows& good, const Rows& bad) {
+  Rows rows;
+  for (size_t i = 0; i < good.size(); ++i) {
+    if (i < bad.size()) rows.push_back(bad[i]);
+    rows.push_back(good[i]);
+  }
+  return rows;
+}
+
+void Feed(feed::RingWriter& writer, const Rows& rows) {
+  std::vector<std::string> ids, pictures;
+  std::vector<int32_t> labels;
+  for (const Row& row : rows) {
+    ids.push_back(row.id);
+    pictures.push_back(row.picture);
+    labels.push_back(row.label);
+  }
+  feed::BatchBuilder builder;
+  builder.AddString("id", ids).AddBinary("data", pictures).AddInt32("label", labels);
+  ArrowSchema schema;
+  ArrowArray array;
+  builder.Export(&schema, &array);
+  writer.WriteArrow(schema, array, Deadline::After(10));
+  writer.WriteEnd(Deadline::After(10));
+}
+
+std::string PictureNet() {
+  std::string net;
+  for (const char* phase : {"TRAIN", "TEST"}) {
+    net += fmt::format(R"(
+layer {{ name: "data" type: "MemoryData" top: "data" top: "label" include {{ phase: {} }}
+  source_class: "com.yahoo.ml.caffe.ImageDataFrame"
+  transform_param {{ scale: 0.00390625 }}
+  memory_data_param {{ source: "unused" batch_size: 4 channels: 1 height: 4 width: 4
+    image_encoded: true }} }})",
+                       phase);
+  }
+  return net + R"(
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+}
+
+class BadRecordsTest : public TrainerProcessTest {
+ protected:
+  // Turns a job of the fixture into one on pictures.
+  static json OnPictures(json job, int max_iter, const std::string& more = "") {
+    job["net"]["text"] = PictureNet();
+    job["solver"]["text"] = TestSolver(max_iter, more);
+    return job;
+  }
+
+  static std::vector<std::string> WarningsOf(const TrainerHarness& trainer) {
+    std::vector<std::string> warnings;
+    for (const json& event : trainer.events()) {
+      if (event.value("level", "") == "W") warnings.push_back(event["text"]);
+    }
+    return warnings;
+  }
+
+  json DoneOn(const Rows& rows, std::vector<std::string>* warnings = nullptr) {
+    TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
+    Feed(trainer.train(), rows);
+    json done = trainer.WaitFor("done");
+    if (warnings != nullptr) *warnings = WarningsOf(trainer);
+    return done;
+  }
+};
+
+TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
+  const Rows good = GoodRows(0, 12), bad = BadRowsOf("bad");
+  std::vector<std::string> warnings;
+  const json without = DoneOn(good), with = DoneOn(Mixed(good, bad), &warnings);
+  EXPECT_EQ(without["bad_rows"], 0);
+  EXPECT_EQ(with["bad_rows"], bad.size());
+  EXPECT_EQ(with["weights_sha256"], without["weights_sha256"]);
+  for (const auto& [id, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"bad-text", "neither a JPEG nor a PNG image"},
+           {"bad-cut", "PNG image of 4 x 4 pixels"},
+           {"bad-flipped", "PNG image"},
+           {"bad-wide", "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4"},
+           {"bad-empty", "0 bytes"}}) {
+    EXPECT_THAT(warnings, Contains(AllOf(HasSubstr("Skipping row " + id + " with its labels"),
+                                         HasSubstr(reason))));
+  }
+}
+
+TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
+  for (const int allowed : {10, 9}) {
+    std::vector<std::unique_ptr<TrainerHarness>> ranks;
+    coordinator_.reset();
+    for (int rank = 0; rank < 2; ++rank) {
+      json job = OnPictures(RankJob(rank, 2), 3);
+      job["max_bad_records"] = allowed;
+      ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
+      Feed(ranks.back()->train(), Mixed(GoodRows(0, 12), BadRowsOf(fmt::format("r{}", rank))));
+    }
+    if (allowed == 10) {
+      for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 5);
+      continue;
+    }
+    EXPECT_THAT(ErrorOf(*ranks[0])["message"].get<std::string>(),
+                AllOf(HasSubstr("10 of "), HasSubstr("where -maxBadRecords allows 9"),
+                      HasSubstr("-text, ")));
+    for (auto& rank : ranks) EXPECT_EQ(rank->Wait(), 1);
+  }
+}
+
+TEST_F(BadRecordsTest, ALaterEpochCountsThemAnew) {
+  json job = OnPictures(TrainJob(), 12);  // four epochs of twelve rows
+  job["max_bad_records"] = 5;
+  TrainerHarness trainer(job, Streams{});
+  Feed(trainer.train(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+  // In the last epoch those behind the last good row are not met.
+  EXPECT_GE(trainer.WaitFor("done")["bad_rows"], 3 * 5);
+  EXPECT_EQ(WarningsOf(trainer).size(), 5u);
+}
+
+TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
+  json job = OnPictures(TrainJob(), 12);
+  job["max_bad_fraction"] = 0.25;  // 5 of 17 are more
+  TrainerHarness trainer(job, Streams{});
+  Feed(trainer.train(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+  const json error = ErrorOf(trainer);
+  EXPECT_EQ(error["iteration"], 3);
+  EXPECT_THAT(error["message"].get<std::string>(),
+              HasSubstr("5 of 17 rows cannot be used where -maxBadRecords allows a fraction of "
+                        "0.25"));
+  EXPECT_EQ(trainer.Wait(), 1);
+}
+
+TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {
+  TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
+  Feed(trainer.train(), BadRowsOf("bad"));
+  EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
+              HasSubstr("no rows to train on: a whole epoch had none"));
+  EXPECT_EQ(trainer.Wait(), 1);
+}
+
+// An error that is not of one picture: the thread that met it ends, and with it the run.
+TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLayer) {
+  std::vector<std::unique_ptr<TrainerHarness>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    json job = OnPictures(RankJob(rank, 2), 100000);
+    job["transform_threads"] = 3;
+    ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
+  }
+  Feed(ranks[0]->train(), GoodRows(0, 40));
+  feed::BatchBuilder good, odd;
+  const std::vector<std::string> pictures(8, Picture(1));
+  good.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
+  odd.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
+  odd.AddString("encoded", std::vector<std::string>(8, "yes"));
+  for (feed::BatchBuilder* builder : {&good, &odd}) {
+    ArrowSchema schema;
+    ArrowArray array;
+    builder->Export(&schema, &array);
+    ranks[1]->train().WriteArrow(schema, array, Deadline::After(10));
+  }
+  const json own = ErrorOf(*ranks[1]);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(own["rank"], 1);
+  EXPECT_EQ(own["host"], "host-1");
+  EXPECT_EQ(own["iteration"], 2);
+  EXPECT_EQ(own["layer"], "data");
+  EXPECT_THAT(own["message"].get<std::string>(),
+              HasSubstr("column 'encoded' has type string, but a whole number is needed"));
+  EXPECT_EQ(ErrorOf(*ranks[0])["rank"], 1);
+  EXPECT_LT(SecondsSince(start), 1);
+}
+
+TEST_F(BadRecordsTest, ValidationRowsCountToo) {
+  json job = OnPictures(TrainJob(), 3, "test_interval: 2 test_iter: 3");
+  job["validate"] = true;
+  job["max_bad_records"] = 4;
+  TrainerHarness trainer(job, Streams{.test = true});
+  Feed(trainer.test(), Mixed(GoodRows(0, 7), BadRowsOf("held-out")));
+  Feed(trainer.train(), GoodRows(0, 12));
+  EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
+              AllOf(HasSubstr("5 of 12 rows cannot be used"), HasSubstr("held-out-text")));
+  EXPECT_EQ(trainer.Wait(), 1);
+}
+
+TEST_F(BadRecordsTest, FeaturesLeaveThemOutAndFailBeyondTheLimit) {
+  for (const int allowed : {5, 4}) {
+    json job = OnPictures(TrainJob(), 3);
+    job.erase("solver");
+    job["mode"] = "features";
+    job["features"] = {"ip"};
+    job["max_bad_records"] = allowed;
+    TrainerHarness trainer(job, Streams{.train = false, .test = true, .results = true});
+    Feed(trainer.test(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+    if (allowed == 5) {
+      const json done = trainer.WaitFor("done");
+      EXPECT_EQ(done["rows"], 12);
+      EXPECT_EQ(done["bad_rows"], 5);
+    } else {
+      EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(), HasSubstr("bad-text"));
+      EXPECT_EQ(trainer.Wait(), 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::trainer
