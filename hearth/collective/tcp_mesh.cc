@@ -5,17 +5,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
+#include "hearth/rendezvous/link.h"
 
 namespace hearth::collective {
 namespace {
 
-// A stranger that says nothing delays the ranks behind it no longer than this.
-constexpr double kHandshakeSeconds = 2;
+// Callers that have not proved themselves, beside one for every rank. When there are more the
+// oldest goes, so that a crowd of slow strangers keeps no rank out.
+constexpr size_t kMaxStrangers = 64;
+constexpr double kHandshakeSeconds = 5;
+constexpr size_t kNonceBytes = 32;
+constexpr int kNamedRefusals = 10;
 
 using Connections = std::vector<std::optional<Connection>>;
 
@@ -32,10 +39,9 @@ class Mesh {
     // In this order nobody waits in a circle: rank 0 only accepts, and whoever has reached all
     // ranks before it accepts too.
     for (int index = 0; index < setup_.self; ++index) ConnectTo(index);
-    size_t missing = setup_.ranks.size() - static_cast<size_t>(setup_.self) - 1;
-    while (missing > 0) {
-      if (AcceptOne(listener)) --missing;
-    }
+    missing_ = setup_.ranks.size() - static_cast<size_t>(setup_.self) - 1;
+    while (missing_ > 0) AwaitCallers(listener);
+    if (refused_ > 0) log::Warning("{} data connections were refused", refused_);
     return std::move(connections_);
   }
 
@@ -58,21 +64,77 @@ class Mesh {
     }
   }
 
-  bool AcceptOne(TcpListener& listener) {
-    AwaitCaller(listener);
-    Connection connection = listener.Accept(deadline_);
-    try {
-      const Deadline soon = deadline_.remaining() < kHandshakeSeconds
-                                ? deadline_
-                                : Deadline::After(kHandshakeSeconds);
-      const rendezvous::Identity identity = rendezvous::AcceptHandshake(
-          connection, credentials_, static_cast<uint32_t>(setup_.generation), soon);
-      connections_[IndexOf(identity)] = std::move(connection);
-      return true;
-    } catch (const Error& error) {
-      log::Warning("refused a data connection from {}: {}", connection.peer(), error.what());
-      return false;
+  void AwaitCallers(TcpListener& listener) {
+    std::vector<pollfd> entries = {{listener.fd(), POLLIN, 0}, {abort_.fd(), POLLIN, 0}};
+    for (const auto& caller : callers_) entries.push_back({caller->fd(), POLLIN, 0});
+    Deadline next = deadline_;
+    if (!callers_.empty() && callers_.front()->handshake().at() < next.at()) {
+      next = callers_.front()->handshake();  // they are in the order in which they came
     }
+    const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
+    abort_.ThrowIfRaised();
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
+    for (size_t i = 2; i < entries.size(); ++i) {
+      if (entries[i].revents != 0) Serve(*callers_[i - 2]);
+    }
+    if (entries[0].revents != 0) Accept(listener);
+    for (const auto& caller : callers_) {
+      if (!caller->closed() && caller->handshake().expired()) Refuse(*caller, "it is too slow");
+    }
+    std::erase_if(callers_, [](const auto& caller) { return caller->closed(); });
+    if (missing_ > 0 && deadline_.expired()) {
+      Throw(ErrorCode::kDeadlineExceeded, "{} did not connect in time", FirstMissing());
+    }
+  }
+
+  void Accept(TcpListener& listener) {
+    const auto open = [](const auto& caller) { return !caller->closed(); };
+    const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
+    if (std::count_if(callers_.begin(), callers_.end(), open) >=
+        static_cast<std::ptrdiff_t>(kMaxStrangers + setup_.ranks.size())) {
+      Refuse(**oldest, "too many came after it");
+    }
+    try {
+      callers_.push_back(std::make_unique<rendezvous::Link>(
+          listener.Accept(Deadline::After(0)), rendezvous::MakeHello(RandomBytes(kNonceBytes)),
+          Deadline::After(kHandshakeSeconds)));
+    } catch (const Error& error) {
+      // It has left again.
+      if (error.code() != ErrorCode::kDeadlineExceeded) throw;
+    }
+  }
+
+  void Serve(rendezvous::Link& caller) {
+    try {
+      const bool is_open = caller.Receive();
+      if (const auto claim = caller.TakeClaim()) return Admit(caller, *claim);
+      Require(is_open, ErrorCode::kUnavailable, "it left");
+    } catch (const Error& error) {
+      if (!caller.closed()) Refuse(caller, error.message());
+    }
+  }
+
+  void Admit(rendezvous::Link& caller, const std::string& claim) {
+    const rendezvous::Identity identity =
+        rendezvous::CheckClaim(credentials_, caller.hello(), claim);
+    const auto generation = static_cast<uint32_t>(setup_.generation);
+    const bool same = identity.generation == generation;
+    const auto verdict =
+        same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
+    caller.Send(
+        rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
+    Require(same, ErrorCode::kPermissionDenied, "rank {} is of generation {}, this is {}",
+            identity.rank, identity.generation, generation);
+    const size_t index = IndexOf(identity);
+    connections_[index] = caller.Release();
+    --missing_;
+  }
+
+  void Refuse(rendezvous::Link& caller, const std::string& reason) {
+    if (++refused_ <= kNamedRefusals) {
+      log::Warning("refused a data connection from {}: {}", caller.peer(), reason);
+    }
+    caller.Close();
   }
 
   size_t IndexOf(const rendezvous::Identity& identity) const {
@@ -88,18 +150,6 @@ class Mesh {
     return index;
   }
 
-  void AwaitCaller(const TcpListener& listener) const {
-    pollfd entries[2] = {{listener.fd(), POLLIN, 0}, {abort_.fd(), POLLIN, 0}};
-    while (true) {
-      const int ready = ::poll(entries, 2, deadline_.poll_timeout_ms());
-      abort_.ThrowIfRaised();
-      if (ready > 0) return;
-      if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
-      Require(!deadline_.expired(), ErrorCode::kDeadlineExceeded, "{} did not connect in time",
-              FirstMissing());
-    }
-  }
-
   std::string FirstMissing() const {
     size_t index = static_cast<size_t>(setup_.self) + 1;
     while (connections_[index].has_value()) ++index;
@@ -111,6 +161,9 @@ class Mesh {
   const Deadline deadline_;
   const rendezvous::Credentials credentials_;
   Connections connections_;
+  size_t missing_ = 0;
+  int refused_ = 0;
+  std::vector<std::unique_ptr<rendezvous::Link>> callers_;
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ struct MeshSetup {
 };
 
 // One connection per index, none for the own. Connects to the ranks before it and accepts those
-// behind it; whoever fails the handshake meanwhile is dropped and logged. Throws naming a peer.
+// behind it; whoever fails the handshake meanwhile, or is slow, is dropped and counted in the log.
+// Throws naming a peer.
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline);
 

@@ -12,8 +12,9 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Strangers can hold this many connections for one handshake time; the kernel queues the rest.
-constexpr std::ptrdiff_t kMaxHandshakes = 64;
+// Connections in their handshake, beside one for every rank. When there are more the oldest goes:
+// an honest one needs a round trip, so a crowd of slow strangers keeps nobody out.
+constexpr std::ptrdiff_t kMaxStrangers = 64;
 constexpr size_t kNonceBytes = 32;
 constexpr double kFlushTimeout = 1.0;
 
@@ -104,9 +105,7 @@ void ControlServer::Deliver() {
 
 void ControlServer::Wait() {
   std::erase_if(links_, [](const auto& link) { return link->closed(); });
-  const auto strangers = std::count_if(links_.begin(), links_.end(),
-                                       [](const auto& link) { return !link->is_member(); });
-  const bool accepting = strangers < kMaxHandshakes && accept_again_.expired();
+  const bool accepting = accept_again_.expired();
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0},
                                 {accepting ? listener_.fd() : -1, POLLIN, 0}};
   for (const auto& link : links_) {
@@ -137,6 +136,7 @@ Deadline ControlServer::NextTimeout() {
 }
 
 void ControlServer::Accept() {
+  MakeRoom();
   try {
     links_.push_back(std::make_unique<Link>(listener_.Accept(Deadline::After(0)),
                                             MakeHello(RandomBytes(kNonceBytes)),
@@ -145,6 +145,15 @@ void ControlServer::Accept() {
     // A client that left the queue again, or no file descriptor is free: the latter takes time.
     if (error.code() == ErrorCode::kResourceExhausted) accept_again_ = Deadline::After(1);
   }
+}
+
+void ControlServer::MakeRoom() {
+  const auto is_stranger = [](const auto& link) { return !link->is_member() && !link->closed(); };
+  if (std::count_if(links_.begin(), links_.end(), is_stranger) < kMaxStrangers + options_.world) {
+    return;
+  }
+  Count(&Refusals::slow);
+  (*std::find_if(links_.begin(), links_.end(), is_stranger))->Close();
 }
 
 void ControlServer::Serve(Link& link, short events) {

@@ -27,7 +27,7 @@ struct Refusals {
   int proof = 0;       // another token, or the replay of an earlier handshake
   int generation = 0;  // an older or newer attempt
   int rank = 0;        // no such rank, or one that has come already
-  int slow = 0;        // the handshake took too long
+  int slow = 0;        // the handshake took too long, or there were too many of them
   int total() const { return malformed + proof + generation + rank + slow; }
 };
 
@@ -83,6 +83,7 @@ class ControlServer {
   void Wait();
   Deadline NextTimeout();
   void Accept();
+  void MakeRoom();
   void Serve(Link& link, short events);
   void Admit(Link& link, const std::string& claim);
   Verdict Judge(Identity identity) const;

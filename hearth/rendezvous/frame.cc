@@ -24,13 +24,29 @@ std::string EncodeFrame(const Json& message) {
   return EncodeU32(static_cast<uint32_t>(text.size())) + text;
 }
 
+namespace {
+
+// Json copies and prints by recursion, so deep nesting would overflow the stack.
+constexpr int kDeepestNesting = 64;
+
+Json ParseShallow(std::string_view text) {
+  const auto check = [](int depth, Json::parse_event_t, Json&) {
+    Require(depth <= kDeepestNesting, ErrorCode::kDataLoss,
+            "a control message is nested deeper than {}", kDeepestNesting);
+    return true;
+  };
+  return Json::parse(text, check, /*allow_exceptions=*/false);
+}
+
+}  // namespace
+
 std::optional<Json> FrameReader::Next() {
   if (buffer_.size() < 4) return std::nullopt;
   const size_t size = DecodeU32(buffer_);
   Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
           "a control message claims {} bytes, over the limit of {}", size, kMaxFrameBytes);
   if (buffer_.size() < 4 + size) return std::nullopt;
-  Json message = Json::parse(std::string_view(buffer_).substr(4, size), nullptr, false);
+  Json message = ParseShallow(std::string_view(buffer_).substr(4, size));
   Require(message.is_object(), ErrorCode::kDataLoss,
           "a control message of {} bytes is no JSON object", size);
   buffer_.erase(0, 4 + size);

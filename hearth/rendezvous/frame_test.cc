@@ -46,6 +46,21 @@ TEST(Frame, WhatIsNoJsonObjectIsRefused) {
   }
 }
 
+TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
+  const auto nested = [](size_t depth) {
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  for (const auto& [depth, taken] : {std::pair<size_t, bool>{60, true}, {500'000, false}}) {
+    FrameReader reader;
+    reader.Append(EncodeU32(static_cast<uint32_t>(nested(depth).size())) + nested(depth));
+    if (taken) {
+      EXPECT_TRUE(reader.Next());
+    } else {
+      EXPECT_THROW(reader.Next(), Error);
+    }
+  }
+}
+
 TEST(Frame, TextThatIsNoUtf8StillTravels) {
   FrameReader reader;
   reader.Append(EncodeFrame({{"path", "caf\xe9"}}));

@@ -114,20 +114,4 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
   RequireAccepted(verdict, DecodeU32(answer.substr(1)), identity, connection.peer());
 }
 
-Identity AcceptHandshake(Connection& connection, const Credentials& credentials,
-                         uint32_t generation, Deadline deadline) {
-  const std::string hello = MakeHello(RandomBytes(kNonceBytes));
-  connection.Write(hello, deadline);
-  std::string claim(kClaimBytes, '\0');
-  connection.Read(claim.data(), claim.size(), deadline);
-  const Identity identity = CheckClaim(credentials, hello, claim);
-  const Verdict verdict =
-      identity.generation == generation ? Verdict::kAccepted : Verdict::kOtherGeneration;
-  connection.Write(MakeVerdict(credentials, hello, claim, verdict, generation), deadline);
-  Require(verdict == Verdict::kAccepted, ErrorCode::kPermissionDenied,
-          "refused rank {} of generation {} at {}: this is generation {}", identity.rank,
-          identity.generation, connection.peer(), generation);
-  return identity;
-}
-
 }  // namespace hearth::rendezvous

@@ -1,5 +1,5 @@
 // Mutual authentication of two ends that share a token, before anything else is parsed. Fixed
-// sizes; docs/format_control.md has the bytes. Pure functions first, then the two waiting halves.
+// sizes; docs/format_control.md has the bytes. Pure functions first, then the client's waiting half.
 #pragma once
 
 #include <cstdint>
@@ -53,10 +53,5 @@ Identity CheckClaim(const Credentials& credentials, std::string_view hello, std:
 // The client's half. Throws kPermissionDenied when the server refuses or cannot prove itself.
 void OfferHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                     Deadline deadline);
-
-// The server's half, for a listener that has a thread to wait with. Throws when the client is
-// refused; the caller drops the connection.
-Identity AcceptHandshake(Connection& connection, const Credentials& credentials,
-                         uint32_t generation, Deadline deadline);
 
 }  // namespace hearth::rendezvous

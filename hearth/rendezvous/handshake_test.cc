@@ -29,7 +29,7 @@ Outcome Shake(const Credentials& client, const Credentials& server, uint32_t gen
   Outcome outcome;
   Thread thread("server", [&, &far = far] {
     try {
-      outcome.identity = AcceptHandshake(far, server, generation, Soon());
+      outcome.identity = AcceptHandshake(far, server, generation);
     } catch (const Error& error) {
       outcome.server = error.message();
     }

@@ -1,6 +1,7 @@
 #include "hearth/rendezvous/link.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/rendezvous/handshake.h"
@@ -57,6 +58,11 @@ void Link::Flush() {
     if (sent == 0) return;
     out_.erase(0, sent);
   }
+}
+
+Connection Link::Release() {
+  closed_ = true;
+  return std::move(connection_);
 }
 
 void Link::Close() {

@@ -1,5 +1,5 @@
-// One connection as the control server sees it: bytes in, bytes out, and when it was last heard.
-// Never waits. Used by the server's thread only.
+// One connection as a server sees it: bytes in, bytes out, and when it was last heard. Never waits.
+// Used by the server's thread only.
 #pragma once
 
 #include <optional>
@@ -30,6 +30,9 @@ class Link {
   void Send(std::string_view bytes);
   void Flush();
   bool flushed() const { return out_.empty(); }
+
+  // Gives the connection away; the link is closed then. What Send left behind is lost.
+  Connection Release();
 
   // The socket's end; the server forgets the link at its next turn.
   void Close();

@@ -165,7 +165,7 @@ TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
   std::promise<void> over;
   Thread silent("silent coordinator", [&] {
     Connection connection = listener.Accept(Soon());
-    AcceptHandshake(connection, Credentials(options.token, kControlService), 3, Soon());
+    AcceptHandshake(connection, Credentials(options.token, kControlService), 3);
     connection.Write(EncodeFrame({{"type", "welcome"},
                                   {"world", 1},
                                   {"heartbeat_interval_s", 0.02},

@@ -11,6 +11,7 @@
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
 #include "hearth/rendezvous/coordinator.h"
+#include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/member.h"
 
 namespace hearth::rendezvous {
@@ -25,6 +26,23 @@ Error ErrorOf(Function function) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+// What a server does with the pure functions. Throws when the client is refused.
+inline Identity AcceptHandshake(Connection& connection, const Credentials& credentials,
+                                uint32_t generation) {
+  const Deadline soon = Deadline::After(10);
+  const std::string hello = MakeHello(RandomBytes(32));
+  connection.Write(hello, soon);
+  std::string claim(kClaimBytes, '\0');
+  connection.Read(claim.data(), claim.size(), soon);
+  const Identity identity = CheckClaim(credentials, hello, claim);
+  const bool same = identity.generation == generation;
+  const Verdict verdict = same ? Verdict::kAccepted : Verdict::kOtherGeneration;
+  connection.Write(MakeVerdict(credentials, hello, claim, verdict, generation), soon);
+  Require(same, ErrorCode::kPermissionDenied, "refused rank {} of generation {}",
+          identity.rank, identity.generation);
+  return identity;
 }
 
 inline CoordinatorOptions TestOptions(int world) {
