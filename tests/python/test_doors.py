@@ -1,0 +1,140 @@
+"""What a running trainer shows to others: no token, no name, one listening address."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from hearth.native import _core as core
+from hearth.trainer_process import RankError, TrainerProcess, stream_of
+
+NET = """
+layer { name: "data" type: "CoSData" top: "x" source_class: "com.yahoo.ml.caffe.DataFrameSource"
+  cos_data_param { batch_size: 4 source: "unused"
+    top { name: "x" type: FLOAT_ARRAY channels: 2 sample_num_axes: 1 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "x" top: "loss" }
+"""
+
+
+class Running:
+    """Rank 0 of two as a process; rank 1 is a member here, which lets it wait while we look."""
+
+    def __init__(self, folder: Path):
+        self.token = core.new_token()
+        self.events: list[dict] = []
+        self._writer = core.RingWriter()
+        coordinator = core.Coordinator(world=2, token=self.token, generation=4)
+        self.coordinator = coordinator
+        job = {
+            "mode": "train",
+            "token": self.token,
+            "coordinator": {"host": "127.0.0.1", "port": coordinator.port()},
+            "generation": 4,
+            "rank": 0,
+            "world": 2,
+            "host": "h",
+            "solver": {"path": "s", "text": 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5'},
+            "net": {"path": "n", "text": NET},
+            "streams": {"train": stream_of(self._writer)},
+            "spill_dir": str(folder),
+        }
+        self.trainer = TrainerProcess(job, self._writer.fds(), self.events.append)
+        self._writer.close_child_fds()
+        self.member = core.Member(
+            host="127.0.0.1",
+            port=coordinator.port(),
+            token=self.token,
+            generation=4,
+            rank=1,
+            world=2,
+        )
+        self.member.reserve("{}")
+        # It listens before it tells the others where, and now waits for what they can reach.
+        self.infos = self.member.all_gather("collective ranks", "[]", 60)[0]
+
+    @property
+    def proc(self) -> Path:
+        return Path(f"/proc/{self.trainer.pid}")
+
+    def descriptors(self) -> dict[str, str]:
+        return {fd.name: os.readlink(fd) for fd in (self.proc / "fd").iterdir()}
+
+    def close(self) -> None:
+        self.trainer.close()
+        self._writer.close()
+        self.coordinator.close()
+
+
+@pytest.fixture
+def running(tmp_path):
+    running = Running(tmp_path)
+    yield running
+    running.close()
+
+
+def sockets(targets: Iterable[str]) -> set[str]:
+    """The inodes of the sockets among descriptors' targets."""
+    return {target[len("socket:[") : -1] for target in targets if target.startswith("socket:[")}
+
+
+def listening(proc: Path, inodes: set[str]) -> list[str]:
+    """Local addresses (hexadecimal) of the TCP sockets with these inodes that listen."""
+    rows = [line.split() for line in (proc / "net" / "tcp").read_text().splitlines()[1:]]
+    return [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
+
+
+def test_the_token_is_in_no_command_line_environment_event_or_log(running, capfd):
+    secrets = (running.token, bytes.fromhex(running.token).hex().upper())
+    for name in ("cmdline", "environ", "comm"):
+        text = (running.proc / name).read_bytes().decode(errors="replace")
+        assert not any(secret in text for secret in secrets), name
+    assert not any(running.token in target for target in running.descriptors().values())
+    running.member.send_failure("layer x: made for this test")
+    with pytest.raises(RankError, match="made for this test") as caught:
+        running.trainer.wait()
+    assert running.token not in str(caught.value)
+    assert running.token not in json.dumps(running.events)
+    captured = capfd.readouterr()
+    assert running.token not in captured.out + captured.err
+    assert running.events  # there was something to look at
+
+
+def test_memory_and_files_have_no_name_and_are_the_users_own(running, tmp_path):
+    files = running.descriptors()
+    shared = [target for target in files.values() if target.startswith("/memfd:")]
+    assert shared
+    assert not any("/dev/shm" in target for target in files.values())
+    maps = (running.proc / "maps").read_text()
+    assert not any(" rw-s " in line and "memfd" not in line for line in maps.splitlines())
+    spilled = [fd for fd, target in files.items() if target.startswith(str(tmp_path))]
+    assert len(spilled) == 1
+    status = os.stat(running.proc / "fd" / spilled[0])
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_nlink == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sockets_listen_on_one_address(running):
+    loopback = "0100007F"
+    ours = (os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if os.path.lexists(fd))
+    assert set(listening(Path("/proc/self"), sockets(ours))) == {loopback}  # the coordinator
+    theirs = sockets(running.descriptors().values())
+    assert listening(running.proc, theirs) == [loopback]  # the collective
+    assert [info["address"] for info in running.infos] == ["127.0.0.1"]
+
+
+def test_a_wrong_token_and_an_old_generation_are_refused_and_counted(running):
+    place = {"host": "127.0.0.1", "port": running.coordinator.port(), "rank": 0, "world": 2}
+    with pytest.raises(PermissionError) as wrong:
+        core.Member(**place, token=core.new_token(), generation=4)
+    with pytest.raises(PermissionError) as old:
+        core.Member(**place, token=running.token, generation=3)
+    assert running.coordinator.refused() == 2
+    assert running.token not in str(wrong.value) + str(old.value)

@@ -1,0 +1,101 @@
+"""A driver that starts and stops attempt after attempt keeps its memory, threads and descriptors.
+
+The ranks are members in threads here; Spark and the trainers have no part in what could grow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hearth.native._core import Member
+
+from hearth import launch
+
+GENERATIONS = 1000
+WARM_UP = 100
+WORLD = 2
+
+
+def usage() -> dict[str, int]:
+    """Threads, descriptors and resident kilobytes of this process."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in status)
+    return {
+        "threads": int(fields["Threads"]),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "kilobytes": int(fields["VmRSS"].split()[0]),
+    }
+
+
+class Stage:
+    """What Spark's barrier stage does: every rank meets the others, rank 0 has the last word."""
+
+    def __init__(self, spec: Any):
+        self._spec = spec
+        self._met: list[int] = []
+
+    def _rank(self, rank: int) -> None:
+        host, port = self._spec.coordinator
+        where = {"host": host, "port": port, "token": self._spec.token}
+        place = {"generation": self._spec.generation, "rank": rank, "world": self._spec.world}
+        member = Member(**where, **place, host_name="h")
+        self._met.append(len(member.reserve("{}")))
+        member.send_event(json.dumps({"event": "progress", "rank": rank}))
+        member.done()
+
+    def collect(self) -> list[Any]:
+        ranks = [
+            threading.Thread(target=self._rank, args=(rank,)) for rank in range(self._spec.world)
+        ]
+        for thread in ranks:
+            thread.start()
+        for thread in ranks:
+            thread.join()
+        return [SimpleNamespace(event=json.dumps({"event": "done", "ranks": max(self._met)}))]
+
+
+class Session:
+    """As much of a SparkSession as a launch asks for."""
+
+    _jsc = SimpleNamespace(
+        sc=lambda: SimpleNamespace(
+            startTime=lambda: 0,
+            maxNumConcurrentTasks=lambda profile: WORLD,
+            resourceProfileManager=lambda: SimpleNamespace(defaultResourceProfile=lambda: None),
+        )
+    )
+    sparkContext = SimpleNamespace(getConf=dict, master="local[2]")
+
+    def __init__(self) -> None:
+        settings: dict[str, str] = {}
+        self.conf = SimpleNamespace(
+            get=lambda key, default=None: settings.get(key, default),
+            set=settings.__setitem__,
+            unset=lambda key: settings.pop(key, None),
+        )
+
+    def addTag(self, tag: str) -> None:
+        pass
+
+    def range(self, *_: int) -> Any:
+        return SimpleNamespace(mapInArrow=lambda task, schema, barrier: Stage(task.args[0]))
+
+
+@pytest.mark.filterwarnings("error")  # such as a thread's exception that nobody saw
+def test_a_thousand_generations_leave_nothing_behind() -> None:
+    session, before = Session(), {}
+    for generation in range(GENERATIONS):
+        if generation == WARM_UP:
+            before = usage()
+        result = launch.run(session, launch.Plan(WORLD, {"mode": "train"}), lambda event: None)
+        assert result[-1]["ranks"] == WORLD
+    after = usage()
+    assert after["threads"] <= before["threads"]
+    assert after["descriptors"] <= before["descriptors"]
+    assert after["kilobytes"] - before["kilobytes"] < 4096
