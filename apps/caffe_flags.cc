@@ -29,6 +29,9 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");
   add("sighup_effect", options->sighup_effect, "snapshot (default), stop or none");
   add("threads", options->threads, "compute threads (default: one per core)");
+  add("precision", options->precision,
+      "of products in convolutions: float32 (default), or bf16 with sums and weights in float32")
+      ->check(CLI::IsMember({"float32", "bf16"}));
   AddLoggingFlags(command);
   return options;
 }

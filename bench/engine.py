@@ -30,7 +30,7 @@ ROW_NAMES = {"lstm3": "lstm"}
 SOLVER = 'base_lr: 0.001 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" random_seed: 1 '
 
 
-def our_step(net: str, classes: int) -> Callable[[], object]:
+def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[], object]:
     """One train step of ours."""
     import numpy as np
 
@@ -54,7 +54,8 @@ def our_step(net: str, classes: int) -> Callable[[], object]:
         placed.append(True)
 
     placed: list[bool] = []
-    solver = _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place)
+    solver = _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place,
+                            precision=precision)  # fmt: skip
     return lambda: solver.step(1)
 
 
@@ -114,6 +115,19 @@ def timed_row(report: Report, net: str, batch: int, classes: int, rounds: int) -
         peer_name="torch eager, " + ("channels_last" if better else "contiguous"),
         unit="ms", higher_is_better=False,
     )  # fmt: skip
+
+
+def bf16_row(report: Report, net: str, classes: int, rounds: int) -> None:
+    """Products in bfloat16 against our own float32."""
+    name = f"bf16/{net}"
+    if not report.wants(name):
+        return
+    steps = [our_step(net, classes, precision) for precision in ("bf16", "float32")]
+    for step in steps:
+        step()
+    mine, theirs = alternate(rounds, *(lambda s=step: 1000 * seconds(s) for step in steps))
+    report.add(name, ours=mine, peer=theirs, peer_name="ours, float32", unit="ms",
+               higher_is_better=False)  # fmt: skip
 
 
 def memory_row(report: Report, net: str, batch: int) -> None:
@@ -183,6 +197,7 @@ def main() -> None:
     report = Report(options.only)
     for net, batch, classes in NETS:
         timed_row(report, net, batch, classes, options.rounds)
+    bf16_row(report, "caffenet", 1000, options.rounds)
     for net, batch in (("caffenet", 32), ("lenet", 64)):
         memory_row(report, net, batch)
     if report.wants("start/lenet"):

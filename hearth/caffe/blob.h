@@ -58,9 +58,15 @@ class Blob {
   // arena so that their gradients can be reduced across ranks without a copy.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
+  // Equal for blobs that share memory; null before there is any.
+  const void* data_identity() const { return Identity(data_storage_); }
+  const void* diff_identity() const { return Identity(diff_storage_); }
 
  private:
   at::Tensor View(at::Tensor& storage);
+  static const void* Identity(const at::Tensor& storage) {
+    return storage.defined() ? storage.unsafeGetTensorImpl() : nullptr;
+  }
 
   Shape shape_;
   int64_t count_ = 0;

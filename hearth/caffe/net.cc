@@ -42,6 +42,7 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
   FindGradientOrder();
   PlanLayouts(graph_);
   if (given.share_diffs) diff_plan_ = ShareDiffs(graph_);
+  if (given.share_data) data_plan_ = ShareData(graph_, given.kept_blobs);
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "hearth/caffe/blob.h"
-#include "hearth/caffe/diff_plan.h"
 #include "hearth/caffe/layer.h"
 #include "hearth/caffe/layer_registry.h"
+#include "hearth/caffe/memory_plan.h"
 #include "hearth/caffe/net_context.h"
 #include "hearth/caffe/net_graph.h"
 #include "hearth/caffe/net_params.h"
@@ -82,8 +82,9 @@ class Net {
   // Weight of the output in the loss, 0 where it is not a loss.
   float loss_weight(const std::string& blob_name) const;
 
-  // What sharing the blobs' diffs saves; all zero without NetContext::share_diffs.
-  const DiffPlan& diff_plan() const { return diff_plan_; }
+  // What sharing memory saves; all zero without NetContext::share_diffs, share_data.
+  const MemoryPlan& diff_plan() const { return diff_plan_; }
+  const MemoryPlan& data_plan() const { return data_plan_; }
 
   // --- parameters ---
   NetParams& params() { return params_; }
@@ -104,7 +105,7 @@ class Net {
   Phase phase_;
   NetGraph graph_;
   NetParams params_;
-  DiffPlan diff_plan_;
+  MemoryPlan diff_plan_, data_plan_;
   int64_t batch_size_ = 0;
   float loss_scale_ = 1;
   // gradients_final_after_[i]: learnable parameters whose diff is final after layer i's Backward.

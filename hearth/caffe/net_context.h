@@ -4,13 +4,25 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/random.h"
 #include "hearth/feed/minibatch.h"
 
 namespace hearth::caffe {
+
+// Of the products in convolutions and inner products. Sums, weights and all else are float32.
+enum class Precision { kFloat32, kBfloat16 };
+// "float32" or "bf16"; nullopt for other names.
+inline std::optional<Precision> PrecisionNamed(std::string_view name) {
+  if (name == "float32") return Precision::kFloat32;
+  if (name == "bf16") return Precision::kBfloat16;
+  return std::nullopt;
+}
 
 struct NetContext {
   Phase phase = TRAIN;
@@ -25,6 +37,11 @@ struct NetContext {
   uint64_t seed = 0;
   // Blobs' diffs share memory where lifetimes allow: they are then gone once Backward has passed.
   bool share_diffs = false;
+  // For nets that only run forward: blobs' values share memory where lifetimes allow. Those of the
+  // net's outputs and of `kept_blobs` stay until the next Forward.
+  bool share_data = false;
+  std::vector<std::string> kept_blobs;
+  Precision precision = Precision::kFloat32;
   bool resize_images = false;  // CaffeOnSpark's -resize
   int transform_threads = 1;   // threads that decode and transform images
   // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).

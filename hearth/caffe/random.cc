@@ -1,26 +1,6 @@
 #include "hearth/caffe/random.h"
 
-#include <sstream>
-
-#include "hearth/base/error.h"
-
 namespace hearth::caffe {
-
-std::string Random::SaveState() const {
-  std::ostringstream out;
-  out << engine_;
-  return out.str();
-}
-
-void Random::LoadState(const std::string& state) {
-  std::istringstream in(state);
-  std::mt19937_64 engine;
-  in >> engine;
-  Require(!in.fail(), ErrorCode::kDataLoss,
-          "the saved random state ({} bytes) is damaged; resume from another snapshot",
-          state.size());
-  engine_ = engine;
-}
 
 // SplitMix64's finalizer: neighbouring seeds and streams end up far apart.
 uint64_t MixSeed(uint64_t seed, uint64_t stream) {

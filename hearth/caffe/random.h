@@ -1,9 +1,8 @@
-// The random stream of one net. Not thread-safe. The state is part of a snapshot.
+// The random stream of one net. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <random>
-#include <string>
 
 namespace hearth::caffe {
 
@@ -21,9 +20,6 @@ class Random {
   }
   // Uniform in [0, n).
   uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(engine_); }
-
-  std::string SaveState() const;
-  void LoadState(const std::string& state);
 
  private:
   std::mt19937_64 engine_;

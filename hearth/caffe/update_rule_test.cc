@@ -32,7 +32,7 @@ TEST(UpdateRule, SgdHasTheRateInsideTheMomentum) {
 TEST(UpdateRule, DecayPullsTowardsZero) {
   Weight l2, l1;
   l2.data = l1.data = -2;
-  l2.Step("", 1, 0.1f);
+  l2.Step("type: 'SGD'", 1, 0.1f);
   EXPECT_FLOAT_EQ(l2.data, -2 - 0.1f * (0.25f - 0.2f));
   l1.Step("regularization_type: 'L1'", 1, 0.1f);
   EXPECT_FLOAT_EQ(l1.data, -2 - 0.1f * (0.25f - 0.1f));

@@ -31,12 +31,19 @@ int ComputeThreads(const LocalOptions& options) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+caffe::Precision PrecisionOf(const LocalOptions& options) {
+  const auto precision = caffe::PrecisionNamed(options.precision);
+  Require(precision.has_value(), ErrorCode::kInvalidArgument,
+          "-precision is float32 or bf16, not '{}'", options.precision);
+  return *precision;
+}
+
 std::string TemporaryFolder() {
   const char* folder = std::getenv("TMPDIR");
   return folder && *folder ? folder : "/tmp";
 }
 
-LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase)
+LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_backward)
     : bad_rows_({}, [](const nlohmann::json&) {}) {
   caffe::NetParameter param = caffe::ReadNet(options.model);
   param.mutable_state()->set_phase(phase);
@@ -46,6 +53,9 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase)
   at::set_num_threads(ComputeThreads(options));
   caffe::NetContext context;
   context.phase = phase;
+  context.precision = PrecisionOf(options);
+  context.share_diffs = runs_backward;
+  context.share_data = !runs_backward;
   context.random = std::make_shared<caffe::Random>(0);
   context.open_source = OpenOnce(OpenRows(param, &rows_), phase == caffe::TEST ? "test" : "train");
   context.on_bad_row = [this](const std::string& id, const std::string& reason) {

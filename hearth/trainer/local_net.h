@@ -14,6 +14,8 @@ namespace hearth::trainer {
 
 // The threads that options.threads asks for: one per core where it is 0.
 int ComputeThreads(const LocalOptions& options);
+// Throws kInvalidArgument for a name that is none.
+caffe::Precision PrecisionOf(const LocalOptions& options);
 // Where rows are spooled.
 std::string TemporaryFolder();
 
@@ -21,7 +23,7 @@ class LocalNet {
  public:
   // Builds options.model for `phase` with the options' level, stages and weights, and sets the
   // number of compute threads. Throws hearth::Error.
-  LocalNet(const LocalOptions& options, caffe::Phase phase);
+  LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_backward);
 
   caffe::Net& net() { return *net_; }
 

@@ -18,7 +18,8 @@ struct LocalOptions {
   std::vector<std::string> stages;
   std::string sigint_effect = "stop";
   std::string sighup_effect = "snapshot";
-  int threads = 0;  // compute threads; 0: one per core
+  int threads = 0;                    // compute threads; 0: one per core
+  std::string precision = "float32";  // or "bf16"
 };
 
 }  // namespace hearth::trainer

@@ -26,6 +26,7 @@ Job LocalJob(const LocalOptions& options) {
   job.threads = ComputeThreads(options);
   job.weights = options.weights;
   job.snapshot = options.snapshot;
+  job.precision = PrecisionOf(options);
   job.level = options.level;
   job.stages = options.stages;
   job.spill_dir = TemporaryFolder();
@@ -111,7 +112,7 @@ void TrainLocally(const LocalOptions& options) {
 
 void TestLocally(const LocalOptions& options) {
   log::Info("Use CPU.");
-  LocalNet local(options, caffe::TEST);
+  LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
   caffe::Net& net = local.net();
   log::Info("Running for {} iterations.", options.iterations);
   OutputMeans means(net.output_names());

@@ -38,6 +38,13 @@ void RunOnce(LocalNet& local, Times* times) {
   }
 }
 
+void LogPlan(const caffe::MemoryPlan& plan, const char* what) {
+  constexpr double kMiB = 1 << 20;
+  log::Info("{} of {} blobs share {:.1f} MiB; one by one they would take {:.1f} MiB.", what,
+            plan.blobs, static_cast<double>(plan.planned_bytes) / kMiB,
+            static_cast<double>(plan.separate_bytes) / kMiB);
+}
+
 void LogTimes(const caffe::Net& net, const Times& times, int iterations) {
   const auto mean_ms = [&](double seconds) { return seconds * 1000 / iterations; };
   log::Info("Average time per layer: ");
@@ -57,7 +64,8 @@ void LogTimes(const caffe::Net& net, const Times& times, int iterations) {
 
 void TimeLocally(const LocalOptions& options) {
   log::Info("Use CPU.");
-  LocalNet local(options, options.phase == "TEST" ? caffe::TEST : caffe::TRAIN);
+  LocalNet local(options, options.phase == "TEST" ? caffe::TEST : caffe::TRAIN,
+                 /*runs_backward=*/true);
   caffe::Net& net = local.net();
   // The first pass allocates, so it does not count.
   log::Info("Performing Forward");
@@ -78,6 +86,7 @@ void TimeLocally(const LocalOptions& options) {
     }
   });
   LogTimes(net, times, options.iterations);
+  LogPlan(net.diff_plan(), "Gradients");
   log::Info("Average Forward-Backward: {:g} ms.", total * 1000 / options.iterations);
   log::Info("Total Time: {:g} ms.", total * 1000);
   log::Info("*** Benchmark ends ***");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "caffe_module.h"
+#include "hearth/base/error.h"
 #include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/solver.h"
@@ -88,9 +89,13 @@ std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions 
 }
 
 std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
-                                            uint64_t seed) {
+                                            uint64_t seed, const std::string& precision) {
   SolverOptions options;
   options.seed = seed;
+  const auto named = caffe::PrecisionNamed(precision);
+  Require(named.has_value(), ErrorCode::kInvalidArgument,
+          "precision is \"float32\" or \"bf16\", not \"{}\"", precision);
+  options.train_context.precision = options.test_context.precision = *named;
   return BuildSolver(caffe::ParseSolver(prototxt, "prototxt"), std::move(options),
                      std::move(before_forward));
 }
@@ -163,9 +168,10 @@ void RegisterSolver(nb::module_& m) {
   nb::class_<CallingSolver> solver(m, "Solver", "The training loop of one net. Not thread-safe.");
   solver
       .def(nb::new_(&SolverOfText), "prototxt"_a, "before_forward"_a.none() = nb::none(),
-           "seed"_a = 0,
+           "seed"_a = 0, "precision"_a = "float32",
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
-           "forward pass, to place the data of a net that is not fed by rows.")
+           "forward pass, to place the data of a net that is not fed by rows. `precision`, float32 "
+           "or bf16, is that of the products in convolutions.")
       .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
                   "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
                   "counts where the file has no random_seed.")

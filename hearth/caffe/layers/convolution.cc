@@ -8,6 +8,7 @@
 #include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/onednn_convolution.h"
+#include "hearth/caffe/layers/place_convolution.h"
 #include "hearth/caffe/layers/window.h"
 
 namespace hearth::caffe {
@@ -113,24 +114,35 @@ class ConvolutionLayer : public Layer {
   void PlanPictures(const Blob& bottom, const Shape& top) {
     if (transposed_ || axis_ != 1 || window_.kernel.size() != 2 || bottom.count() == 0) return;
     const Shape& from = bottom.shape();
-    const OnednnConvolution::Spec spec{from[0],          channels_,          outputs_,
-                                       group_,           {from[2], from[3]}, {top[2], top[3]},
-                                       window_.kernel,   window_.stride,     window_.pad,
-                                       window_.dilation, has_bias()};
+    const OnednnConvolution::Spec spec{
+        from[0],          channels_,          outputs_,
+        group_,           {from[2], from[3]}, {top[2], top[3]},
+        window_.kernel,   window_.stride,     window_.pad,
+        window_.dilation, has_bias(),         context().precision == Precision::kBfloat16};
     if (!pictures_ || !(pictures_->spec() == spec)) {
       pictures_ = std::make_unique<OnednnConvolution>(spec);
+      places_ = PlaceConvolution::Pays(spec) ? std::make_unique<PlaceConvolution>(spec) : nullptr;
     }
   }
 
   void BackwardPictures(Blob* top, bool wants_bottom, Blob* bottom) {
+    if (places_ && top->layout() == Layout::kChannelsLast &&
+        bottom->layout() == Layout::kChannelsLast) {
+      return BackwardBy(*places_, top, wants_bottom, bottom);
+    }
+    BackwardBy(*pictures_, top, wants_bottom, bottom);
+  }
+
+  template <typename Convolution>
+  void BackwardBy(Convolution& convolution, Blob* top, bool wants_bottom, Blob* bottom) {
     if (param_propagate_down(0) || (has_bias() && param_propagate_down(1))) {
       at::Tensor none, scratch;
       if (!param_propagate_down(0)) scratch = at::empty_like(blobs_[0]->data());
-      pictures_->BackwardWeights(bottom->data(), top->diff(),
-                                 scratch.defined() ? scratch : blobs_[0]->diff(),
-                                 has_bias() && param_propagate_down(1) ? blobs_[1]->diff() : none);
+      convolution.BackwardWeights(bottom->data(), top->diff(),
+                                  scratch.defined() ? scratch : blobs_[0]->diff(),
+                                  has_bias() && param_propagate_down(1) ? blobs_[1]->diff() : none);
     }
-    if (wants_bottom) pictures_->BackwardData(top->diff(), blobs_[0]->data(), bottom->diff());
+    if (wants_bottom) convolution.BackwardData(top->diff(), blobs_[0]->data(), bottom->diff());
   }
 
   // The window as ATen takes it: at least one spatial axis.
@@ -178,6 +190,7 @@ class ConvolutionLayer : public Layer {
   const bool transposed_;
   Window window_;
   std::unique_ptr<OnednnConvolution> pictures_;  // where it applies
+  std::unique_ptr<PlaceConvolution> places_;     // beside it, where it pays
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

@@ -96,6 +96,15 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        Reference({}),
        2},
+      // Channels last, the gradients of these two come from PlaceConvolution.
+      {"conv_partly_filled_blocks",
+       "type: 'Convolution' convolution_param { num_output: 5 kernel_h: 2 kernel_w: 3 }",
+       {{{3, 9, 4, 5}}},
+       Reference({})},
+      {"conv_partly_filled_blocks_stride_pad",
+       "type: 'Convolution' convolution_param { num_output: 3 kernel_size: 3 stride: 2 pad: 1 }",
+       {{{2, 8, 6, 5}}},
+       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_1d",
        LayerText("kernel_size: 3"),
        {{{2, 2, 6}}},
@@ -154,6 +163,28 @@ TEST(Convolution, SkipsTheGradientOfAFrozenParameter) {
   run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   EXPECT_TRUE(run.layer().blobs()[0]->diff().eq(3).all().item<bool>());
   EXPECT_EQ(run.layer().blobs()[1]->diff_ptr()[0], 2 * 3 * 4);
+}
+
+// Products of bfloat16 values have 8 bits; their sums are as exact as ever.
+TEST(Convolution, Bfloat16IsNearFloat32WhereTheCpuHasIt) {
+  if (!__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "this CPU has no AVX512-BF16";
+  const LayerCase plain = ConvolutionCases()[0];
+  LayerCase rounded = plain;
+  rounded.prepare_context = [](NetContext* context) { context->precision = Precision::kBfloat16; };
+  LayerRun runs[] = {LayerRun(plain), LayerRun(rounded)};
+  for (LayerRun& run : runs) {
+    run.Forward();
+    Array dy(run.tops()[0]->shape());
+    for (size_t i = 0; i < dy.values.size(); ++i) dy.values[i] = 0.1f * static_cast<float>(i % 7);
+    run.Backward({dy});
+  }
+  const auto near = [](const at::Tensor& exact, const at::Tensor& rounded) {
+    const double most = (exact - rounded).abs().max().item<double>();
+    return most > 0 && most < 0.02 * exact.abs().max().item<double>();
+  };
+  EXPECT_TRUE(near(runs[0].tops()[0]->data(), runs[1].tops()[0]->data()));
+  EXPECT_TRUE(near(runs[0].bottoms()[0]->diff(), runs[1].bottoms()[0]->diff()));
+  EXPECT_TRUE(near(runs[0].layer().blobs()[0]->diff(), runs[1].layer().blobs()[0]->diff()));
 }
 
 }  // namespace

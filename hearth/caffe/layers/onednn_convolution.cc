@@ -1,5 +1,6 @@
 #include "hearth/caffe/layers/onednn_convolution.h"
 
+#include <array>
 #include <dnnl.hpp>
 #include <optional>
 #include <utility>
@@ -14,6 +15,9 @@ using Tag = memory::format_tag;
 using memory_dims = memory::dims;
 
 constexpr auto kFloat = memory::data_type::f32;
+
+// What a copy in scratch memory stands for: no call needs two of a kind.
+enum class Role { kPicture, kWeights, kOutput };
 
 // One engine serves all threads; a stream belongs to one.
 dnnl::engine& Engine() {
@@ -30,11 +34,23 @@ memory At(const memory::desc& desc, const at::Tensor& tensor) {
   return memory(desc, Engine(), tensor.data_ptr());
 }
 
-// Where the primitive wants another order than the caller's: scratch memory and the way into it.
+// One for each role, shared by all layers of a thread: no copy outlives the call that made it.
+memory ScratchAt(const memory::desc& desc, Role role) {
+  thread_local std::array<at::Tensor, 3> buffers;
+  at::Tensor& buffer = buffers[static_cast<size_t>(role)];
+  const auto size = static_cast<int64_t>(desc.get_size());
+  if (!buffer.defined() || buffer.numel() < size) {
+    buffer.reset();  // before the larger one is there
+    buffer = at::empty({size}, at::kByte);
+  }
+  return At(desc, buffer);
+}
+
+// Where the primitive wants another order or type than the caller's: the way into scratch memory.
 class Reordered {
  public:
-  Reordered(const memory::desc& from, const memory::desc& to, bool adds = false)
-      : from_(from), to_(to), same_(from == to && !adds) {
+  Reordered(Role role, const memory::desc& from, const memory::desc& to, bool adds)
+      : role_(role), from_(from), to_(to), same_(from == to && !adds) {
     if (same_) return;
     dnnl::primitive_attr attributes;
     if (adds) {
@@ -53,19 +69,17 @@ class Reordered {
   // The tensor's values in the wanted order.
   memory Take(const at::Tensor& tensor) {
     if (same_) return At(from_, tensor);
-    if (!scratch_) scratch_.emplace(to_, Engine());
-    Copy(At(from_, tensor), *scratch_);
-    return *scratch_;
+    const memory scratch = ScratchAt(to_, role_);
+    Copy(At(from_, tensor), scratch);
+    return scratch;
   }
 
   // Memory in the primitive's order, whose values Give then puts into the tensor.
-  memory Room(const at::Tensor& tensor) {
-    if (same_) return At(to_, tensor);
-    if (!scratch_) scratch_.emplace(from_, Engine());
-    return *scratch_;
+  memory Room(const at::Tensor& tensor) const {
+    return same_ ? At(to_, tensor) : ScratchAt(from_, role_);
   }
   void Give(const at::Tensor& tensor) {
-    if (!same_) Copy(*scratch_, At(to_, tensor));
+    if (!same_) Copy(ScratchAt(from_, role_), At(to_, tensor));
   }
 
  private:
@@ -73,10 +87,10 @@ class Reordered {
     reorder_.execute(Stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
+  Role role_;
   memory::desc from_, to_;
   bool same_;
   dnnl::reorder reorder_;
-  std::optional<memory> scratch_;
 };
 
 template <typename Function>
@@ -84,6 +98,9 @@ auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) 
   try {
     return f();
   } catch (const dnnl::error& error) {
+    Require(!spec.bfloat16 || error.status != dnnl_unimplemented, ErrorCode::kUnimplemented,
+            "this CPU has no bfloat16 arithmetic that oneDNN knows (AVX-512 at least): leave the "
+            "precision at float32");
     Throw(ErrorCode::kInternal,
           "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
           what, error.message, spec.batch, spec.channels, spec.outputs);
@@ -104,9 +121,15 @@ struct OnednnConvolution::Primitives {
       if (spec.group > 1) dims.insert(dims.begin(), spec.group);
       return dims;
     }();
-    x = {{spec.batch, spec.channels, spec.input[0], spec.input[1]}, kFloat, Tag::nhwc};
-    y = {{spec.batch, spec.outputs, spec.output[0], spec.output[1]}, kFloat, Tag::nhwc};
-    w = {weights_dims, kFloat, Tag::any};
+    const auto type = spec.bfloat16 ? memory::data_type::bf16 : kFloat;
+    const memory_dims x_dims{spec.batch, spec.channels, spec.input[0], spec.input[1]};
+    const memory_dims y_dims{spec.batch, spec.outputs, spec.output[0], spec.output[1]};
+    x = {x_dims, type, Tag::nhwc};
+    dx = {x_dims, kFloat, Tag::nhwc};
+    y = {y_dims, kFloat, Tag::nhwc};
+    dy = {y_dims, type, Tag::nhwc};
+    w = {weights_dims, type, Tag::any};
+    dw = {weights_dims, kFloat, Tag::any};
     plain_w = {weights_dims, kFloat, spec.group > 1 ? Tag::goihw : Tag::oihw};
     if (spec.has_bias) b = {{spec.outputs}, kFloat, Tag::x};
     for (size_t i = 0; i < 2; ++i) {
@@ -127,21 +150,22 @@ struct OnednnConvolution::Primitives {
     return {t.sizes().vec(), kFloat, t.strides().vec()};
   }
   // Made on first use, then kept while the layouts are the same.
-  static Reordered& Kept(std::optional<Reordered>& kept, const memory::desc& from,
+  static Reordered& Kept(std::optional<Reordered>& kept, Role role, const memory::desc& from,
                          const memory::desc& to, bool adds = false) {
-    if (!kept || !kept->Leads(from, to)) kept.emplace(from, to, adds);
+    if (!kept || !kept->Leads(from, to)) kept.emplace(role, from, to, adds);
     return *kept;
   }
 
   void MakeBackwardData() {
-    const BackwardData::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, w, y,
-                                            spec.stride, dilation, spec.pad, pad_end, forward_desc);
+    const BackwardData::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, dx, w,
+                                            dy, spec.stride, dilation, spec.pad, pad_end,
+                                            forward_desc);
     backward_data = BackwardData(desc);
     backward_w = desc.weights_desc();
   }
   void MakeBackwardWeights() {
-    const BackwardWeights::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, w,
-                                               b, y, spec.stride, dilation, spec.pad, pad_end,
+    const BackwardWeights::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, dw,
+                                               b, dy, spec.stride, dilation, spec.pad, pad_end,
                                                forward_desc);
     backward_weights = BackwardWeights(desc);
     diff_w = desc.diff_weights_desc();
@@ -149,7 +173,7 @@ struct OnednnConvolution::Primitives {
   }
 
   const Spec spec;
-  memory::desc x, y, w, b, plain_w, backward_w, diff_w;
+  memory::desc x, dx, y, dy, w, dw, b, plain_w, backward_w, diff_w;
   memory_dims dilation, pad_end;
   Forward::primitive_desc forward_desc;
   Forward forward;
@@ -171,9 +195,9 @@ void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const 
                                 at::Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    Reordered& x_in = p.Kept(p.x_in, p.Of(x), p.x);
-    Reordered& w_in = p.Kept(p.w_in, p.plain_w, p.forward_desc.weights_desc());
-    Reordered& y_out = p.Kept(p.y_out, p.y, p.Of(y));
+    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, p.Of(x), p.x);
+    Reordered& w_in = p.Kept(p.w_in, Role::kWeights, p.plain_w, p.forward_desc.weights_desc());
+    Reordered& y_out = p.Kept(p.y_out, Role::kOutput, p.y, p.Of(y));
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                               {DNNL_ARG_DST, y_out.Room(y)}};
@@ -187,9 +211,9 @@ void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, 
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
-    Reordered& dy_in = p.Kept(p.dy_in, p.Of(dy), p.y);
-    Reordered& w_in = p.Kept(p.backward_w_in, p.plain_w, p.backward_w);
-    Reordered& dx_out = p.Kept(p.dx_out, p.x, p.Of(dx));
+    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, p.Of(dy), p.dy);
+    Reordered& w_in = p.Kept(p.backward_w_in, Role::kWeights, p.plain_w, p.backward_w);
+    Reordered& dx_out = p.Kept(p.dx_out, Role::kPicture, p.dx, p.Of(dx));
     p.backward_data.execute(Stream(), {{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                                        {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                        {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
@@ -202,9 +226,9 @@ void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& d
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();
-    Reordered& x_in = p.Kept(p.x_in, p.Of(x), p.x);
-    Reordered& dy_in = p.Kept(p.dy_in, p.Of(dy), p.y);
-    Reordered& dw_out = p.Kept(p.dw_out, p.diff_w, p.plain_w, /*adds=*/true);
+    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, p.Of(x), p.x);
+    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, p.Of(dy), p.dy);
+    Reordered& dw_out = p.Kept(p.dw_out, Role::kWeights, p.diff_w, p.plain_w, /*adds=*/true);
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                                               {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}};

@@ -18,6 +18,7 @@ class OnednnConvolution {
     int64_t batch, channels, outputs, group;
     std::vector<int64_t> input, output, kernel, stride, pad, dilation;
     bool has_bias;
+    bool bfloat16 = false;  // products of bfloat16 values, summed in float32
     bool operator==(const Spec&) const = default;
   };
 

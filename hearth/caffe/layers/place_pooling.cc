@@ -2,86 +2,132 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cstring>
 
 #include "hearth/base/for_each_cpu.h"
 
 namespace hearth::caffe {
+namespace {
 
-template <typename Function, typename After>
-HEARTH_INLINE void PlacePooling::ForEachPlace(Function f, After after) const {
-  int64_t out = 0;
-  for (int64_t oh = 0; oh < rows.outputs; ++oh) {
-    const PoolingAxis::Span v = rows.Clipped(oh);
-    for (int64_t ow = 0; ow < columns.outputs; ++ow, out += channels) {
-      const PoolingAxis::Span h = columns.Clipped(ow);
-      const float divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
-      for (int64_t i = v.begin; i < v.end; ++i) {
-        for (int64_t j = h.begin; j < h.end; ++j) f(out, i * columns.inputs + j, divisor);
+// Channels that go through a window together, in registers. The compiler splits a vector that is
+// wider than the CPU's.
+template <int kWidth>
+struct Lanes {
+  using Floats = float __attribute__((vector_size(kWidth * sizeof(float))));
+  using Ints = int32_t __attribute__((vector_size(kWidth * sizeof(int32_t))));
+};
+
+template <typename Vector, typename Value>
+HEARTH_INLINE void Load(Vector& into, const Value* from) {
+  std::memcpy(&into, from, sizeof(into));
+}
+template <typename Vector, typename Value>
+HEARTH_INLINE void Store(Value* to, const Vector& from) {
+  std::memcpy(to, &from, sizeof(from));
+}
+
+}  // namespace
+
+struct PlacePooling::Block {
+  PoolingAxis::Span rows, columns;
+  int64_t width;     // of the picture, in places
+  int64_t channels;  // at each place
+  int64_t channel;   // the first of this block
+  int64_t out;       // the block's first output value
+  float divisor;     // of an average
+
+  // f(place, the block's first value there) for each place of the window.
+  template <typename Function>
+  HEARTH_INLINE void ForEachPlace(Function f) const {
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        const int64_t place = i * width + j;
+        f(static_cast<int32_t>(place), place * channels + channel);
       }
-      after(out, divisor);
+    }
+  }
+};
+
+template <typename Function>
+HEARTH_INLINE void PlacePooling::ForEachBlock(Function f) const {
+  Block block{{}, {}, columns.inputs, channels, 0, 0, 1};
+  for (int64_t oh = 0; oh < rows.outputs; ++oh) {
+    block.rows = rows.Clipped(oh);
+    for (int64_t ow = 0; ow < columns.outputs; ++ow) {
+      block.columns = columns.Clipped(ow);
+      block.divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
+      const auto run = [&](auto lanes, int64_t width) HEARTH_INLINE_LAMBDA {
+        while (block.channel + width <= channels) {
+          f(block, lanes);
+          block.channel += width;
+          block.out += width;
+        }
+      };
+      block.channel = 0;
+      run(Lanes<16>(), 16);
+      run(Lanes<4>(), 4);
+      run(Lanes<1>(), 1);
     }
   }
 }
 
 HEARTH_FOR_EACH_CPU void PlacePooling::Max(const float* x, float* y, int32_t* chosen) const {
-  const int64_t count = rows.outputs * columns.outputs * channels;
-  std::fill_n(y, count, -FLT_MAX);
-  std::fill_n(chosen, count, -1);
-  ForEachPlace(
-      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
-        const float* from = x + place * channels;
-        float* best = y + out;
-        int32_t* where = chosen + out;
-        const auto here = static_cast<int32_t>(place);
-#pragma GCC ivdep
-        for (int64_t c = 0; c < channels; ++c) {
-          const bool better = from[c] > best[c];
-          best[c] = better ? from[c] : best[c];
-          where[c] = better ? here : where[c];
-        }
-      },
-      [](int64_t, float) HEARTH_INLINE_LAMBDA {});
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats best = {}, value;
+    typename decltype(lanes)::Ints where = {};
+    best -= FLT_MAX;
+    where -= 1;
+    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(value, x + at);
+      const auto better = value > best;
+      best = better ? value : best;
+      where = better ? place - decltype(where){} : where;
+    });
+    Store(y + block.out, best);
+    Store(chosen + block.out, where);
+  });
 }
 
 HEARTH_FOR_EACH_CPU void PlacePooling::MaxGradient(const float* dy, const int32_t* chosen,
                                                    float* dx) const {
   std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
-  ForEachPlace(
-      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
-        float* to = dx + place * channels;
-        const float* from = dy + out;
-        const int32_t* where = chosen + out;
-        const auto here = static_cast<int32_t>(place);
-#pragma GCC ivdep
-        for (int64_t c = 0; c < channels; ++c) to[c] += where[c] == here ? from[c] : 0.f;
-      },
-      [](int64_t, float) HEARTH_INLINE_LAMBDA {});
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats gradient, sum;
+    typename decltype(lanes)::Ints where;
+    Load(gradient, dy + block.out);
+    Load(where, chosen + block.out);
+    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(sum, dx + at);
+      sum += where == place ? gradient : decltype(gradient){};
+      Store(dx + at, sum);
+    });
+  });
 }
 
 HEARTH_FOR_EACH_CPU void PlacePooling::Average(const float* x, float* y) const {
-  std::fill_n(y, rows.outputs * columns.outputs * channels, 0.f);
-  ForEachPlace(
-      [&](int64_t out, int64_t place, float) HEARTH_INLINE_LAMBDA {
-        const float* from = x + place * channels;
-        float* sum = y + out;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < channels; ++c) sum[c] += from[c];
-      },
-      [&](int64_t out, float divisor) HEARTH_INLINE_LAMBDA {
-        for (int64_t c = 0; c < channels; ++c) y[out + c] /= divisor;
-      });
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats sum = {}, value;
+    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(value, x + at);
+      sum += value;
+    });
+    sum /= block.divisor;
+    Store(y + block.out, sum);
+  });
 }
 
 HEARTH_FOR_EACH_CPU void PlacePooling::AverageGradient(const float* dy, float* dx) const {
   std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
-  ForEachPlace(
-      [&](int64_t out, int64_t place, float divisor) HEARTH_INLINE_LAMBDA {
-        float* to = dx + place * channels;
-        const float share = 1 / divisor;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < channels; ++c) to[c] += dy[out + c] * share;
-      },
-      [](int64_t, float) HEARTH_INLINE_LAMBDA {});
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats gradient, sum;
+    Load(gradient, dy + block.out);
+    gradient *= 1 / block.divisor;
+    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(sum, dx + at);
+      sum += gradient;
+      Store(dx + at, sum);
+    });
+  });
 }
 
 }  // namespace hearth::caffe

@@ -20,10 +20,10 @@ struct PlacePooling {
   void AverageGradient(const float* dy, float* dx) const;
 
  private:
-  // f(first output value, place of the input, divisor of an average) for each place of each window;
-  // after(first output value, divisor) once a window is through.
-  template <typename Function, typename After>
-  void ForEachPlace(Function f, After after) const;
+  struct Block;
+  // f(block, its vector types) for each window and, inside it, each block of channels.
+  template <typename Function>
+  void ForEachBlock(Function f) const;
 };
 
 }  // namespace hearth::caffe

@@ -41,6 +41,7 @@ set(HEARTH_LAYER_SOURCES
   layers/pair_losses.cc
   layers/picture_file_data.cc
   layers/picture_reader.cc
+  layers/place_convolution.cc
   layers/place_pooling.cc
   layers/pooling.cc
   layers/pooling_windows.cc

@@ -1,4 +1,4 @@
-#include "hearth/caffe/diff_plan.h"
+#include "hearth/caffe/memory_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -33,12 +33,16 @@ NetContext Context(bool share_diffs) {
   return context;
 }
 
-void Step(Net& net) {
+void SetInputs(Net& net) {
   Random random(2);
   for (const char* input : {"x", "y"}) {
     Blob& blob = net.blob(input);
     for (int64_t i = 0; i < blob.count(); ++i) blob.data_ptr()[i] = random.Uniform(-1, 1);
   }
+}
+
+void Step(Net& net) {
+  SetInputs(net);
   net.ClearParamDiffs();
   net.Forward();
   net.Backward();
@@ -64,6 +68,23 @@ TEST(DiffPlan, TakesLessMemoryThanSeparateBuffers) {
 TEST(DiffPlan, IsMadeOnlyWhereItIsAskedFor) {
   Net net(ParseNet(kDeepNet, "net"), Context(false));
   EXPECT_EQ(net.diff_plan().blobs, 0);
+}
+
+TEST(DataPlan, OutputsAreTheSameInLessMemory) {
+  NetContext context = Context(false);
+  Net plain(ParseNet(kDeepNet, "net"), context);
+  context.random = std::make_shared<Random>(1);
+  context.share_data = true;
+  context.kept_blobs = {"b"};
+  Net shared(ParseNet(kDeepNet, "net"), context);
+  for (int i = 0; i < 2; ++i) {
+    for (Net* net : {&plain, &shared}) SetInputs(*net);
+    EXPECT_EQ(plain.Forward(), shared.Forward());
+    EXPECT_TRUE(at::equal(plain.blob("b").data(), shared.blob("b").data()));
+  }
+  EXPECT_FALSE(at::equal(plain.blob("a").data(), shared.blob("a").data())) << "nothing is shared";
+  EXPECT_GE(shared.data_plan().blobs, 5);
+  EXPECT_LE(shared.data_plan().planned_bytes, shared.data_plan().separate_bytes * 7 / 10);
 }
 
 }  // namespace
