@@ -3,11 +3,13 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "hearth/base/error.h"
 
@@ -18,6 +20,13 @@ std::string ShapesOf(const Blobs& blobs) {
   std::string text;
   for (const Blob* blob : blobs) text += (text.empty() ? "" : "; ") + blob->ShapeString();
   return text.empty() ? "none" : text;
+}
+
+// "you tried to allocate 48 bytes" of the allocator's text, which goes on about its own source.
+std::string_view WantedMemory(std::string_view text) {
+  const size_t begin = std::min(text.find("you tried"), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find('.'));
 }
 
 thread_local LayerStep this_threads_step;
@@ -57,8 +66,10 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
   } catch (const c10::Error& error) {
     // The CPU's allocator has no type of its own for it.
     const bool memory = strstr(error.what_without_backtrace(), "can't allocate memory") != nullptr;
-    Throw(memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal,
-          "{}: {} (bottom shapes {})", where, error.what_without_backtrace(), ShapesOf(bottoms));
+    Require(!memory, ErrorCode::kResourceExhausted, "{}: out of memory: {} (bottom shapes {})",
+            where, WantedMemory(error.what_without_backtrace()), ShapesOf(bottoms));
+    Throw(ErrorCode::kInternal, "{}: {} (bottom shapes {})", where, error.what_without_backtrace(),
+          ShapesOf(bottoms));
   } catch (const std::bad_alloc&) {
     Throw(ErrorCode::kResourceExhausted, "{}: out of memory (bottom shapes {})", where,
           ShapesOf(bottoms));

@@ -8,6 +8,15 @@
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
+namespace {
+
+// Valid as an empty message, but never what somebody meant.
+void RequireText(std::string_view text, const std::string& name) {
+  Require(text.find_first_not_of(" \t\r\n") != std::string_view::npos, ErrorCode::kInvalidArgument,
+          "{} is empty; a net or solver as prototxt is needed", name);
+}
+
+}  // namespace
 
 bool UpgradeNet(NetParameter* net, const std::string& name) {
   bool upgraded = UpgradeOldLayers(net, name);
@@ -39,6 +48,7 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
 }
 
 NetParameter ParseNet(std::string_view text, const std::string& name) {
+  RequireText(text, name);
   NetParameter net;
   ParseText(text, name, &net);
   UpgradeNet(&net, name);
@@ -46,6 +56,7 @@ NetParameter ParseNet(std::string_view text, const std::string& name) {
 }
 
 SolverParameter ParseSolver(std::string_view text, const std::string& name) {
+  RequireText(text, name);
   SolverParameter solver;
   ParseText(text, name, &solver);
   UpgradeSolver(&solver, name);

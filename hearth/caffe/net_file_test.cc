@@ -32,7 +32,7 @@ TEST(ParseNet, CountsTheDimensionsOfLegacyInputs) {
 
 TEST(ParseSolver, TurnsSolverTypeIntoType) {
   EXPECT_EQ(ParseSolver("solver_type: ADAGRAD", "solver").type(), "AdaGrad");
-  EXPECT_EQ(ParseSolver("", "solver").type(), "SGD");
+  EXPECT_EQ(ParseSolver("max_iter: 1", "solver").type(), "SGD");
   EXPECT_THROW(ParseSolver("solver_type: ADAM type: 'Adam'", "solver"), Error);
 }
 

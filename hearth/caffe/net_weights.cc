@@ -1,6 +1,10 @@
 // The part of Net that moves weights between nets and files.
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -42,9 +46,28 @@ size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
   return count;
 }
 
+// Weights of which not one is used are another net's.
+void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers) {
+  std::vector<std::string> theirs, ours;
+  for (const LayerParameter& layer : trained.layer()) {
+    if (!layer.blobs().empty()) theirs.push_back(layer.name());
+  }
+  for (const NetLayer& layer : layers) {
+    if (!layer.layer->blobs().empty()) ours.push_back(layer.layer->name());
+  }
+  const bool common = std::any_of(theirs.begin(), theirs.end(), [&](const std::string& name) {
+    return FindLayer(layers, name) != nullptr;
+  });
+  Require(common || theirs.empty() || ours.empty(), ErrorCode::kInvalidArgument,
+          "the weights are of another net: they are for layers {}, this net has {}; give the "
+          "right file, or rename layers",
+          fmt::join(theirs, ", "), fmt::join(ours, ", "));
+}
+
 }  // namespace
 
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  RequireCommonLayer(trained, graph_.layers);
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = FindLayer(graph_.layers, source.name());
     if (target == nullptr) {

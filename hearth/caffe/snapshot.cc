@@ -32,8 +32,10 @@ void WriteModel(const NetParameter& model, const std::string& uri) {
 
 NetParameter ReadModel(const std::string& uri) {
   if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
+  const std::string bytes = storage::ReadFile(uri);
+  Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; trained weights are needed", uri);
   NetParameter model;
-  ParseWire(storage::ReadFile(uri), uri, &model);
+  ParseWire(bytes, uri, &model);
   UpgradeNet(&model, uri);
   return model;
 }

@@ -45,7 +45,15 @@ std::string FindModel(const std::string& named, const std::string& state_uri) {
 void Solver::CheckSnapshotPrefix() const {
   if (!options_.is_root || param_.snapshot() == 0) return;
   // Hours of training must not end at a folder that cannot be written.
-  storage::AtomicFile probe(snapshot_prefix() + ".probe");
+  try {
+    storage::AtomicFile probe(snapshot_prefix() + ".probe");
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("snapshots cannot be written to {}_iter_*; make that folder, or set "
+                            "another snapshot_prefix",
+                            snapshot_prefix()),
+                error);
+  }
 }
 
 std::string Solver::snapshot_prefix() const { return PrefixOf(param_, options_.solver_file); }
@@ -119,7 +127,12 @@ void Solver::LoadWeights(const std::string& uris) {
     const size_t end = std::min(uris.find(',', begin), uris.size());
     const std::string uri = uris.substr(begin, end - begin);
     if (options_.is_root) log::Info("Finetuning from {}", uri);
-    net_->CopyTrainedLayersFrom(ReadModel(uri));
+    const NetParameter model = ReadModel(uri);
+    try {
+      net_->CopyTrainedLayersFrom(model);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("weights {}", uri), error);
+    }
     begin = end + 1;
   }
 }

@@ -1,6 +1,8 @@
 #include "hearth/caffe/database/database.h"
 
+#include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/database/backends.h"
@@ -27,6 +29,26 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
           is_lmdb ? "LMDB" : "LEVELDB");
 }
 
+// A database that an exception cuts short is none: its folder goes.
+class WholeOrNone : public DatabaseWriter {
+ public:
+  WholeOrNone(std::unique_ptr<DatabaseWriter> writer, std::string path)
+      : writer_(std::move(writer)), path_(std::move(path)) {}
+  ~WholeOrNone() override {
+    writer_.reset();
+    std::error_code ignored;
+    if (std::uncaught_exceptions() > exceptions_before_) fs::remove_all(path_, ignored);
+  }
+
+  void Put(std::string_view key, std::string_view value) override { writer_->Put(key, value); }
+  void Commit() override { writer_->Commit(); }
+
+ private:
+  const int exceptions_before_ = std::uncaught_exceptions();
+  std::unique_ptr<DatabaseWriter> writer_;
+  const std::string path_;
+};
+
 }  // namespace
 
 DataParameter::DB BackendNamed(std::string_view name) {
@@ -46,7 +68,8 @@ std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const 
   const std::string path = storage::LocalPath(uri);
   Require(!fs::exists(path), ErrorCode::kInvalidArgument,
           "{} is there already; remove it, or name another database", path);
-  return backend == DataParameter::LMDB ? CreateLmdb(path) : CreateLevelDb(path);
+  auto writer = backend == DataParameter::LMDB ? CreateLmdb(path) : CreateLevelDb(path);
+  return std::make_unique<WholeOrNone>(std::move(writer), path);
 }
 
 }  // namespace hearth::caffe

@@ -24,7 +24,8 @@ class DatabaseCursor {
   virtual std::string_view value() const = 0;
 };
 
-// Adds records to a new database. One thread. What was not committed is not in the database.
+// Adds records to a new database. One thread. What was not committed is not in the database, and
+// one that is left by an exception is removed.
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;

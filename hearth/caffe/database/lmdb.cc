@@ -1,4 +1,4 @@
-// LMDB: one memory-mapped file.
+// LMDB: one memory-mapped file. Written by the library, read by lmdb_pages.
 #include <lmdb.h>
 #include <sys/stat.h>
 
@@ -9,6 +9,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/database/backends.h"
+#include "hearth/caffe/database/lmdb_pages.h"
 
 namespace hearth::caffe {
 namespace {
@@ -22,16 +23,12 @@ void Check(int result, const std::string& path, const char* what) {
 MDB_val ToVal(std::string_view bytes) {
   return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB does not write through it
 }
-std::string_view ToView(const MDB_val& val) {
-  return {static_cast<const char*>(val.mv_data), val.mv_size};
-}
 
 class Environment {
  public:
-  Environment(const std::string& path, unsigned flags) : path_(path) {
+  explicit Environment(const std::string& path) : path_(path) {
     Check(mdb_env_create(&env_), path, "open");
-    if (std::filesystem::is_regular_file(path)) flags |= MDB_NOSUBDIR;
-    const int result = mdb_env_open(env_, path.c_str(), flags, 0664);
+    const int result = mdb_env_open(env_, path.c_str(), 0, 0664);
     if (result != MDB_SUCCESS) mdb_env_close(env_);
     Check(result, path, "open");
   }
@@ -47,52 +44,24 @@ class Environment {
   MDB_env* env_ = nullptr;
 };
 
+// Reading needs no lock: a database is not written meanwhile.
 class LmdbCursor : public DatabaseCursor {
  public:
-  // Without LMDB's lock file: it protects from writers only, needs a folder that can be written,
-  // and breaks where one process opens a database twice, as train and test nets do.
-  explicit LmdbCursor(const std::string& path) : env_(path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK) {
-    Check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &transaction_), path, "read");
-    try {
-      MDB_dbi dbi;
-      Check(mdb_dbi_open(transaction_, nullptr, 0, &dbi), path, "read");
-      Check(mdb_cursor_open(transaction_, dbi, &cursor_), path, "read");
-      LmdbCursor::SeekToFirst();
-    } catch (...) {
-      Close();
-      throw;
-    }
-  }
-  ~LmdbCursor() override { Close(); }
+  explicit LmdbCursor(const std::string& file) : pages_(file) {}
 
-  void SeekToFirst() override { Move(MDB_FIRST); }
-  void Next() override { Move(MDB_NEXT); }
-  bool valid() const override { return valid_; }
-  std::string_view key() const override { return ToView(key_); }
-  std::string_view value() const override { return ToView(value_); }
+  void SeekToFirst() override { pages_.SeekToFirst(); }
+  void Next() override { pages_.Next(); }
+  bool valid() const override { return pages_.valid(); }
+  std::string_view key() const override { return pages_.key(); }
+  std::string_view value() const override { return pages_.value(); }
 
  private:
-  void Move(MDB_cursor_op operation) {
-    const int result = mdb_cursor_get(cursor_, &key_, &value_, operation);
-    valid_ = result != MDB_NOTFOUND;
-    if (valid_) Check(result, env_.path(), "read");
-  }
-
-  void Close() {
-    if (cursor_ != nullptr) mdb_cursor_close(cursor_);
-    mdb_txn_abort(transaction_);
-  }
-
-  Environment env_;
-  MDB_txn* transaction_ = nullptr;
-  MDB_cursor* cursor_ = nullptr;
-  MDB_val key_{}, value_{};
-  bool valid_ = false;
+  LmdbPages pages_;
 };
 
 class LmdbWriter : public DatabaseWriter {
  public:
-  explicit LmdbWriter(const std::string& path) : env_(MadeFolder(path), 0) {}
+  explicit LmdbWriter(const std::string& path) : env_(MadeFolder(path)) {}
 
   void Put(std::string_view key, std::string_view value) override {
     pending_.emplace_back(key, value);
@@ -142,7 +111,9 @@ class LmdbWriter : public DatabaseWriter {
 }  // namespace
 
 std::unique_ptr<DatabaseCursor> OpenLmdb(const std::string& path) {
-  return std::make_unique<LmdbCursor>(path);
+  const std::filesystem::path given(path);
+  const bool is_file = std::filesystem::is_regular_file(given);
+  return std::make_unique<LmdbCursor>(is_file ? path : (given / "data.mdb").string());
 }
 
 std::unique_ptr<DatabaseWriter> CreateLmdb(const std::string& path) {

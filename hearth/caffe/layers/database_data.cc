@@ -23,8 +23,7 @@ class DatabaseDataLayer : public PictureFileLayer {
     cursor_ = OpenDatabase(data.backend(), data.source());
     Require(cursor_->valid(), ErrorCode::kInvalidArgument, "the database {} is empty",
             data.source());
-    Item first = ItemAtCursor();
-    ShapeTops(Read(&first), top);
+    ShapeTops(ItemAtCursor(), top);
     if (data.rand_skip() > 0) {
       // As many on every rank, so that their stripes stay apart.
       Random random(seed());

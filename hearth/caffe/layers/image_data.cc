@@ -36,8 +36,7 @@ class ImageDataLayer : public PictureFileLayer {
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);
-    Item first = ItemOf(0);
-    ShapeTops(Read(&first), top);
+    ShapeTops(ItemOf(0), top);
   }
 
  protected:

@@ -23,8 +23,12 @@ Shape PictureFileLayer::ShapeOf(const Pixels& pixels) const {
           transformer_.OutputSize(size.width)};
 }
 
-void PictureFileLayer::ShapeTops(const Pixels& first, const Blobs& top) const {
-  top[0]->Reshape(ShapeOf(first));
+void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
+  try {
+    top[0]->Reshape(ShapeOf(Read(&first)));
+  } catch (const Error& error) {
+    throw Error(error.code(), first.name, error);
+  }
   if (top.size() > 1) top[1]->Reshape({batch_size()});
 }
 

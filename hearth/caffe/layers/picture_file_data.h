@@ -26,8 +26,8 @@ class PictureFileLayer : public FileDataLayer {
   // On any thread. May set the label. Throws kDataLoss for what is no picture.
   virtual Pixels Read(Item* item) const = 0;
 
-  // From SetUp: shapes as the first picture has them.
-  void ShapeTops(const Pixels& first, const Blobs& top) const;
+  // From SetUp: shapes as the first picture has them. Throws naming it where it cannot be read.
+  void ShapeTops(Item first, const Blobs& top) const;
   void LoadBatch(BatchLoader::Batch* batch) override;
   const DataTransformer& transformer() const { return transformer_; }
 
