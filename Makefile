@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 BUILD ?= build
 DIST ?= dist
 
-.PHONY: demo test build setup lint format bench wheel wheel-test soak clean
+.PHONY: demo test build setup lint format bench wheel wheel-test soak fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -39,6 +39,15 @@ bench: build
 soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/soak.py --standalone --kills 5
+
+# Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
+FUZZ_SECONDS ?= 300
+fuzz: setup
+	@$(PYTHON) -m cmake -S . -B build-asan -G Ninja -DHEARTH_SANITIZE=address,undefined \
+	  -DPython3_EXECUTABLE=$(CURDIR)/$(PYTHON) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/.venv/bin/ninja >/dev/null
+	@.venv/bin/ninja -C build-asan -j $(JOBS) hearth_fuzz
+	@for format in $$(ls tests/fuzz/corpus); do echo "$$format"; \
+	  build-asan/tests/fuzz/fuzz_$$format tests/fuzz/corpus/$$format $(FUZZ_SECONDS) $$(date +%s) || exit 1; done
 
 # In a build folder of its own, without the tests.
 wheel: setup

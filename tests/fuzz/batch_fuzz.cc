@@ -1,0 +1,71 @@
+// A batch of rows: the image in the ring (docs/format_batch.md), and Arrow's C structs over it.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "hearth/feed/arrow_export.h"
+#include "hearth/feed/arrow_image.h"
+#include "hearth/feed/batch_view.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+namespace {
+
+constexpr int64_t kRowsRead = 64;
+
+// Everything that a layer may ask of a column.
+void ReadValues(const feed::ColumnView& column, int64_t row) {
+  std::vector<float> scratch;
+  fuzz::Refusable([&] { column.AsDouble(row); });
+  fuzz::Refusable([&] { column.AsText(row); });
+  fuzz::Refusable([&] {
+    unsigned sum = 0;
+    for (const char byte : column.Bytes(row)) sum += static_cast<unsigned char>(byte);
+    if (sum == 0xffffffff) std::abort();  // the bytes are read
+  });
+  fuzz::Refusable([&] {
+    float sum = 0;
+    for (const float value : column.FloatList(row, &scratch)) sum += value;
+    if (sum == 0.123456f) std::abort();
+  });
+  column.PrefetchPlace(row);
+  column.PrefetchValue(row);
+}
+
+void ReadBatch(const feed::BatchView& batch) {
+  for (const feed::ColumnView& column : batch.columns()) {
+    for (int64_t row = 0; row < std::min(batch.rows(), kRowsRead); ++row) ReadValues(column, row);
+    if (batch.rows() > 0) ReadValues(column, batch.rows() - 1);
+  }
+}
+
+// Out as Arrow's structs and back into an image, which must be sound.
+void ThroughArrow(const std::shared_ptr<const feed::BatchView>& batch) {
+  ArrowSchema schema;
+  ArrowArray array;
+  feed::ExportBatch(batch, &schema, &array);
+  fuzz::Refusable([&] {
+    const feed::ArrowImage image(schema, array);
+    const size_t bytes = image.ImageBytes(0, image.rows());
+    std::vector<uint64_t> memory(bytes / 8 + 1);
+    const std::span<std::byte> to(reinterpret_cast<std::byte*>(memory.data()), bytes);
+    image.Write(0, image.rows(), to);
+    ReadBatch(feed::BatchView(to));
+  });
+  schema.release(&schema);
+  array.release(&array);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Refusable([&] {
+    const auto batch =
+        feed::CopyBatch({reinterpret_cast<const std::byte*>(data), size});
+    ReadBatch(*batch);
+    ThroughArrow(batch);
+  });
+  return 0;
+}

@@ -1,0 +1,16 @@
+// .caffemodel: a net with weights in protobuf's binary format, of any age.
+#include "hearth/caffe/net_file.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Refusable([&] {
+    caffe::NetParameter net;
+    caffe::ParseWire(fuzz::Text(data, size), "fuzz.caffemodel", &net);
+    caffe::UpgradeNet(&net, "fuzz.caffemodel");
+  });
+  return 0;
+}

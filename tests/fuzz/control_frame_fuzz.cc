@@ -1,0 +1,36 @@
+// The control connection: a stranger's handshake, and a member's messages cut at odd places.
+#include <string>
+
+#include "hearth/rendezvous/failure.h"
+#include "hearth/rendezvous/frame.h"
+#include "hearth/rendezvous/handshake.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes = fuzz::Text(data, size);
+  fuzz::Refusable([&] {
+    static const rendezvous::Credentials credentials(std::string(64, 'a'), "control");
+    const std::string hello = rendezvous::MakeHello(std::string(32, 'n'));
+    rendezvous::CheckClaim(credentials, hello, bytes.substr(0, rendezvous::kClaimBytes));
+    __builtin_trap();  // nobody guesses the proof
+  });
+  fuzz::Refusable([&] {
+    rendezvous::FrameReader reader;
+    for (size_t at = 0; at < bytes.size(); at += 7) {
+      reader.Append(bytes.substr(at, 7));
+      while (const auto frame = reader.Next()) {
+        // What the coordinator does with one: copies a part into a message of its own.
+        const rendezvous::Json copy = {{"type", "roster"}, {"members", *frame}};
+        rendezvous::EncodeFrame(copy);
+        try {
+          rendezvous::Failure::FromJson(frame->value("failure", rendezvous::Json::object()));
+        } catch (const rendezvous::Json::exception&) {
+          // A field is missing or of another type: the server drops the member.
+        }
+      }
+    }
+  });
+  return 0;
+}

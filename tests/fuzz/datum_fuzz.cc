@@ -1,0 +1,21 @@
+// Datum: a record of a database, as the Data layer reads it, to the layer's floats.
+#include <vector>
+
+#include "hearth/caffe/pixels.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const caffe::DataTransformer transformer(caffe::TransformationParameter(), caffe::TEST);
+  fuzz::Refusable([&] {
+    caffe::Datum datum;
+    caffe::ParseWire(fuzz::Text(data, size), "its Datum", &datum);
+    const caffe::Pixels pixels(std::move(datum), caffe::ColorMode::kUnchanged);
+    std::vector<float> out(static_cast<size_t>(pixels.size().count()));
+    pixels.Transform(transformer, 1, out.data());
+  });
+  return 0;
+}

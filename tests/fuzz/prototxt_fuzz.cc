@@ -1,0 +1,24 @@
+// prototxt: a net or a solver as text, read and brought to today's format, written and read again.
+#include "hearth/caffe/net_file.h"
+#include "hearth/caffe/proto/text_reader.h"
+#include "hearth/caffe/proto/text_writer.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text = fuzz::Text(data, size);
+  fuzz::Refusable([&] { caffe::ParseSolver(text, "fuzz.prototxt"); });
+  fuzz::Refusable([&] {
+    const caffe::NetParameter net = caffe::ParseNet(text, "fuzz.prototxt");
+    const std::string written = caffe::WriteText(net);
+    caffe::NetParameter again;
+    try {
+      caffe::ParseText(written, "written.prototxt", &again);
+    } catch (const Error&) {
+      __builtin_trap();  // what it wrote it must read
+    }
+    if (caffe::WriteText(again) != written) __builtin_trap();
+  });
+  return 0;
+}
