@@ -39,6 +39,23 @@ void InPython(Run run) {
   }
 }
 
+// The layer's class. What cannot be found is a user's mistake and needs no traceback; an error of
+// the module's own code does.
+nb::object FindClass(const std::string& module_name, const std::string& name) {
+  nb::object module;
+  try {
+    module = nb::module_::import_(module_name.c_str());
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_ModuleNotFoundError)) throw;
+    Throw(ErrorCode::kInternal,
+          "the module '{}' of python_param cannot be imported: {}; put its folder on PYTHONPATH",
+          module_name, nb::str(error.value()).c_str());
+  }
+  Require(nb::hasattr(module, name.c_str()), ErrorCode::kInternal,
+          "the module '{}' of python_param has no class '{}'", module_name, name);
+  return module.attr(name.c_str());
+}
+
 class PythonLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -54,8 +71,7 @@ class PythonLayer final : public Layer {
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     InPython([&] {
       const caffe::PythonParameter& param = param_.python_param();
-      const nb::object type =
-          nb::module_::import_(param.module().c_str()).attr(param.layer().c_str());
+      const nb::object type = FindClass(param.module(), param.layer());
       self_ = type(caffe::WriteText(param_));
       self_.attr("name") = name();
       self_.attr("type") = this->type();

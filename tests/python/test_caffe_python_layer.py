@@ -111,7 +111,7 @@ def test_an_exception_names_layer_and_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "said"),
     [
-        (python_layer("mine", "Missing"), "no attribute 'Missing'"),
+        (python_layer("mine", "Missing"), "has no class 'Missing'"),
         (python_layer("mine", "Scaled", "ten"), "could not convert string to float: 'ten'"),
         (python_layer("mine", "Scaled", "1").replace(__name__, "no_such_module"), "no_such_module"),
     ],

@@ -1,0 +1,258 @@
+"""Whatever is wrong with its input, the program says in one line what, where and what to do.
+
+The front of CaffeOnSpark is in test_bad_front.py, rows in test_bad_rows.py, what needs Spark itself
+in tests/spark/test_bad_records.py.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import resource
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from program import NET, start, write_solver
+
+from hearth import native
+from hearth.native import _core as core
+
+MOST_SECONDS = 30  # ten are promised; other work may keep the machine busy
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits"
+WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"
+TRAIN = ("train", "-solver", "solver.prototxt")
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """Runs the program, which must fail in time, and returns its only line about it, the last."""
+    begin = time.monotonic()
+    process = subprocess.run(
+        [str(native.program()), *arguments],
+        cwd=folder,
+        env=native.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert time.monotonic() - begin < MOST_SECONDS
+    assert "terminate called" not in process.stderr
+    said = [line for line in process.stderr.splitlines() if line.startswith("hearth: ")]
+    assert len(said) == 1, process.stderr
+    assert process.stderr.splitlines()[-1] == said[0]
+    return said[0].removeprefix("hearth: ")
+
+
+def data_layer(kind: str, parameter: str) -> str:
+    return f'layer {{ name: "d" type: "{kind}" top: "x" top: "t" {parameter} }}\n'
+
+
+PICTURES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
+LOSS = NET[NET.index('layer { name: "ip"') :]
+
+# What is written beside the good net and solver, what is run, and what must be said.
+FILES = {
+    "missing solver": ({}, ("train", "-solver", "gone.prototxt"), r"cannot open gone\.protot"),
+    "missing net": ({"net.prototxt": None}, TRAIN, r"cannot open net\.prototxt: No such file"),
+    "missing weights": ({}, (*TRAIN, "-weights", "w.caffemodel"), r"cannot open w\.caffemodel"),
+    "missing snapshot": ({}, (*TRAIN, "-snapshot", "s.solverstate"), r"cannot open s\.solverst"),
+    "missing model": ({}, ("test", "-model", "m.prototxt", "-weights", "w"), r"cannot open m\.p"),
+    "missing picture list": ({}, ("convert_imageset", "./", "list", "db"), r"cannot open list"),
+    "missing database": (
+        {"net.prototxt": data_layer("Data", 'data_param { source: "db" batch_size: 2 }') + LOSS},
+        TRAIN,
+        r"layer 'd' \(Data\), setting up: there is no database db",
+    ),
+    "unreadable file": ({}, ("train", "-solver", "/proc/self/mem"), r"cannot read /proc/self/mem"),
+    "a folder as file": ({}, ("train", "-solver", "."), r"cannot read \.: Is a directory"),
+    "empty solver": ({"solver.prototxt": ""}, TRAIN, r"solver\.prototxt is empty; a net or solver"),
+    "empty net": ({"net.prototxt": "\n"}, TRAIN, r"net\.prototxt is empty; a net or solver"),
+    "empty weights": (
+        {"w.caffemodel": ""},
+        (*TRAIN, "-weights", "w.caffemodel"),
+        r"w\.caffemodel is empty; trained weights are needed",
+    ),
+    "empty HDF5 weights": (
+        {"w.caffemodel.h5": ""},
+        (*TRAIN, "-weights", "w.caffemodel.h5"),
+        r"cannot read w\.caffemodel\.h5 as an HDF5 file",
+    ),
+    "empty snapshot": (
+        {"s.solverstate": ""},
+        (*TRAIN, "-snapshot", "s.solverstate"),
+        r"s\.solverstate is not a solver state that can be read",
+    ),
+    "text as weights": (
+        {},
+        (*TRAIN, "-weights", "net.prototxt"),
+        r"net\.prototxt: damaged at byte 1 of \d+",
+    ),
+    "an empty list of pictures": (
+        {"l": "", "net.prototxt": PICTURES},
+        TRAIN,
+        r"layer 'd' \(ImageData\), setting up: the list l names no picture",
+    ),
+    "a first picture that is none": (
+        {
+            "l": "a.png 1\n",
+            "a.png": "xx",
+            "net.prototxt": PICTURES,
+        },
+        TRAIN,
+        r"layer 'd' \(ImageData\), setting up: a\.png: 2 bytes that begin with \[78 78\]",
+    ),
+    "a picture without label": (
+        {"l": "a.png\n"},
+        ("convert_imageset", "./", "l", "db"),
+        r"l:1: 'a\.png' does not end in a whole number, the label",
+    ),
+    "no picture that can be read": (
+        {"l": "a.png 1\n"},
+        ("convert_imageset", "./", "l", "db"),
+        r"none of the 1 pictures of l can be read",
+    ),
+    "weights of another net": (
+        {"w.caffemodel": WEIGHTS.read_bytes()},
+        (*TRAIN, "-weights", "w.caffemodel"),
+        r"weights w\.caffemodel: the weights are of another net: they are for layers .*, "
+        r"this net has ip; give the right file, or rename layers",
+    ),
+    "no folder for snapshots": (
+        {},
+        TRAIN,
+        r"snapshots cannot be written to no/folder/s_iter_\*; make that folder.*No such file",
+        'snapshot: 5 snapshot_prefix: "no/folder/s"',
+    ),
+    "a layer in Python": (
+        {"net.prototxt": NET + 'layer { name: "p" type: "Python" top: "q" }'},
+        TRAIN,
+        r"layer 'p': Python layers run in Python programs only \(import hearth\.caffe\)",
+    ),
+}  # fmt: skip
+
+# What is wrong in the net or solver.
+TEXTS = {
+    "unknown field": ("base_lrr: 1", NET, r"solver\.prototxt:\d+:1: .*did you mean base_lr\?"),
+    "wrong type": ('max_iter: "ten"', NET, r"solver\.prototxt:\d+:11: found \"ten\""),
+    "negative size": ("", NET.replace("num_output: 2", "num_output: -2"), r"net\.prototxt:\d+:\d"),
+    "zero size": ("", NET.replace("num_output: 2", "num_output: 0"), r"layer 'ip' .*num_output"),
+    "too large": (
+        "",
+        NET.replace("num_output: 2", "num_output: 4000000000"),
+        r"layer 'ip' \(InnerProduct\), setting up: out of memory: you tried to allocate \d+ bytes",
+    ),
+    "wrong shape": (
+        "",
+        NET.replace("dim: 4 dim: 2", "dim: 5 dim: 2"),
+        r"layer 'loss' \(EuclideanLoss\), setting up: .*4 2 \(8\) and 5 2 \(10\)",
+    ),
+    "unknown layer": ("", NET.replace("InnerProduct", "InnerProdukt"), r"did you mean Inner"),
+    "unknown blob": ("", NET.replace('bottom: "y"', 'bottom: "z"'), r"no earlier layer has"),
+    "unknown policy": ('lr_policy: "slow"', NET, r"lr_policy"),
+}
+
+
+def check_nothing_new(folder: Path, before: set[str]) -> None:
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_wrong_file_is_named(case: str, tmp_path: Path) -> None:
+    files, arguments, said, *more = FILES[case]
+    write_solver(tmp_path, *more)
+    for name, content in files.items():
+        path = tmp_path / name
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = {path.name for path in tmp_path.iterdir()}
+    assert re.match(said, run(tmp_path, *arguments))
+    check_nothing_new(tmp_path, before)
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_wrong_net_or_solver_is_said_with_its_place(case: str, tmp_path: Path) -> None:
+    more, net, said = TEXTS[case]
+    write_solver(tmp_path, more, net)
+    before = {path.name for path in tmp_path.iterdir()}
+    assert re.search(said, run(tmp_path, *TRAIN))
+    check_nothing_new(tmp_path, before)
+
+
+def test_a_prototxt_cut_off_anywhere_is_an_error_with_its_place() -> None:
+    for name, message in (("train_test", "NetParameter"), ("solver", "SolverParameter")):
+        text = (EXAMPLE / f"lenet_cos_{name}.prototxt").read_text()
+        refused = 0
+        cuts = random.Random(5).choices(range(len(text)), k=200)
+        for cut in cuts:
+            try:  # between two fields a cut leaves a shorter message that is whole
+                core.parse_prototxt(text[:cut], "cut.prototxt", message)
+            except ValueError as error:
+                refused += 1
+                assert re.match(r"cut\.prototxt:\d+:\d+: found ", str(error))
+                assert "\n" not in str(error)
+        assert refused > (150 if message == "NetParameter" else 80)
+
+
+def test_the_program_refuses_a_prototxt_that_is_cut_off(tmp_path: Path) -> None:
+    write_solver(tmp_path)
+    for cut in (20, 90, 200, 300, len(NET) - 3):
+        (tmp_path / "net.prototxt").write_text(NET[:cut])
+        assert re.match(r"net\.prototxt:\d+:\d+: found ", run(tmp_path, *TRAIN))
+        check_nothing_new(tmp_path, {"net.prototxt", "solver.prototxt"})
+
+
+def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
+    process = start("train", "-solver", write_solver(tmp_path, "max_iter: 50000"), cwd=tmp_path)
+    assert process.stderr is not None
+    while "Learning Rate Policy" not in process.stderr.readline():
+        assert process.poll() is None
+    # Shared memory is under the limit too, so it comes when that has been made.
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
+    said = process.communicate(timeout=60)[1].splitlines()[-1]
+    assert process.returncode == 1
+    assert re.match(r"hearth: cannot write snap_iter_50000\.caffemodel: File too large", said)
+    check_nothing_new(tmp_path, {"net.prototxt", "solver.prototxt"})
+
+
+def test_a_full_device_is_an_error(tmp_path: Path) -> None:
+    write_solver(tmp_path)
+    (tmp_path / "old.prototxt").write_text(NET)
+    arguments = ("upgrade_net_proto_text", "old.prototxt", "/dev/full/new.prototxt")
+    said = run(tmp_path, *arguments)
+    assert re.match(r"cannot create /dev/full/new\.prototxt: Not a directory", said)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    first = core.Coordinator(world=1, token=core.new_token(), generation=0, bind_host="127.0.0.1")
+    try:
+        with pytest.raises(
+            ValueError, match=rf"127\.0\.0\.1:{first.port()}: Address already in use"
+        ):
+            core.Coordinator(
+                world=1,
+                token=core.new_token(),
+                generation=0,
+                bind_host="127.0.0.1",
+                bind_port=first.port(),
+            )
+    finally:
+        first.close()
+
+
+def test_a_python_layer_that_does_not_import_is_said_with_its_module(tmp_path: Path) -> None:
+    caffe = pytest.importorskip("hearth.caffe")
+    for module, layer, said in (
+        ("no_such_module", "L", r"layer 'p'.*no_such_module"),
+        ("json", "NoSuchLayer", r"layer 'p'.*NoSuchLayer"),
+    ):
+        net = tmp_path / "net.prototxt"
+        net.write_text(
+            'layer { name: "p" type: "Python" top: "q" '
+            f'python_param {{ module: "{module}" layer: "{layer}" }} }}'
+        )
+        with pytest.raises(Exception, match=said) as caught:
+            caffe.Net(str(net), caffe.TRAIN)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,113 @@
+"""Bad sources and pictures in a Spark training: told in a line, or skipped, named and counted."""
+
+import io
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+
+from conftest import marked_processes  # isort: skip
+
+GOOD, BAD = 200, 5
+
+
+@pytest.fixture(scope="module")
+def spoiled(spark, digits):
+    """Digits with five bad pictures among them, with a label that would fail the loss layer."""
+    good = pq.read_table(digits.table("png", "train")).slice(0, GOOD)
+    picture = good.column("image")[0].as_py()
+    wide = io.BytesIO()
+    Image.new("L", (31, 28), 99).save(wide, "PNG")
+    pictures = [b"no picture", picture[: len(picture) // 2], b"", None, wide.getvalue()]
+    bad = pa.table(
+        {
+            "id": [f"bad-{number}" for number in range(BAD)],
+            "label": pa.array([77] * BAD, pa.int32()),
+            "image": pa.array(pictures, pa.binary()),
+        }
+    )
+    path = digits.folder / "work" / "spoiled.parquet"
+    pq.write_table(pa.concat_tables([good.slice(0, 60), bad, good.slice(60)]), path)
+    return spark.read.parquet(str(path))
+
+
+def config(spark, digits, **flags):
+    solver = digits.solver("memory", batch=8, max_iter=20, test_interval=None, test_iter=None)
+    return digits.config(spark, solver, clusterSize="2", **flags)
+
+
+def test_bad_pictures_are_skipped_with_their_labels_and_named(spark, digits, spoiled):
+    conf = config(spark, digits, maxBadRecords="5")
+    events = []
+    CaffeOnSpark(spark, events.append).train(DataSource(spark).fromDataFrame(conf, spoiled, True))
+    said = [event["text"] for event in events if event.get("level") == "W"]
+    named = {found[1] for text in said if (found := re.search(r"Skipping row (bad-\d) ", text))}
+    assert named == {f"bad-{number}" for number in range(BAD)}
+
+
+def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, digits, spoiled):
+    conf = config(spark, digits, maxBadRecords="4", maxRestarts="3")
+    source = DataSource(spark).fromDataFrame(conf, spoiled, True)
+    said = (
+        r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used where -maxBadRecords allows 4"
+    )
+    events = []
+    with pytest.raises(HearthError, match=said + r".*bad-\d") as caught:
+        CaffeOnSpark(spark, events.append).train(source)
+    assert "\n" not in str(caught.value)
+    assert not any(event.get("event") == "restart" for event in events)
+    assert not marked_processes("--control-fd")
+
+
+def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained, spoiled):
+    source = DataSource(spark).fromDataFrame(trained, spoiled, False)
+    try:
+        trained.maxBadRecords = "5"
+        ids = {row.SampleID for row in CaffeOnSpark(spark).features(source).collect()}
+        assert len(ids) == GOOD
+        assert not any(sample.startswith("bad") for sample in ids)
+        trained.maxBadRecords = "0.001"
+        with pytest.raises(Exception, match=r"where -maxBadRecords allows a fraction of 0\.001"):
+            CaffeOnSpark(spark).features(source).collect()
+    finally:
+        trained.maxBadRecords = ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("gone.parquet", None, r"gone\.parquet does not exist on this host"),
+        ("empty.parquet", b"", r"empty\.parquet cannot be read as Parquet: .*0 bytes"),
+        ("text.parquet", b"id,label\n1,2\n", r"text\.parquet cannot be read as Parquet: "),
+        ("cut.parquet", "cut", r"cut\.parquet cannot be read as Parquet: "),
+        ("folder/.hidden", b"", r"folder holds no Parquet files"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_said_before_anything_starts(
+    spark, digits, name, content, said
+):
+    conf = config(spark, digits)
+    path = digits.folder / "work" / "bad" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content == "cut":
+        with open(digits.table("png", "train"), "rb") as file:
+            content = file.read()[:5000]
+    if content is not None:
+        path.write_bytes(content)
+    source = path.parent if name.startswith("folder") else path
+    conf.net["layer"][conf.train_data_layer_id]["memory_data_param"]["source"] = f"file:{source}"
+    with pytest.raises(FlagError, match=said) as caught:
+        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    assert "\n" not in str(caught.value)
+    assert not marked_processes("--control-fd")
+
+
+def test_a_model_that_cannot_be_written_is_said_before_anything_starts(spark, digits):
+    conf = config(spark, digits, model=f"file:{digits.folder}/work/png/train.parquet/m.caffemodel")
+    with pytest.raises((FlagError, HearthError), match=r"-model .*m\.caffemodel"):
+        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
