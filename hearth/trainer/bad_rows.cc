@@ -25,7 +25,8 @@ void BadRows::Report(const std::string& row_id, const std::string& reason) {
     send = count == 1 || now - last_event_ >= kEventInterval;
     if (send) last_event_ = now;
     name = named_.size() < kNamedRows &&
-           std::none_of(named_.begin(), named_.end(), [&](const Named& n) { return n.id == row_id; });
+           std::none_of(named_.begin(), named_.end(),
+                        [&](const Named& row) { return row.id == row_id; });
     if (name) named_.push_back({row_id, reason});
   }
   if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);

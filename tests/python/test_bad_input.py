@@ -213,7 +213,8 @@ def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
     said = process.communicate(timeout=60)[1].splitlines()[-1]
     assert process.returncode == 1
-    assert re.match(r"hearth: iteration 50000: cannot write snap_iter_50000\.caffemodel: File too large", said)
+    where = "hearth: iteration 50000: "
+    assert re.match(rf"{where}cannot write snap_iter_50000\.caffemodel: File too large", said)
     check_nothing_new(tmp_path, {"net.prototxt", "solver.prototxt"})
 
 
