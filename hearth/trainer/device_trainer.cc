@@ -35,6 +35,7 @@ void DeviceTrainer::Run() {
 caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
   context.share_diffs = true;  // nobody looks at a blob's diff after backward
+  context.precision = job_.precision;
   context.resize_images = job_.resize;
   context.transform_threads = job_.transform_threads;
   context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
@@ -54,6 +55,7 @@ void DeviceTrainer::BuildSolver() {
   };
   options.train_context.open_source = OpenOnce(options_.rows, "train");
   options.test_context = Context();
+  options.test_context.share_data = true;
   options.sync = sync_;
   options.is_root = is_root();
   options.solver_file = job_.solver.path;
@@ -121,6 +123,7 @@ void DeviceTrainer::BuildValidator() {
   Validator::Options options;
   options.net = TestNetOf(job_);
   options.context = Context();
+  options.context.share_data = true;
   options.rows = options_.validation_rows;
   options.test_iter = solver_->param().test_iter_size() > 0 ? solver_->param().test_iter(0) : 0;
   options.timeout_s = kStepTimeoutSeconds;

@@ -58,6 +58,9 @@ void FeatureSession::BuildNet() {
   context.phase = caffe::TEST;
   context.open_source = OpenOnce(source_, "test");
   context.random = std::make_shared<caffe::Random>(job_.seed);
+  context.precision = job_.precision;
+  context.share_data = true;
+  context.kept_blobs = job_.features;
   context.resize_images = job_.resize;
   context.transform_threads = job_.transform_threads;
   context.on_bad_row = [this](const std::string& id, const std::string& reason) {

@@ -69,6 +69,9 @@ void ParseModel(const JobFields& fields, Job* job) {
   const std::string on_nan = fields.String("on_nan", "continue");
   if (on_nan != "continue" && on_nan != "stop") fields.Refuse("on_nan", "\"continue\" or \"stop\"");
   job->stop_on_nan = on_nan == "stop";
+  const auto precision = caffe::PrecisionNamed(fields.String("precision", "float32"));
+  if (!precision) fields.Refuse("precision", "\"float32\" or \"bf16\"");
+  job->precision = *precision;
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);
@@ -116,12 +119,13 @@ Job ParseJob(std::string_view json_text) {
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
   const JobFields fields(json, "");
-  fields.AllowOnly({"mode",       "token",    "coordinator", "generation", "rank",
-                    "world",      "host",     "listen_host", "devices",    "threads",
-                    "solver",     "net",      "weights",     "snapshot",   "model",
-                    "resume",     "features", "resize",      "validate",   "max_bad_records",
-                    "spill_dir",  "seed",     "streams",     "results",    "transform_threads",
-                    "connection", "run",      "on_nan",      "max_bad_fraction"});
+  fields.AllowOnly(
+      {"mode",       "token",    "coordinator", "generation",       "rank",
+       "world",      "host",     "listen_host", "devices",          "threads",
+       "solver",     "net",      "weights",     "snapshot",         "model",
+       "resume",     "features", "resize",      "validate",         "max_bad_records",
+       "spill_dir",  "seed",     "streams",     "results",          "transform_threads",
+       "connection", "run",      "on_nan",      "max_bad_fraction", "precision"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/caffe/net_context.h"
+
 namespace hearth::trainer {
 
 enum class Mode { kTrain, kFeatures, kTest };
@@ -55,6 +57,7 @@ struct Job {
   std::string snapshot;  // .solverstate to resume from, or empty
   std::string run;       // the same for all generations: a later one goes on from its snapshots
   bool stop_on_nan = false;
+  caffe::Precision precision = caffe::Precision::kFloat32;
   std::string model;  // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;

@@ -35,6 +35,7 @@ FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("clusterSize", "cluster_size", 1, "number of executors that train together"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
     ("onNaN", "on_nan", "continue", "a loss that is no number: stop, or continue with a warning"),
+    ("precision", "precision", "float32", "of products in convolutions: float32 or bf16"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
     ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
     ("imageRoot", "image_root", "", "tools: image folder"),
@@ -119,6 +120,8 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
         raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
     if flags.on_nan not in ("stop", "continue"):
         raise FlagError(f"-onNaN is '{flags.on_nan}'; it is stop or continue")
+    if flags.precision not in ("float32", "bf16"):
+        raise FlagError(f"-precision is '{flags.precision}'; it is float32 or bf16")
     parse_bad_records(flags.max_bad_records)
     if flags.connection not in ("ethernet", "infiniband"):
         raise FlagError(f"-connection is '{flags.connection}'; it is ethernet or infiniband")

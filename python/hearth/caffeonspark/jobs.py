@@ -47,6 +47,7 @@ def _net_job(conf: Config) -> dict[str, Any]:
     return {
         **limit,
         "net": {"path": conf.net_file, "text": conf.net_text},
+        "precision": conf.precision,
         "resize": conf.resize,
         "transform_threads": conf.transform_threads,
     }
