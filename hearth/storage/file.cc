@@ -31,9 +31,12 @@ std::string TemporaryName(const std::string& path) {
   return fmt::format("{}.{}-{}.tmp", path, getpid(), counter++);
 }
 
-void SyncDirectory(const std::filesystem::path& file) {
-  const std::string directory = file.has_parent_path() ? file.parent_path().string() : ".";
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+std::string DirectoryOf(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path().string() : ".";
+}
+
+void SyncDirectory(const std::string& file) {
+  const int fd = open(DirectoryOf(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;  // the rename is done; some file systems do not let directories be opened
   fsync(fd);
   close(fd);
@@ -71,6 +74,10 @@ std::string ReadFile(const std::string& uri) {
 
 AtomicFile::AtomicFile(const std::string& uri)
     : path_(LocalPath(uri)), temporary_(TemporaryName(path_)) {
+  // Without a name there is nothing to be left by a process that is killed.
+  fd_ = open(DirectoryOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd_ >= 0) return;
+  named_ = true;  // the file system cannot; whatever else is wrong, this call tells
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd_ < 0) ThrowErrno(errno, fmt::format("cannot create {}", path_));
 }
@@ -88,6 +95,13 @@ void AtomicFile::Append(std::string_view bytes) {
 
 void AtomicFile::Commit() {
   if (fsync(fd_) != 0) ThrowErrno(errno, fmt::format("cannot write {}", path_));
+  if (!named_) {
+    const std::string unnamed = fmt::format("/proc/self/fd/{}", fd_);
+    if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      ThrowErrno(errno, fmt::format("cannot name {}", path_));
+    }
+    named_ = true;
+  }
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     ThrowErrno(errno, fmt::format("cannot rename {} to {}", temporary_, path_));
   }
@@ -99,7 +113,7 @@ void AtomicFile::Commit() {
 void AtomicFile::Discard() noexcept {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  if (named_) unlink(temporary_.c_str());
   fd_ = -1;
 }
 

@@ -9,8 +9,9 @@ namespace hearth::storage {
 // The contents of the file at `uri`. Throws hearth::Error that names it.
 std::string ReadFile(const std::string& uri);
 
-// A file that appears under its name only when it is complete: bytes go to a temporary file beside
-// it, which Commit writes to disk and renames. Without Commit nothing is left behind. One thread.
+// A file that appears under its name only when it is complete: bytes go to a file without a name
+// (where the file system has none: to a temporary one beside it), which Commit writes to disk and
+// names. Without Commit nothing is left behind. One thread.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& uri);
@@ -25,6 +26,7 @@ class AtomicFile {
   void Discard() noexcept;
 
   std::string path_, temporary_;
+  bool named_ = false;
   int fd_ = -1;
 };
 

@@ -33,6 +33,7 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   AtomicFile file(path);
   file.Append("begin");
   file.Append(bytes);
+  EXPECT_EQ(FilesInFolder(), 0u) << "a process that is killed here would leave it";
   file.Commit();
   EXPECT_EQ(ReadFile(path), "begin" + bytes);
   EXPECT_EQ(FilesInFolder(), 1u);

@@ -62,7 +62,8 @@ TEST(JobTest, ErrorsNameTheFieldItsValueAndWhatIsAllowed) {
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"devices\""));
   job = TrainJob();
   job["max_bad_fraction"] = 1.5;
-  EXPECT_THAT(ErrorOf(job), HasSubstr("\"max_bad_fraction\" must be a number from 0 to 1, got 1.5"));
+  EXPECT_THAT(ErrorOf(job),
+              HasSubstr("\"max_bad_fraction\" must be a number from 0 to 1, got 1.5"));
   job = TrainJob();
   job["streams"]["train"].erase("signal_fd");
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"streams.train.signal_fd\""));

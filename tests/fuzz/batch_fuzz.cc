@@ -62,8 +62,7 @@ void ThroughArrow(const std::shared_ptr<const feed::BatchView>& batch) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Refusable([&] {
-    const auto batch =
-        feed::CopyBatch({reinterpret_cast<const std::byte*>(data), size});
+    const auto batch = feed::CopyBatch({reinterpret_cast<const std::byte*>(data), size});
     ReadBatch(*batch);
     ThroughArrow(batch);
   });

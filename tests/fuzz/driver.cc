@@ -26,9 +26,7 @@ extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*call
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=1";
 }
-extern "C" const char* __ubsan_default_options() {
-  return "halt_on_error=1:print_stacktrace=1";
-}
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
 
 namespace {
 

@@ -63,9 +63,9 @@ def test_features_are_extracted(tmp_path: Path, pictures: np.ndarray) -> None:
              layer { name: "p" type: "Pooling" bottom: "x" top: "p"
                      pooling_param { pool: AVE global_pooling: true } }"""
     (tmp_path / "net.prototxt").write_text(net)
-    (tmp_path / "empty.caffemodel").write_bytes(b"")
+    (tmp_path / "bare.caffemodel").write_bytes(b"\x0a\x03net")  # its name, no weights
     done = run(
-        tmp_path, "extract_features", "empty.caffemodel", "net.prototxt", "p,y", "f,l", "2",
+        tmp_path, "extract_features", "bare.caffemodel", "net.prototxt", "p,y", "f,l", "2",
         "lmdb", "CPU",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

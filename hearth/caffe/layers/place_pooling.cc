@@ -13,8 +13,10 @@ namespace {
 // wider than the CPU's.
 template <int kWidth>
 struct Lanes {
-  using Floats = float __attribute__((vector_size(kWidth * sizeof(float))));
-  using Ints = int32_t __attribute__((vector_size(kWidth * sizeof(int32_t))));
+  // GCC drops the attribute from an alias, but not from a typedef.
+  typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));
+  typedef int32_t Ints __attribute__((vector_size(kWidth * sizeof(int32_t))));
+  static_assert(sizeof(Floats) == kWidth * sizeof(float) && sizeof(Ints) == sizeof(Floats));
 };
 
 template <typename Vector, typename Value>
