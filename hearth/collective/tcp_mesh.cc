@@ -121,8 +121,7 @@ class Mesh {
     const bool same = identity.generation == generation;
     const auto verdict =
         same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
-    caller.Send(
-        rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
+    caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
     Require(same, ErrorCode::kPermissionDenied, "rank {} is of generation {}, this is {}",
             identity.rank, identity.generation, generation);
     const size_t index = IndexOf(identity);

@@ -1,5 +1,6 @@
 // Mutual authentication of two ends that share a token, before anything else is parsed. Fixed
-// sizes; docs/format_control.md has the bytes. Pure functions first, then the client's waiting half.
+// sizes; docs/format_control.md has the bytes. Pure functions first, then the client's waiting
+// half.
 #pragma once
 
 #include <cstdint>

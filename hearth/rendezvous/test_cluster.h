@@ -40,8 +40,8 @@ inline Identity AcceptHandshake(Connection& connection, const Credentials& crede
   const bool same = identity.generation == generation;
   const Verdict verdict = same ? Verdict::kAccepted : Verdict::kOtherGeneration;
   connection.Write(MakeVerdict(credentials, hello, claim, verdict, generation), soon);
-  Require(same, ErrorCode::kPermissionDenied, "refused rank {} of generation {}",
-          identity.rank, identity.generation);
+  Require(same, ErrorCode::kPermissionDenied, "refused rank {} of generation {}", identity.rank,
+          identity.generation);
   return identity;
 }
 

@@ -51,11 +51,11 @@ class LmdbPages {
   const std::string path_;
   Mapping file_;
   size_t page_size_ = 0;
-  uint64_t pages_ = 0;    // in the file
+  uint64_t pages_ = 0;  // in the file
   uint64_t root_ = 0;
   size_t depth_ = 0;
-  uint64_t records_ = 0;  // the file's own count
-  uint64_t read_ = 0;     // since SeekToFirst
+  uint64_t records_ = 0;       // the file's own count
+  uint64_t read_ = 0;          // since SeekToFirst
   std::vector<Level> levels_;  // from the root to the record's leaf; none behind the last record
   std::string_view key_, value_;
 };
