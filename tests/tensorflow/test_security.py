@@ -6,10 +6,12 @@ import random
 import socket
 import struct
 import threading
+import time
 
 import psutil
 import pytest
 
+from hearth.tensorflowonspark import channel
 from hearth.tensorflowonspark.channel import (
     MAX_FRAME_BYTES,
     Channel,
@@ -33,6 +35,29 @@ def door():
     door.node = Channel(node)
     yield door
     door.close()
+
+
+def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others(monkeypatch):
+    monkeypatch.setattr(channel, "HANDSHAKE_TIMEOUT_S", 0.5)
+    ours, stranger = socket.socketpair()
+    gone = threading.Event()
+
+    def drip():
+        while not gone.wait(0.1):
+            stranger.send(b"x")
+
+    slow = threading.Thread(target=drip)
+    slow.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(TimeoutError):
+            accept_handshake(ours, KEY)
+        assert time.monotonic() - began < 2  # 64 bytes take more than 6 s
+    finally:
+        gone.set()
+        slow.join()
+        ours.close()
+        stranger.close()
 
 
 def knock(door, key=KEY):

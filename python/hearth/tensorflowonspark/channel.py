@@ -14,6 +14,7 @@ import select
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -91,10 +92,20 @@ class Channel:
         self._socket.close()
 
 
-def receive_exactly(sock: socket.socket, count: int) -> bytes:
-    """`count` bytes. Raises EOFError where the stream ends before."""
+def receive_exactly(sock: socket.socket, count: int, deadline: float | None = None) -> bytes:
+    """`count` bytes, all of them before `deadline` (of time.monotonic()).
+
+    Raises:
+        EOFError: the stream ends before.
+        TimeoutError: the deadline is over, however many bytes came.
+    """
     parts = bytearray()
     while len(parts) < count:
+        if deadline is not None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("the other process took too long to say who it is")
+            sock.settimeout(left_s)
         part = sock.recv(min(count - len(parts), 1 << 20))
         if not part:
             raise EOFError("the other process closed the connection within a message")
@@ -109,10 +120,10 @@ def accept_handshake(sock: socket.socket, key: bytes) -> None:
         PermissionError: it does not.
         OSError, EOFError: it went away or took longer than HANDSHAKE_TIMEOUT_S.
     """
-    sock.settimeout(HANDSHAKE_TIMEOUT_S)
+    deadline = _handshake_deadline(sock)
     ours = os.urandom(_NONCE_BYTES)
     sock.sendall(_MAGIC + ours)
-    answer = receive_exactly(sock, _NONCE_BYTES + _PROOF_BYTES)
+    answer = receive_exactly(sock, _NONCE_BYTES + _PROOF_BYTES, deadline)
     theirs, proof = answer[:_NONCE_BYTES], answer[_NONCE_BYTES:]
     if not hmac.compare_digest(proof, _proof(key, b"client", ours + theirs)):
         raise PermissionError("a connection was refused: its key is not this cluster's")
@@ -122,16 +133,22 @@ def accept_handshake(sock: socket.socket, key: bytes) -> None:
 
 def offer_handshake(sock: socket.socket, key: bytes) -> None:
     """The connecting side. Raises PermissionError, OSError or EOFError as accept_handshake()."""
-    sock.settimeout(HANDSHAKE_TIMEOUT_S)
-    greeting = receive_exactly(sock, len(_MAGIC) + _NONCE_BYTES)
+    deadline = _handshake_deadline(sock)
+    greeting = receive_exactly(sock, len(_MAGIC) + _NONCE_BYTES, deadline)
     if not greeting.startswith(_MAGIC):
         raise PermissionError("the other side does not speak this cluster's protocol")
     theirs, ours = greeting[len(_MAGIC) :], os.urandom(_NONCE_BYTES)
     sock.sendall(ours + _proof(key, b"client", theirs + ours))
-    proof = receive_exactly(sock, _PROOF_BYTES)
+    proof = receive_exactly(sock, _PROOF_BYTES, deadline)
     if not hmac.compare_digest(proof, _proof(key, b"server", ours + theirs)):
         raise PermissionError("the other side does not know this cluster's key")
     sock.settimeout(None)
+
+
+def _handshake_deadline(sock: socket.socket) -> float:
+    """For the whole of it: a peer that sends byte by byte gets no more time than another."""
+    sock.settimeout(HANDSHAKE_TIMEOUT_S)
+    return time.monotonic() + HANDSHAKE_TIMEOUT_S
 
 
 def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:
