@@ -39,6 +39,9 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if not entry.name.startswith(("hearth", "__pycache__")):
             (packages / entry.name).symlink_to(entry)
+    # oneDNN's package puts its library into the environment's own lib folder.
+    for library in Path(sys.prefix, "lib").glob("libdnnl.so*"):
+        (folder / "lib" / library.name).symlink_to(library)
     subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install",
          "--no-deps", "--no-index", str(wheel)],
