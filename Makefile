@@ -32,7 +32,7 @@ format: setup
 
 bench: build
 	@mkdir -p bench/results
-	@for name in collective feed spark_overhead engine; do \
+	@for name in collective feed spark_overhead engine tf_feed; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
 # Half an hour's worth of bad luck in ten minutes; docs/reliability.md keeps the last table.

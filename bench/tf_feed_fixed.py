@@ -75,7 +75,8 @@ def bench_times(spark: Any, table: report.Report, rounds: int) -> None:
             bare = report.seconds(lambda: rows.foreachPartition(lambda part: [*part]))
             fed = report.seconds(lambda c=cluster: c.train(rows, num_epochs=1))
             ended = report.seconds(cluster.shutdown)
-        values = (max(0.0, ready - started), ended, max(0.0, fed - bare) / PARTITIONS)
+        # No less than what clocks of two processes and two timings can tell from nothing.
+        values = (max(1e-3, ready - started), ended, max(1e-3, fed - bare) / PARTITIONS)
         for name, value in zip(LIMITS, values, strict=True):
             found[name].append(value)
     for name, values in found.items():
