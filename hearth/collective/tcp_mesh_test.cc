@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
-#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
+#include "hearth/rendezvous/slow_crowd.h"
 
 namespace hearth::collective {
 namespace {
@@ -109,36 +108,16 @@ TEST_F(TcpMesh, RefusesAnOldGeneration) {
   accepting.Join();
 }
 
-// Strangers that send a claim byte by byte, and come again as soon as they are thrown out.
 TEST_F(TcpMesh, CrowdOfSlowStrangersKeepsNoRankOut) {
-  const auto call = [&] {
-    return Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
-  };
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  std::vector<Connection> strangers;
-  for (int i = 0; i < 300; ++i) strangers.push_back(call());
-  std::atomic<bool> over{false};
-  std::promise<void> crowded;
-  Thread drip("drip", [&] {
-    const std::string claim = "HEARTH1\n" + std::string(72, 'x');
-    int thrown_out = 0;
-    for (size_t at = 0; !over; ++at) {
-      for (Connection& stranger : strangers) {
-        try {
-          stranger.TryWrite(&claim[at % claim.size()], 1);
-        } catch (const Error&) {
-          stranger = call();
-          if (++thrown_out == 100) crowded.set_value();
-        }
-      }
-    }
-  });
-  ASSERT_EQ(crowded.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  rendezvous::SlowCrowd crowd(
+      [&] { return Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5)); },
+      300);
+  ASSERT_TRUE(crowd.ThrownOut(std::chrono::seconds(20)));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  over = true;
-  drip.Join();
+  crowd.Leave();
   accepting.Join();
 }
 

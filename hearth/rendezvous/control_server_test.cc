@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <string>
 #include <vector>
 
 #include "hearth/base/hmac.h"
+#include "hearth/rendezvous/slow_crowd.h"
 #include "hearth/rendezvous/test_cluster.h"
 
 namespace hearth::rendezvous {
@@ -179,31 +179,15 @@ TEST_F(ControlServerTest, SlowHandshakeEndsAtItsDeadline) {
   EXPECT_EQ(server_->refusals().slow, 1);
 }
 
-// Strangers that send a claim byte by byte, and come again as soon as they are thrown out.
 TEST_F(ControlServerTest, CrowdOfSlowStrangersKeepsNoMemberOut) {
   Start(60);
-  std::vector<Connection> strangers;
-  for (int i = 0; i < 300; ++i) strangers.push_back(Connect());
-  std::atomic<bool> over{false};
-  Thread drip("drip", [&] {
-    const std::string claim = "HEARTH1\n" + std::string(72, 'x');
-    for (size_t at = 0; !over; ++at) {
-      for (Connection& stranger : strangers) {
-        try {
-          stranger.TryWrite(&claim[at % claim.size()], 1);
-        } catch (const Error&) {
-          stranger = Connect();
-        }
-      }
-    }
-  });
+  SlowCrowd crowd([&] { return Connect(); }, 300);
   for (const uint32_t rank : {0, 1}) {
     const auto begin = std::chrono::steady_clock::now();
     const Connection member = Join(rank);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   }
-  over = true;
-  drip.Join();
+  crowd.Leave();
   EXPECT_GE(server_->refusals().slow, 300 - 64 - 2);
 }
 
