@@ -45,6 +45,12 @@ caffe::NetContext DeviceTrainer::Context() const {
   return context;
 }
 
+caffe::NetContext DeviceTrainer::ForwardContext() const {
+  caffe::NetContext context = Context();
+  context.share_data = true;
+  return context;
+}
+
 void DeviceTrainer::BuildSolver() {
   sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds);
   caffe::SolverOptions options;
@@ -54,8 +60,7 @@ void DeviceTrainer::BuildSolver() {
     sync_->AddBadRow();
   };
   options.train_context.open_source = OpenOnce(options_.rows, "train");
-  options.test_context = Context();
-  options.test_context.share_data = true;
+  options.test_context = ForwardContext();
   options.sync = sync_;
   options.is_root = is_root();
   options.solver_file = job_.solver.path;
@@ -122,8 +127,7 @@ std::optional<caffe::TrainingPosition> DeviceTrainer::Load() {
 void DeviceTrainer::BuildValidator() {
   Validator::Options options;
   options.net = TestNetOf(job_);
-  options.context = Context();
-  options.context.share_data = true;
+  options.context = ForwardContext();
   options.rows = options_.validation_rows;
   options.test_iter = solver_->param().test_iter_size() > 0 ? solver_->param().test_iter(0) : 0;
   options.timeout_s = kStepTimeoutSeconds;

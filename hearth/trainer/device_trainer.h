@@ -58,6 +58,7 @@ class DeviceTrainer {
  private:
   bool is_root() const { return options_.group->rank() == 0; }
   caffe::NetContext Context() const;
+  caffe::NetContext ForwardContext() const;  // of nets that only run forward
   void BuildSolver();
   void LoadAndBroadcast();
   std::optional<caffe::TrainingPosition> Load();

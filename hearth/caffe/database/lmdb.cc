@@ -44,21 +44,6 @@ class Environment {
   MDB_env* env_ = nullptr;
 };
 
-// Reading needs no lock: a database is not written meanwhile.
-class LmdbCursor : public DatabaseCursor {
- public:
-  explicit LmdbCursor(const std::string& file) : pages_(file) {}
-
-  void SeekToFirst() override { pages_.SeekToFirst(); }
-  void Next() override { pages_.Next(); }
-  bool valid() const override { return pages_.valid(); }
-  std::string_view key() const override { return pages_.key(); }
-  std::string_view value() const override { return pages_.value(); }
-
- private:
-  LmdbPages pages_;
-};
-
 class LmdbWriter : public DatabaseWriter {
  public:
   explicit LmdbWriter(const std::string& path) : env_(MadeFolder(path)) {}
@@ -113,7 +98,7 @@ class LmdbWriter : public DatabaseWriter {
 std::unique_ptr<DatabaseCursor> OpenLmdb(const std::string& path) {
   const std::filesystem::path given(path);
   const bool is_file = std::filesystem::is_regular_file(given);
-  return std::make_unique<LmdbCursor>(is_file ? path : (given / "data.mdb").string());
+  return std::make_unique<LmdbPages>(is_file ? path : (given / "data.mdb").string());
 }
 
 std::unique_ptr<DatabaseWriter> CreateLmdb(const std::string& path) {

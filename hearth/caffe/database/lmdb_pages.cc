@@ -50,7 +50,7 @@ Mapping MapFile(const std::string& path) {
 
 LmdbPages::LmdbPages(const std::string& path) : path_(path), file_(MapFile(path)) {
   ReadMeta();
-  SeekToFirst();
+  LmdbPages::SeekToFirst();
 }
 
 void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const {

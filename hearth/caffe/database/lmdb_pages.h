@@ -9,22 +9,24 @@
 #include <vector>
 
 #include "hearth/base/shared_memory.h"
+#include "hearth/caffe/database/database.h"
 
 namespace hearth::caffe {
 
-// A cursor over the records of the unnamed database, in key order. One thread. Throws kDataLoss
+// A cursor over the records of the unnamed database, in key order. One thread. It takes no lock:
+// a database is not written meanwhile. Throws kDataLoss
 // that names the file for damage, when it comes to it.
-class LmdbPages {
+class LmdbPages : public DatabaseCursor {
  public:
   // `path`: the data file. At the first record.
   explicit LmdbPages(const std::string& path);
 
-  void SeekToFirst();
-  void Next();
-  bool valid() const { return !levels_.empty(); }
+  void SeekToFirst() override;
+  void Next() override;
+  bool valid() const override { return !levels_.empty(); }
   // They live as long as this.
-  std::string_view key() const { return key_; }
-  std::string_view value() const { return value_; }
+  std::string_view key() const override { return key_; }
+  std::string_view value() const override { return value_; }
 
  private:
   struct Level {
