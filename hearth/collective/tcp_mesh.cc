@@ -18,7 +18,7 @@ namespace hearth::collective {
 namespace {
 
 // Callers that have not proved themselves, beside one for every rank. When there are more the
-// oldest goes, so that a crowd of slow strangers keeps no rank out.
+// oldest goes, once it has had time for a handshake: a crowd of slow strangers keeps no rank out.
 constexpr size_t kMaxStrangers = 64;
 constexpr double kHandshakeSeconds = 5;
 constexpr size_t kNonceBytes = 32;
@@ -65,12 +65,14 @@ class Mesh {
   }
 
   void AwaitCallers(TcpListener& listener) {
-    std::vector<pollfd> entries = {{listener.fd(), POLLIN, 0}, {abort_.fd(), POLLIN, 0}};
+    std::vector<pollfd> entries = {{accept_again_.expired() ? listener.fd() : -1, POLLIN, 0},
+                                   {abort_.fd(), POLLIN, 0}};
     for (const auto& caller : callers_) entries.push_back({caller->fd(), POLLIN, 0});
     Deadline next = deadline_;
     if (!callers_.empty() && callers_.front()->handshake().at() < next.at()) {
       next = callers_.front()->handshake();  // they are in the order in which they came
     }
+    if (!accept_again_.expired() && accept_again_.at() < next.at()) next = accept_again_;
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
@@ -92,6 +94,8 @@ class Mesh {
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
         static_cast<std::ptrdiff_t>(kMaxStrangers + setup_.ranks.size())) {
+      accept_again_ = (*oldest)->replaceable();
+      if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many came after it");
     }
     try {
@@ -161,6 +165,7 @@ class Mesh {
   const rendezvous::Credentials credentials_;
   Connections connections_;
   size_t missing_ = 0;
+  Deadline accept_again_ = Deadline::After(0);
   int refused_ = 0;
   std::vector<std::unique_ptr<rendezvous::Link>> callers_;
 };

@@ -136,7 +136,7 @@ Deadline ControlServer::NextTimeout() {
 }
 
 void ControlServer::Accept() {
-  MakeRoom();
+  if (!MakeRoom()) return;
   try {
     links_.push_back(std::make_unique<Link>(listener_.Accept(Deadline::After(0)),
                                             MakeHello(RandomBytes(kNonceBytes)),
@@ -147,13 +147,17 @@ void ControlServer::Accept() {
   }
 }
 
-void ControlServer::MakeRoom() {
+bool ControlServer::MakeRoom() {
   const auto is_stranger = [](const auto& link) { return !link->is_member() && !link->closed(); };
   if (std::count_if(links_.begin(), links_.end(), is_stranger) < kMaxStrangers + options_.world) {
-    return;
+    return true;
   }
+  Link& oldest = **std::find_if(links_.begin(), links_.end(), is_stranger);
+  accept_again_ = oldest.replaceable();
+  if (!accept_again_.expired()) return false;
   Count(&Refusals::slow);
-  (*std::find_if(links_.begin(), links_.end(), is_stranger))->Close();
+  oldest.Close();
+  return true;
 }
 
 void ControlServer::Serve(Link& link, short events) {

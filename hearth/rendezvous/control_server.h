@@ -83,7 +83,8 @@ class ControlServer {
   void Wait();
   Deadline NextTimeout();
   void Accept();
-  void MakeRoom();
+  // Whether one more stranger may come in now; the oldest goes where there are too many.
+  bool MakeRoom();
   void Serve(Link& link, short events);
   void Admit(Link& link, const std::string& claim);
   Verdict Judge(Identity identity) const;

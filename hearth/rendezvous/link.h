@@ -47,6 +47,8 @@ class Link {
   const std::string& peer() const { return connection_.peer(); }
   const std::string& hello() const { return hello_; }
   Deadline handshake() const { return handshake_; }
+  // When a later caller may take a stranger's place: none that is quick loses it to a crowd.
+  Deadline replaceable() const { return replaceable_; }
   // When silence becomes a failure; every received byte puts it off by `timeout_s`.
   Deadline silent_after() const { return silent_after_; }
   void SetSilenceTimeout(double timeout_s);
@@ -55,6 +57,7 @@ class Link {
   Connection connection_;
   std::string hello_;
   Deadline handshake_;
+  Deadline replaceable_ = Deadline::After(0.1);
   Deadline silent_after_ = Deadline::Never();
   double silence_timeout_s_ = 0;
   int rank_ = -1;

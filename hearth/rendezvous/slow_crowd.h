@@ -2,7 +2,6 @@
 // thrown out. Owns the thread that does it; a call that fails there fails Leave.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -23,7 +22,7 @@ class SlowCrowd {
     for (int i = 0; i < strangers; ++i) strangers_.push_back(call_());
     drip_ = Thread("drip", [this] { Drip(); });
   }
-  ~SlowCrowd() { over_ = true; }
+  ~SlowCrowd() { End(); }
 
   // Whether a hundred of them have been thrown out within the time.
   bool ThrownOut(std::chrono::seconds timeout) {
@@ -31,15 +30,23 @@ class SlowCrowd {
   }
 
   void Leave() {
-    over_ = true;
+    End();
     drip_.Join();
   }
 
  private:
+  void End() {
+    if (!std::exchange(ended_, true)) over_.set_value();
+  }
+
+  // A claim would take 8 seconds, longer than a door may wait: no stranger gets to the end of one,
+  // so that only the door can be rid of them.
   void Drip() {
+    const std::future<void> over = over_.get_future();
     const std::string claim = "HEARTH1\n" + std::string(72, 'x');
     int thrown_out = 0;
-    for (size_t at = 0; !over_; ++at) {
+    const auto pause = std::chrono::milliseconds(100);
+    for (size_t at = 0; over.wait_for(pause) != std::future_status::ready; ++at) {
       for (Connection& stranger : strangers_) {
         try {
           stranger.TryWrite(&claim[at % claim.size()], 1);
@@ -53,8 +60,8 @@ class SlowCrowd {
 
   const std::function<Connection()> call_;
   std::vector<Connection> strangers_;
-  std::atomic<bool> over_{false};
-  std::promise<void> crowded_;
+  bool ended_ = false;
+  std::promise<void> over_, crowded_;
   Thread drip_;  // last: it ends before what it uses
 };
 
