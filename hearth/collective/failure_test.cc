@@ -186,8 +186,11 @@ TEST_P(Disagreements, AboutTheSizeAreTold) {
 
 TEST_P(Disagreements, AboutTheOperationAreTold) {
   const auto one_of_two = [](Group& group) {
-    std::vector<float> data(100'000);
-    if (group.rank() == 1) return group.Broadcast(data.data(), 400'000, 1, Deadline::After(kLong));
+    // More than sockets hold: a root that could send it all away would end without an answer.
+    std::vector<float> data(4'000'000);
+    if (group.rank() == 1) {
+      return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));
+    }
     Sum(group, data, kLong);
   };
   EXPECT_THAT(ToldInDisagreement(GetParam(), one_of_two), HasSubstr("in the same order"));
