@@ -1,6 +1,7 @@
 """The feed of a TensorFlow cluster against Spark alone, over the same cached rows in the same run.
 
-`rdd/...`: `cluster.train(rdd)` and next_batch(), against a task that only iterates the rows.
+`rdd/...`: `cluster.train(rdd)` and next_batch(), against a task that only iterates the rows;
+`.../arrays`: the same with next_numpy().
 `dataframe/...`: `cluster.train(df)` with next_numpy(), against a mapInArrow that only looks at the
 batches. Rows per second of wall time, and `.../cpu`: microseconds of CPU per row, all processes of
 the session together. One executor, two partitions. `.../upstream`: the same rows, fewer of them,
@@ -37,7 +38,7 @@ SHAPES = {
         "cast(repeat(cast(id % 10 as string), 150528) as binary) as x, id",
     ),
 }
-# Upstream needs 0.1 to 1 ms of CPU for a row.
+# Upstream needs 0.1 to 1 ms of CPU for a row, so a few of them tell its cost per row.
 UPSTREAM_FEWER = 10
 
 
@@ -55,6 +56,15 @@ def take_columns(batch_size: int, ctx: Any) -> None:
         batch = feed.next_numpy(batch_size)
         if batch is not None:
             batch["x"][0]
+
+
+def take_arrays(batch_size: int, ctx: Any) -> None:
+    """A node that takes minibatches of an RDD's rows as one array each."""
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        batch = feed.next_numpy(batch_size)
+        if batch is not None:
+            batch[0]
 
 
 def iterate(rows: Iterator[Any]) -> None:
@@ -91,11 +101,18 @@ def measured(call: Callable[[], Any], rows: int) -> tuple[float, float]:
 
 
 def bench(
-    table: report.Report, name: str, rows: int, rounds: int, pair: tuple[Callable, Callable, str]
+    table: report.Report,
+    name: str,
+    rows: int,
+    rounds: int,
+    pair: tuple[Callable, Callable, str],
+    peer_rows: int = 0,
 ) -> None:
-    """Runs ours and the peer in turn and adds the two rows of a case."""
+    """Runs ours and the peer in turn and adds the two rows of a case. 0 `peer_rows`: as many."""
     ours, peer, peer_name = pair
-    a, b = report.alternate(rounds, lambda: measured(ours, rows), lambda: measured(peer, rows))
+    a, b = report.alternate(
+        rounds, lambda: measured(ours, rows), lambda: measured(peer, peer_rows or rows)
+    )
     rates, cpus = zip(*a, strict=True)
     peer_rates, peer_cpus = zip(*b, strict=True)
     table.add(name, ours=rates, peer=peer_rates, peer_name=peer_name, unit="rows/s")
@@ -125,8 +142,11 @@ def bench_shape(spark: Any, table: report.Report, shape: str, rounds: int) -> No
     frame.unpersist()
     pair = (lambda: rows.foreachPartition(iterate), "foreachPartition that iterates")
     bench_feed(spark, table, f"rdd/{shape}", (take_rows, batch_size, rows, count), pair, rounds)
-    bench_upstream(spark, table, shape, rounds)
+    if "floats" in shape:
+        ours = (take_arrays, batch_size, rows, count)
+        bench_feed(spark, table, f"rdd/{shape}/arrays", ours, pair, rounds)
     rows.unpersist()
+    bench_upstream(spark, table, shape, rounds)
 
 
 def bench_upstream(spark: Any, table: report.Report, shape: str, rounds: int) -> None:
@@ -135,19 +155,23 @@ def bench_upstream(spark: Any, table: report.Report, shape: str, rounds: int) ->
     if not any(table.wants(name) for name in names):
         return
     count, batch_size, columns = SHAPES[shape]
-    count //= UPSTREAM_FEWER
-    frame = spark.sql(f"select {columns} from range(0, {count}, 1, 2)").cache()
+    fewer = count // UPSTREAM_FEWER
     as_row = bytes if "images" in shape else list
+    frame = spark.sql(f"select {columns} from range(0, {count}, 1, 2)").cache()
     rows = frame.rdd.map(lambda row: as_row(row.x)).cache()
-    rows.count(), frame.count()
+    few = spark.sql(f"select {columns} from range(0, {fewer}, 1, 2)").rdd
+    few = few.map(lambda row: as_row(row.x)).cache()
+    rows.count(), frame.count(), few.count()
     mode = TFCluster.InputMode.SPARK
     with tf_feed_upstream.node(batch_size) as feed:
         for name, take, data in zip(names, (take_rows, take_columns), (rows, frame), strict=True):
             if table.wants(name):
                 with TFCluster.run(spark, take, batch_size, 1, 0, input_mode=mode) as cluster:
                     ours = partial(cluster.train, data, num_epochs=1)
-                    pair = (ours, partial(feed, rows), "upstream's mechanism")
-                    bench(table, name, count, min(rounds, 3), pair)
+                    pair = (ours, partial(feed, few), "upstream's mechanism")
+                    bench(table, name, count, min(rounds, 3), pair, fewer)
+    for data in (frame, rows, few):
+        data.unpersist()
 
 
 def bench_feed(

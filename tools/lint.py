@@ -7,7 +7,9 @@ configuration changes (stamps in build/tidy).
 
 import argparse
 import hashlib
+import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -42,10 +44,28 @@ def run(*command: str) -> bool:
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
+def write_commands(folder: Path) -> None:
+    """Writes the build's compile commands for clang: without g++'s precompiled headers, and with
+    its omp.h, which torch's headers read and Debian's clang-tidy does not bring.
+    """
+    (folder / "include").mkdir(parents=True, exist_ok=True)
+    asked = ["g++", "-print-file-name=include/omp.h"]
+    found = subprocess.run(asked, capture_output=True, text=True)
+    omp = Path(found.stdout.strip()).read_text()
+    # An attribute that names the function to free with, which clang does not know.
+    omp = re.sub(r"__malloc__ \(\w+\)", "__malloc__", omp)
+    (folder / "include" / "omp.h").write_text(omp)
+    commands = json.loads((ROOT / "build" / "compile_commands.json").read_text())
+    for entry in commands:
+        command = re.sub(r" -include \S+/cmake_pch\.hxx", "", entry["command"])
+        entry["command"] = f"{command} -isystem {folder / 'include'}"
+    (folder / "compile_commands.json").write_text(json.dumps(commands))
+
+
 def tidy(files: list[str], jobs: int) -> bool:
     """Runs clang-tidy over the files that changed since they last passed."""
     stamps = ROOT / "build" / "tidy"
-    stamps.mkdir(parents=True, exist_ok=True)
+    write_commands(stamps)
     ground = hashlib.sha256()
     for f in [".clang-tidy", *tracked(".h")]:
         ground.update((ROOT / f).read_bytes())
@@ -56,8 +76,7 @@ def tidy(files: list[str], jobs: int) -> bool:
         if stamp.exists() and stamp.read_text() == digest:
             return True
         done = subprocess.run(
-            # The compile commands are g++'s; the precompiled headers among them are not clang's.
-            ["clang-tidy", "-p", "build", "--quiet", "--extra-arg=-Wno-everything", f],
+            ["clang-tidy", "-p", str(stamps), "--quiet", "--extra-arg=-Wno-everything", f],
             cwd=ROOT,
             capture_output=True,
             text=True,

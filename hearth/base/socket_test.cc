@@ -36,7 +36,8 @@ TEST(Connection, LargeMessageArrivesWholeThroughSmallBuffers) {
 }
 
 TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
-  auto [a, b] = Connection::Pair();
+  auto pair = Connection::Pair();
+  Connection& a = pair.first;
   char byte;
   const Error error = ErrorOf([&] { a.Read(&byte, 1, Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
@@ -44,14 +45,16 @@ TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
 }
 
 TEST(Connection, PeerThatDoesNotReadIsADeadlineNotAHang) {
-  auto [a, b] = Connection::Pair();
+  auto pair = Connection::Pair();
+  Connection& a = pair.first;
   const std::string much(16 << 20, 'x');
   const Error error = ErrorOf([&] { a.Write(much, Deadline::After(0.05)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
 TEST(Connection, ClosedPeerIsUnavailableAndRaisesNoSignal) {
-  auto [a, b] = Connection::Pair();
+  auto pair = Connection::Pair();
+  Connection &a = pair.first, &b = pair.second;
   b.Write("ab", Deadline::After(1));
   { const Connection gone = std::move(b); }
   char bytes[4];

@@ -101,8 +101,8 @@ TEST(DataTransformer, ReadsMeanFilesOfEveryForm) {
         std::string(HEARTH_TEST_DATA) + "/golden/files/" + name + ".binaryproto";
     const DataTransformer transformer = Make("mean_file: '" + file + "' crop_size: 5");
     transformer.RequireFits(3, 7, 9);
-    const std::vector<float> pixels(3 * 7 * 9, 100);
-    std::vector<float> out(3 * 5 * 5);
+    const std::vector<float> pixels(size_t{3} * 7 * 9, 100);
+    std::vector<float> out(size_t{3} * 5 * 5);
     transformer.Transform(PictureView<float>::Planes(pixels.data(), 3, 7, 9),
                           transformer.Centre(7, 9), out.data());
     if (first.empty()) first = out;

@@ -65,7 +65,7 @@ void LogAllParams(Net& net) {
 }  // namespace
 
 void LogDebugInfo(Net& net, std::function<bool()> wanted) {
-  net.set_on_layer([&net, wanted = std::move(wanted)](Net::LayerEvent event, int index) {
+  net.AddLayerCallback([&net, wanted = std::move(wanted)](Net::LayerEvent event, int index) {
     if (!wanted()) return;
     const NetLayer& layer = net.layers()[static_cast<size_t>(index)];
     if (event == Net::LayerEvent::kAfterForward) LogForward(net, layer);

@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Logs while the net runs and `wanted` is true, until the net's set_on_layer is called again.
+// Logs while the net runs and `wanted` is true.
 void LogDebugInfo(Net& net, std::function<bool()> wanted);
 
 }  // namespace hearth::caffe

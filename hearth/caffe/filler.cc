@@ -73,7 +73,8 @@ void FillBilinear(Blob& blob) {
   Require(blob.num_axes() == 4 && blob.shape(2) == blob.shape(3), ErrorCode::kInvalidArgument,
           "filler 'bilinear' needs a square kernel, not a blob of shape {}", blob.ShapeString());
   const int64_t width = blob.shape(3);
-  const auto factor = static_cast<float>((width + 1) / 2);
+  const int64_t half = (width + 1) / 2;  // rounded up
+  const auto factor = static_cast<float>(half);
   const float centre = (2 * factor - 1 - std::fmod(factor, 2.0f)) / (2 * factor);
   float* data = blob.data_ptr();
   for (int64_t i = 0; i < blob.count(); ++i) {

@@ -73,13 +73,13 @@ float Net::Forward(int from, int to) {
   float loss = 0;
   for (int i = from; i <= to; ++i) {
     NetLayer& layer = graph_.layers[i];
-    if (on_layer_) on_layer_(LayerEvent::kBeforeForward, i);
+    Tell(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       loss += TakeLoss(layer);
     });
-    if (on_layer_) on_layer_(LayerEvent::kAfterForward, i);
+    Tell(LayerEvent::kAfterForward, i);
   }
   return loss;
 }
@@ -107,12 +107,12 @@ void Net::Backward(int from, int to) {
   }
   for (int i = from; i >= to; --i) {
     NetLayer& layer = graph_.layers[i];
-    if (on_layer_) on_layer_(LayerEvent::kBeforeBackward, i);
+    Tell(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom,
               [&] { layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom); });
     }
-    if (on_layer_) on_layer_(LayerEvent::kAfterBackward, i);
+    Tell(LayerEvent::kAfterBackward, i);
     if (!on_gradient_ready_) continue;
     for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
   }

@@ -53,10 +53,11 @@ class Net {
   void ClearParamDiffs() { params_.ClearDiffs(); }
   // Propagates new input shapes without running the layers.
   void Reshape();
-  // Called around the Forward and the Backward of each layer, with its index. Empty: not called.
+  // Called around the Forward and the Backward of each layer, with its index, as long as the net
+  // lives; several in the order in which they were added.
   enum class LayerEvent { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
-  void set_on_layer(std::function<void(LayerEvent, int)> callback) {
-    on_layer_ = std::move(callback);
+  void AddLayerCallback(std::function<void(LayerEvent, int)> callback) {
+    layer_callbacks_.push_back(std::move(callback));
   }
   // Called during Backward when no layer will add to this learnable parameter's diff any more; once
   // per parameter and full Backward. Empty: not called.
@@ -100,6 +101,9 @@ class Net {
 
  private:
   float TakeLoss(NetLayer& layer);
+  void Tell(LayerEvent event, int layer) const {
+    for (const auto& callback : layer_callbacks_) callback(event, layer);
+  }
   void FindGradientOrder();
 
   Phase phase_;
@@ -111,7 +115,7 @@ class Net {
   // gradients_final_after_[i]: learnable parameters whose diff is final after layer i's Backward.
   std::vector<std::vector<size_t>> gradients_final_after_;
   std::vector<size_t> gradients_never_written_;
-  std::function<void(LayerEvent, int)> on_layer_;
+  std::vector<std::function<void(LayerEvent, int)>> layer_callbacks_;
   std::function<void(size_t)> on_gradient_ready_;
 };
 

@@ -4,24 +4,24 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hearth/base/error.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/random.h"
 #include "hearth/feed/minibatch.h"
 
 namespace hearth::caffe {
 
-// Of the products in convolutions and inner products. Sums, weights and all else are float32.
+// Of the products in convolutions. Sums, weights and all else are float32.
 enum class Precision { kFloat32, kBfloat16 };
-// "float32" or "bf16"; nullopt for other names.
-inline std::optional<Precision> PrecisionNamed(std::string_view name) {
-  if (name == "float32") return Precision::kFloat32;
-  if (name == "bf16") return Precision::kBfloat16;
-  return std::nullopt;
+// "float32" or "bf16". Throws kInvalidArgument for other names.
+inline Precision ParsePrecision(std::string_view name) {
+  Require(name == "float32" || name == "bf16", ErrorCode::kInvalidArgument,
+          "precision is float32 or bf16, not '{}'", name);
+  return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
 struct NetContext {

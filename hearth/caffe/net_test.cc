@@ -57,7 +57,10 @@ TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
   auto net = MakeNet(RowsNet(4, 4));
   net->Fetch();
   std::vector<std::pair<Net::LayerEvent, int>> events;
-  net->set_on_layer([&](Net::LayerEvent event, int layer) { events.emplace_back(event, layer); });
+  int calls = 0;
+  net->AddLayerCallback([&](Net::LayerEvent, int) { ++calls; });
+  net->AddLayerCallback(
+      [&](Net::LayerEvent event, int layer) { events.emplace_back(event, layer); });
   net->Forward(1, 2);
   net->Backward(2, 1);
   using enum Net::LayerEvent;
@@ -65,6 +68,7 @@ TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
               ElementsAre(Pair(kBeforeForward, 1), Pair(kAfterForward, 1), Pair(kBeforeForward, 2),
                           Pair(kAfterForward, 2), Pair(kBeforeBackward, 2), Pair(kAfterBackward, 2),
                           Pair(kBeforeBackward, 1), Pair(kAfterBackward, 1)));
+  EXPECT_EQ(calls, 8);  // the other one is told, too
 }
 
 TEST(Net, AddsGradientsUntilTheyAreCleared) {

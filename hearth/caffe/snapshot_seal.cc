@@ -174,7 +174,7 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
   return std::nullopt;
 }
 
-SnapshotFiles WholeSnapshot(SnapshotFiles files) {
+SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
   try {
     return CheckSnapshot(files);
   } catch (const Error& error) {

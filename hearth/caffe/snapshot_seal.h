@@ -46,6 +46,6 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
                                           int64_t below = INT64_MAX);
 
 // The snapshot itself if it is whole or was never sealed, else the one before it; one line tells.
-SnapshotFiles WholeSnapshot(SnapshotFiles files);
+SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

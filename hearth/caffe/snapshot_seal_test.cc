@@ -39,7 +39,7 @@ class SnapshotSealTest : public testing::Test {
   // Three files that could be a snapshot of `run` after `iteration`.
   SnapshotFiles Make(int iteration, const std::string& run = "r") {
     const std::string stem = path("a_iter_" + std::to_string(iteration));
-    const SnapshotFiles files{stem + ".caffemodel", stem + ".solverstate"};
+    SnapshotFiles files{stem + ".caffemodel", stem + ".solverstate"};
     Write(files.model, "model of " + stem);
     Write(files.state, "state of " + stem);
     TrainingPosition position;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 std::string PrefixOf(const SolverParameter& param, const std::string& solver_file) {
   const fs::path file(solver_file);
   if (!param.has_snapshot_prefix()) return (file.parent_path() / file.stem()).string();
-  const std::string prefix = param.snapshot_prefix();
+  const std::string& prefix = param.snapshot_prefix();
   if (!storage::Scheme(prefix).empty() || !fs::is_directory(prefix)) return prefix;
   return (fs::path(prefix) / file.stem()).string();
 }

@@ -63,7 +63,8 @@ class Algorithms : public ::testing::TestWithParam<int> {
 
   float SumAt(size_t i) const {
     const int n = GetParam();
-    return static_cast<float>(static_cast<int>(i % 97) * n + 100 * n * (n - 1) / 2);
+    const int sum = static_cast<int>(i % 97) * n + 100 * n * (n - 1) / 2;
+    return static_cast<float>(sum);
   }
 
   void CheckAllReduce(void (*reduce)(const Exchange&, Buffer, Op, Deadline)) {

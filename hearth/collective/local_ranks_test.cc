@@ -36,7 +36,8 @@ void RunLocal(int count, const Body& body) {
 }
 
 TEST(LocalRanks, WhatOneWroteBeforeAMeetingTheOthersReadAfterIt) {
-  std::vector<int> written(4);  // plain memory: a sanitizer sees a missing order
+  // Plain memory. A sanitizer does not see the order: each rank maps the pages for itself.
+  std::vector<int> written(4);
   RunLocal(4, [&](LocalRanks& ranks) {
     ranks.Begin({});
     for (int round = 1; round <= 200; ++round) {

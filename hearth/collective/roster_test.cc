@@ -9,7 +9,8 @@ namespace hearth::collective {
 namespace {
 
 // Gives what the other processes say beside this one's own value.
-Gather GatherOf(std::vector<nlohmann::json> before, std::vector<nlohmann::json> after) {
+Gather GatherOf(const std::vector<nlohmann::json>& before,
+                const std::vector<nlohmann::json>& after) {
   return [=](const std::string&, const nlohmann::json& value) {
     std::vector<nlohmann::json> all = before;
     all.push_back(value);

@@ -116,44 +116,44 @@ BatchBuilder& BatchBuilder::AddBytes(std::string name, const char* format,
 }
 
 BatchBuilder& BatchBuilder::AddInt32(std::string name, const std::vector<int32_t>& values,
-                                     Nulls nulls) {
+                                     const Nulls& nulls) {
   return AddNumbers(std::move(name), "i", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddInt64(std::string name, const std::vector<int64_t>& values,
-                                     Nulls nulls) {
+                                     const Nulls& nulls) {
   return AddNumbers(std::move(name), "l", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddFloat(std::string name, const std::vector<float>& values,
-                                     Nulls nulls) {
+                                     const Nulls& nulls) {
   return AddNumbers(std::move(name), "f", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddDouble(std::string name, const std::vector<double>& values,
-                                      Nulls nulls) {
+                                      const Nulls& nulls) {
   return AddNumbers(std::move(name), "g", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddString(std::string name, const std::vector<std::string>& values,
-                                      Nulls nulls) {
+                                      const Nulls& nulls) {
   return AddBytes(std::move(name), "u", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddBinary(std::string name, const std::vector<std::string>& values,
-                                      Nulls nulls) {
+                                      const Nulls& nulls) {
   return AddBytes(std::move(name), "z", values, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddFloatList(std::string name,
                                          const std::vector<std::vector<float>>& lists,
-                                         Nulls nulls) {
+                                         const Nulls& nulls) {
   return AddLists(std::move(name), "f", lists, nulls);
 }
 
 BatchBuilder& BatchBuilder::AddInt32List(std::string name,
                                          const std::vector<std::vector<int32_t>>& lists,
-                                         Nulls nulls) {
+                                         const Nulls& nulls) {
   return AddLists(std::move(name), "i", lists, nulls);
 }
 

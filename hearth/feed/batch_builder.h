@@ -21,19 +21,25 @@ class BatchBuilder {
   BatchBuilder();
   ~BatchBuilder();
 
-  BatchBuilder& AddInt32(std::string name, const std::vector<int32_t>& values, Nulls nulls = {});
-  BatchBuilder& AddInt64(std::string name, const std::vector<int64_t>& values, Nulls nulls = {});
-  BatchBuilder& AddFloat(std::string name, const std::vector<float>& values, Nulls nulls = {});
-  BatchBuilder& AddDouble(std::string name, const std::vector<double>& values, Nulls nulls = {});
-  BatchBuilder& AddString(std::string name, const std::vector<std::string>& v, Nulls nulls = {});
-  BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v, Nulls nulls = {});
+  BatchBuilder& AddInt32(std::string name, const std::vector<int32_t>& values,
+                         const Nulls& nulls = {});
+  BatchBuilder& AddInt64(std::string name, const std::vector<int64_t>& values,
+                         const Nulls& nulls = {});
+  BatchBuilder& AddFloat(std::string name, const std::vector<float>& values,
+                         const Nulls& nulls = {});
+  BatchBuilder& AddDouble(std::string name, const std::vector<double>& values,
+                          const Nulls& nulls = {});
+  BatchBuilder& AddString(std::string name, const std::vector<std::string>& v,
+                          const Nulls& nulls = {});
+  BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v,
+                          const Nulls& nulls = {});
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
-                             Nulls nulls = {});
+                             const Nulls& nulls = {});
   // The same from flat values: row i has values [offsets[i], offsets[i + 1]).
   BatchBuilder& AddFlatFloatLists(std::string name, std::vector<float> values,
                                   std::vector<int32_t> offsets);
   BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
-                             Nulls nulls = {});
+                             const Nulls& nulls = {});
 
   // A batch that owns its image; the builder may be used again afterwards.
   std::shared_ptr<const BatchView> Build();

@@ -88,6 +88,7 @@ int64_t ColumnView::AsInt64(int64_t row) const {
   RequireValue(row, IsNumberOrBool(type()), "a whole number");
   if (type() == ColumnType::kBool) return BitAt(buffers_.data, row);
   int64_t value = 0;
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): a column of int8 holds numbers, not characters
   VisitNumbers(type(), buffers_, [&](auto* values) { value = static_cast<int64_t>(values[row]); });
   return value;
 }

@@ -46,7 +46,7 @@ Thread FeedAll(RingEnd end) {
 }
 
 struct Taken {
-  int64_t rows = 0, sum = 0, most_memory = 0;
+  int64_t rows = 0, sum = 0, most_memory = 0, most_mapped = 0;
 };
 
 Taken TakeAll(MinibatchSource& source) {
@@ -55,8 +55,9 @@ Taken TakeAll(MinibatchSource& source) {
   while (source.Next(kBatchSize, &minibatch) > 0) {
     for (const auto& row : minibatch.rows) taken.sum += row.batch->columns()[0].AsInt64(row.index);
     taken.rows += minibatch.size();
-    if (taken.rows % 500'000 == 0) {
+    if (taken.rows % 100'000 == 0) {
       taken.most_memory = std::max(taken.most_memory, ResidentOwnBytes());
+      taken.most_mapped = std::max(taken.most_mapped, ResidentFileBytes());
     }
   }
   return taken;
@@ -81,7 +82,9 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
 TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
   RingEnds ends = CreateRing(kRingBytes);
   const int64_t before = ResidentOwnBytes();
-  SpoolOptions options;  // of the pages of the file: see SpoolTest
+  const int64_t mapped_before = ResidentFileBytes();
+  SpoolOptions options;
+  options.resident_bytes = 16 * kMegabyte;
   options.directory = ::testing::TempDir();
   auto spool = std::make_shared<Spool>(std::move(ends.reader), options);
   Thread feeder = FeedAll(std::move(ends.writer));
@@ -91,6 +94,8 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
     EXPECT_EQ(taken.rows, kRows);
     EXPECT_EQ(taken.sum, kRows * (kRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
+    // Of the file's 120 MB; the ring's pages are among them.
+    EXPECT_LT(taken.most_mapped - mapped_before, 60 * kMegabyte);
     if (epoch == 0) source.NextEpoch();
   }
   feeder.Join();

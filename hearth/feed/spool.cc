@@ -1,10 +1,17 @@
 #include "hearth/feed/spool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/feed/shuffled_order.h"
 
 namespace hearth::feed {
+namespace {
+
+constexpr uint64_t kPagesAroundARead = 64 << 10;  // /sys/kernel/debug/fault_around_bytes
+
+}  // namespace
 
 Spool::Spool(RingEnd ring, const SpoolOptions& options)
     : options_(options),
@@ -83,12 +90,16 @@ int64_t Spool::WaitComplete(Deadline deadline) {
 }
 
 void Spool::CountRead(int64_t rows) {
-  uint64_t bytes = 0;
+  uint64_t row_bytes = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (rows_ > 0) bytes = bytes_ / static_cast<uint64_t>(rows_) * static_cast<uint64_t>(rows);
+    if (starts_.empty()) return;
+    // Linux maps the pages around one that is read, for every column of a shuffled block of rows.
+    const uint64_t columns = starts_.front().batch->columns().size();
+    row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
+                         columns * kPagesAroundARead / ShuffledOrder::kBlockRows);
   }
-  CountTouched(bytes);
+  CountTouched(row_bytes * static_cast<uint64_t>(rows));
 }
 
 void Spool::CountTouched(uint64_t bytes) {

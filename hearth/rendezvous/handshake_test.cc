@@ -97,8 +97,10 @@ TEST(Handshake, AnyChangedByteOfAClaimIsRefused) {
 }
 
 TEST(Handshake, ClientRefusesAServerThatDoesNotKnowTheToken) {
-  auto [near, far] = Connection::Pair();
-  Thread impostor("impostor", [&far = far] {
+  auto pair = Connection::Pair();
+  Connection& near = pair.first;
+  Connection& far = pair.second;
+  Thread impostor("impostor", [&far] {
     far.Write(MakeHello(RandomBytes(32)), Soon());
     std::string claim(kClaimBytes, '\0');
     far.Read(claim.data(), claim.size(), Soon());
@@ -111,7 +113,9 @@ TEST(Handshake, ClientRefusesAServerThatDoesNotKnowTheToken) {
 }
 
 TEST(Handshake, ClientRefusesAServerOfAnotherKind) {
-  auto [near, far] = Connection::Pair();
+  auto pair = Connection::Pair();
+  Connection& near = pair.first;
+  Connection& far = pair.second;
   far.Write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", Soon());
   const Credentials credentials(kToken, "control");
   const Error error = ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Soon()); });
@@ -119,7 +123,8 @@ TEST(Handshake, ClientRefusesAServerOfAnotherKind) {
 }
 
 TEST(Handshake, SilentServerIsADeadline) {
-  auto [near, far] = Connection::Pair();
+  auto pair = Connection::Pair();
+  Connection& near = pair.first;
   const Credentials credentials(kToken, "control");
   const Error error =
       ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Deadline::After(0.02)); });

@@ -215,10 +215,15 @@ void DeviceTrainer::CheckEqualWeights() {
           iteration_.load(), options_.group->rank());
 }
 
+// CaffeOnSpark's rule: the model has the format of the snapshots, and its name says so.
 void DeviceTrainer::WriteModel() {
-  caffe::WriteModel(solver_->net().ToProto(), job_.model);
+  constexpr std::string_view kEnding = ".h5";
+  const bool hdf5 = solver_->param().snapshot_format() == caffe::SolverParameter::HDF5;
   outcome_.model = job_.model;
-  log::Info("Model written to {}", job_.model);
+  if (outcome_.model.ends_with(kEnding)) outcome_.model.resize(job_.model.size() - kEnding.size());
+  if (hdf5) outcome_.model += kEnding;
+  caffe::WriteModel(solver_->net().ToProto(), outcome_.model);
+  log::Info("Model written to {}", outcome_.model);
 }
 
 }  // namespace hearth::trainer

@@ -69,9 +69,7 @@ void ParseModel(const JobFields& fields, Job* job) {
   const std::string on_nan = fields.String("on_nan", "continue");
   if (on_nan != "continue" && on_nan != "stop") fields.Refuse("on_nan", "\"continue\" or \"stop\"");
   job->stop_on_nan = on_nan == "stop";
-  const auto precision = caffe::PrecisionNamed(fields.String("precision", "float32"));
-  if (!precision) fields.Refuse("precision", "\"float32\" or \"bf16\"");
-  job->precision = *precision;
+  job->precision = caffe::ParsePrecision(fields.String("precision", "float32"));
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);

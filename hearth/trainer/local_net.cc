@@ -31,13 +31,6 @@ int ComputeThreads(const LocalOptions& options) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-caffe::Precision PrecisionOf(const LocalOptions& options) {
-  const auto precision = caffe::PrecisionNamed(options.precision);
-  Require(precision.has_value(), ErrorCode::kInvalidArgument,
-          "-precision is float32 or bf16, not '{}'", options.precision);
-  return *precision;
-}
-
 std::string TemporaryFolder() {
   const char* folder = std::getenv("TMPDIR");
   return folder && *folder ? folder : "/tmp";
@@ -53,7 +46,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   at::set_num_threads(ComputeThreads(options));
   caffe::NetContext context;
   context.phase = phase;
-  context.precision = PrecisionOf(options);
+  context.precision = caffe::ParsePrecision(options.precision);
   context.share_diffs = runs_backward;
   context.share_data = !runs_backward;
   context.random = std::make_shared<caffe::Random>(0);

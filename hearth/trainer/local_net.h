@@ -14,8 +14,6 @@ namespace hearth::trainer {
 
 // The threads that options.threads asks for: one per core where it is 0.
 int ComputeThreads(const LocalOptions& options);
-// Throws kInvalidArgument for a name that is none.
-caffe::Precision PrecisionOf(const LocalOptions& options);
 // Where rows are spooled.
 std::string TemporaryFolder();
 

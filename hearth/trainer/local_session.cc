@@ -26,7 +26,7 @@ Job LocalJob(const LocalOptions& options) {
   job.threads = ComputeThreads(options);
   job.weights = options.weights;
   job.snapshot = options.snapshot;
-  job.precision = PrecisionOf(options);
+  job.precision = caffe::ParsePrecision(options.precision);
   job.level = options.level;
   job.stages = options.stages;
   job.spill_dir = TemporaryFolder();

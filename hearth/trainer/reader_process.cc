@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 // A wheel puts the program at ENV/lib/pythonX.Y/site-packages/hearth/native/hearth, a build at
 // CHECKOUT/build/native/hearth, where the environment is CHECKOUT/.venv.
-std::string InterpreterBeside(fs::path program) {
+std::string InterpreterBeside(const fs::path& program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
     for (const fs::path& environment : {folder, folder / ".venv"}) {

@@ -34,7 +34,7 @@ class ResumeTest : public TrainSessionFixture {
     whole.net.insert(whole.net.find("layer { name: \"relu1\""),
                      "layer { name: \"drop\" type: \"Dropout\" bottom: \"ip1\" top: \"ip1\" }\n");
     for (int p = 0; p < processes; ++p) {
-      whole.train.push_back({Numbers(100 * p, 100 * p + 50 + p)});
+      whole.train.push_back({Numbers(int64_t{100} * p, int64_t{100} * p + 50 + p)});
     }
     return whole;
   }
@@ -47,7 +47,8 @@ class ResumeTest : public TrainSessionFixture {
     fs::remove(folder_.path("final.caffemodel"));
   }
   void Remove(int iteration) {
-    for (const char* extension : {"caffemodel", "solverstate", "hearth.json"}) {
+    for (const char* extension :
+         {"caffemodel", "solverstate", "hearth.json", "caffemodel.h5", "solverstate.h5"}) {
       fs::remove(File(iteration, extension));
     }
   }
@@ -81,6 +82,22 @@ TEST_F(ResumeTest, ABrokenRunEndsAsAnUnbrokenOneBitForBit) {
     EXPECT_EQ(StartOf(resumed), 30);
     EXPECT_EQ(resumed.hashes, unbroken.hashes);
   }
+}
+
+TEST_F(ResumeTest, SnapshotsInHdf5AreTakenUpAsWell) {
+  Training whole = Whole(2, 1);
+  whole.hdf5 = true;
+  const Trained unbroken = Train(whole);
+  ForgetAfter(20);
+  fs::remove(folder_.path("final.caffemodel.h5"));
+  const Trained recovered = TrainAgain(whole);
+  EXPECT_EQ(StartOf(recovered), 20);
+  EXPECT_EQ(recovered.hashes, unbroken.hashes);
+  ExpectSameTraining(unbroken, recovered, 0);
+
+  fs::resize_file(File(40, "solverstate.h5"), fs::file_size(File(40, "solverstate.h5")) / 2);
+  EXPECT_EQ(StartOf(TrainAgain(whole)), 30);
+  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 40: "));
 }
 
 TEST_F(ResumeTest, ValidationsOfAResumedRunAreThoseOfAnUnbrokenOne) {

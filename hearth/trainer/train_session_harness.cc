@@ -40,8 +40,10 @@ Job TrainSessionFixture::JobOf(const Training& training, int rank, int port) {
   job.rank = rank;
   job.world = training.processes;
   job.devices = training.devices;
-  job.solver = {"tiny_solver.prototxt",
-                TestSolver(training.max_iter, "snapshot_after_train: true " + training.solver)};
+  const std::string format = training.hdf5 ? " snapshot_format: HDF5 " : " ";
+  job.solver = {
+      "tiny_solver.prototxt",
+      TestSolver(training.max_iter, "snapshot_after_train: true" + format + training.solver)};
   job.net = {"tiny.prototxt", training.net.empty() ? TestNet(training.batch_size) : training.net};
   job.model = folder_.path("final.caffemodel");
   job.snapshot = training.snapshot;
@@ -80,9 +82,10 @@ Trained TrainSessionFixture::Train(const Training& training) {
                            [job = std::move(job), hooks] { TrainSession(job, hooks).Run(); });
   }
   for (Thread& process : processes) process.Join();
-  trained.model = caffe::ReadModel(folder_.path("final.caffemodel"));
-  trained.state =
-      caffe::ReadState(folder_.path(fmt::format("tiny_iter_{}.solverstate", training.max_iter)));
+  const std::string ending = training.hdf5 ? ".h5" : "";
+  trained.model = caffe::ReadModel(folder_.path("final.caffemodel" + ending));
+  trained.state = caffe::ReadState(
+      folder_.path(fmt::format("tiny_iter_{}.solverstate{}", training.max_iter, ending)));
   return trained;
 }
 

@@ -24,6 +24,7 @@ struct Training {
   int max_iter = 20;
   std::string solver;                // added to TestSolver
   std::string net;                   // TestNet where empty
+  bool hdf5 = false;                 // the format of model and snapshots
   std::vector<Batches> train, test;  // per process; no test: no validation
   std::string snapshot;              // to resume from
   std::string run;

@@ -6,11 +6,13 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,7 @@ namespace {
 
 using caffe::Net;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-using OnLayer = std::function<void(const std::string& event, int index)>;
+using OnLayer = std::function<void(int index)>;
 
 at::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
@@ -148,12 +150,14 @@ void SetInputArrays(Net& net, const Array& data, const Array& labels) {
         net.name());
 }
 
-void SetOnLayer(Net& net, OnLayer on_layer) {
-  static constexpr std::array<const char*, 4> kEvents = {"before_forward", "after_forward",
-                                                         "before_backward", "after_backward"};
-  if (!on_layer) return net.set_on_layer({});
-  net.set_on_layer([call = std::move(on_layer)](Net::LayerEvent event, int index) {
-    call(kEvents[static_cast<size_t>(event)], index);
+void AddLayerCallback(Net& net, const std::string& event, OnLayer call) {
+  static constexpr std::array<std::string_view, 4> kEvents = {"before_forward", "after_forward",
+                                                              "before_backward", "after_backward"};
+  const auto* const wanted = std::find(kEvents.begin(), kEvents.end(), event);
+  Require(wanted != kEvents.end(), ErrorCode::kInvalidArgument, "a layer has no event '{}'", event);
+  const auto when = static_cast<Net::LayerEvent>(wanted - kEvents.begin());
+  net.AddLayerCallback([when, call = std::move(call)](Net::LayerEvent now, int index) {
+    if (now == when) call(index);
   });
 }
 
@@ -176,9 +180,9 @@ void BindRunning(nb::class_<Net>& net) {
       .def("reshape", &Net::Reshape, nb::call_guard<nb::gil_scoped_release>(),
            "Propagates new input shapes.")
       .def("clear_param_diffs", &Net::ClearParamDiffs)
-      .def("set_on_layer", SetOnLayer, "call"_a.none(),
-           "call(event, layer_index) at before_forward, after_forward, before_backward and "
-           "after_backward of every layer; None: no more calls.")
+      .def("add_layer_callback", AddLayerCallback, "event"_a, "call"_a,
+           "Has call(layer_index) run at an event of every layer: before_forward, after_forward, "
+           "before_backward or after_backward.")
       .def("set_input_arrays", SetInputArrays, "data"_a, "labels"_a,
            "Gives the MemoryData layer its items (n, channels, height, width) and n labels.");
 }

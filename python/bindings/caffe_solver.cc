@@ -92,10 +92,8 @@ std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceDa
                                             uint64_t seed, const std::string& precision) {
   SolverOptions options;
   options.seed = seed;
-  const auto named = caffe::PrecisionNamed(precision);
-  Require(named.has_value(), ErrorCode::kInvalidArgument,
-          "precision is \"float32\" or \"bf16\", not \"{}\"", precision);
-  options.train_context.precision = options.test_context.precision = *named;
+  options.train_context.precision = caffe::ParsePrecision(precision);
+  options.test_context.precision = options.train_context.precision;
   return BuildSolver(caffe::ParseSolver(prototxt, "prototxt"), std::move(options),
                      std::move(before_forward));
 }

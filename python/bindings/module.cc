@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterSchema(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);
 }

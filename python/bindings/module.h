@@ -11,6 +11,7 @@ namespace hearth::bindings {
 void RegisterErrors(nanobind::module_& m);
 void RegisterFeed(nanobind::module_& m);
 void RegisterCollective(nanobind::module_& m);
+void RegisterPickleRows(nanobind::module_& m);
 void RegisterPrototxt(nanobind::module_& m);
 void RegisterRendezvous(nanobind::module_& m);
 void RegisterTfRecord(nanobind::module_& m);

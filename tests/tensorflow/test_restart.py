@@ -6,10 +6,12 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from hearth.tensorflowonspark import cluster_feed
 from hearth.tensorflowonspark.errors import ClusterError, NodeError
 from hearth.tensorflowonspark.feed_progress import Ledger, RowCount
 from tensorflowonspark import TFCluster
@@ -211,3 +213,13 @@ def test_a_partition_is_safe_when_all_its_rows_were_taken_before_a_commit():
     ledger.close("f")
     count.commit()
     assert (ledger.taken("f"), ledger.safe("f")) == (0, frozenset())
+
+
+def test_a_stream_cannot_feed_a_cluster_that_starts_again():
+    class Stream:
+        def foreachRDD(self, _):
+            pytest.fail("the stream was taken")
+
+    cluster = SimpleNamespace(restarts=object())
+    with pytest.raises(ValueError, match="DStream cannot be read again"):
+        cluster_feed.train(cluster, Stream(), 1, 600.0, "input")

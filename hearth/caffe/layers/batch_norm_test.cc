@@ -16,7 +16,8 @@ auto Reference(bool global, double eps) {
     const int64_t inner = y.Count() / (y.shape[0] * channels);
     const auto channel = [=](int64_t i) { return i / inner % channels; };
     std::vector<double> mean(channels), variance(channels);
-    const double count = static_cast<double>(y.Count() / channels);
+    const int64_t per_channel = y.Count() / channels;
+    const auto count = static_cast<double>(per_channel);
     for (int64_t i = 0; i < y.Count(); ++i) mean[channel(i)] += y.values[i] / count;
     for (int64_t i = 0; i < y.Count(); ++i) {
       variance[channel(i)] += std::pow(y.values[i] - mean[channel(i)], 2) / count;

@@ -38,7 +38,7 @@ auto Concat(size_t axis) {
   };
 }
 
-auto Slice(size_t axis, std::vector<int64_t> sizes) {
+auto Slice(size_t axis, const std::vector<int64_t>& sizes) {
   return [=](const Arrays& bottoms, const Arrays&) {
     Arrays tops;
     int64_t begin = 0;

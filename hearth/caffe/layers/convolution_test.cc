@@ -72,7 +72,7 @@ std::string LayerText(const std::string& param) {
 
 std::vector<LayerCase> ConvolutionCases() {
   const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
-  const auto reshaped = [](Shape x, Shape w, Shape y) {
+  const auto reshaped = [](const Shape& x, const Shape& w, const Shape& y) {
     return [=](const Arrays& bottoms, const Arrays& params) {
       Shape in = x;
       in[0] = bottoms[0].Count() / (x[1] * x[2] * x[3]);

@@ -20,8 +20,8 @@ CosTop MakeTop(const std::string& text) {
   return CosTop(param, TEST, false);
 }
 
-std::vector<float> Read(const std::string& text, std::shared_ptr<const feed::BatchView> batch,
-                        int64_t row = 0) {
+std::vector<float> Read(const std::string& text,
+                        const std::shared_ptr<const feed::BatchView>& batch, int64_t row = 0) {
   const CosTop top = MakeTop(text);
   int64_t count = 1;
   for (const int64_t dim : top.row_shape()) count *= dim;

@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // `size` of 0: the axis is not cut.
-LayerCase Row(std::string name, const std::string& param, Shape size, Shape offset) {
+LayerCase Row(std::string name, const std::string& param, const Shape& size, const Shape& offset) {
   LayerCase row{std::move(name),
                 "type: 'Crop' crop_param { " + param + " }",
                 {{{2, 3, 5, 6}}, {{2, 2, 3, 2}}},

@@ -17,7 +17,7 @@ Datum RawDatum(int label, int32_t height = 1, int32_t width = 2) {
   datum.set_channels(1);
   datum.set_height(height);
   datum.set_width(width);
-  datum.set_data(std::string(height * width, static_cast<char>(10 * label)));
+  datum.set_data(std::string(size_t{1} * height * width, static_cast<char>(10 * label)));
   datum.set_label(label);
   return datum;
 }

@@ -16,7 +16,7 @@ constexpr char kLayer[] =
     "type: 'CoSData' cos_data_param { batch_size: 3 "
     "top { name: 'ints' type: INT_ARRAY channels: 2 sample_num_axes: 1 transpose: true } }";
 
-LayerCase Row(std::shared_ptr<const feed::BatchView> batch) {
+LayerCase Row(const std::shared_ptr<const feed::BatchView>& batch) {
   LayerCase row{"case", kLayer, {}, nullptr};
   row.prepare_context = [batch](NetContext* context) {
     if (batch) context->open_source = [batch](const LayerParameter&) { return SourceOf({batch}); };

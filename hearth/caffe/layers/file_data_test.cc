@@ -46,7 +46,8 @@ void WritePicture() {
   std::ofstream(InTempDir("w.txt")) << "# 0 " << InTempDir("p.png") << " 3 1 2 1 8 0.9 0 0 1 0";
 }
 
-LayerCase Row(const std::string& name, const std::string& layer, Arrays tops, void (*write)()) {
+LayerCase Row(const std::string& name, const std::string& layer, const Arrays& tops,
+              void (*write)()) {
   LayerCase row{name,
                 layer,
                 {},

@@ -46,7 +46,7 @@ struct Columns {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Shape bottom, Columns columns) {
+LayerCase Row(std::string name, const std::string& param, Shape bottom, const Columns& columns) {
   return {std::move(name),
           "type: 'Im2col' convolution_param { " + param + " }",
           {{std::move(bottom)}},

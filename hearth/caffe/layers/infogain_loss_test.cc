@@ -36,7 +36,7 @@ struct Loss {
       for (int64_t c = 0; c < 3; ++c) {
         float& value = first[c * inner];
         value = static_cast<float>(std::exp(value) / sum);
-        if (label != ignored) loss -= matrix.values[label * 3 + c] * std::log(value);
+        if (label != ignored) loss -= matrix.values[int64_t{3} * label + c] * std::log(value);
       }
       counted += over_all || label != ignored;
     }
@@ -92,7 +92,7 @@ std::vector<LayerCase> InfogainLossCases() {
 
 namespace {
 
-std::string ForwardError(const std::string& param, Shape matrix) {
+std::string ForwardError(const std::string& param, const Shape& matrix) {
   LayerCase row = Row("case", param, {});
   row.bottoms.pop_back();
   if (!matrix.empty()) row.bottoms.push_back({matrix});

@@ -9,7 +9,7 @@ namespace hearth::caffe {
 
 // Layers without bottoms; their rows check shapes and values.
 std::vector<LayerCase> DataCases() {
-  const auto constant = [](Arrays arrays) {
+  const auto constant = [](const Arrays& arrays) {
     return [arrays](const Arrays&, const Arrays&) { return arrays; };
   };
   const auto row = [](std::string name, std::string layer, auto reference, int tops) {

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-LayerCase Fed(const std::string& param, std::shared_ptr<const feed::BatchView> batch,
+LayerCase Fed(const std::string& param, const std::shared_ptr<const feed::BatchView>& batch,
               std::vector<std::pair<std::string, std::string>>* bad_rows = nullptr) {
   LayerCase row{"fed",
                 "type: 'MemoryData' source_class: 'com.yahoo.ml.caffe.ImageDataFrame' " + param,

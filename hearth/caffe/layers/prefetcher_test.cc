@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Copies column x; values that `is_bad` says are refused.
-Prefetcher::ReadRow ReadX(std::function<bool(int64_t)> is_bad = nullptr) {
+Prefetcher::ReadRow ReadX(const std::function<bool(int64_t)>& is_bad = nullptr) {
   return [is_bad](const feed::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
     const int64_t x = row.batch->column("x").AsInt64(row.index);
     Require(!is_bad || !is_bad(x), ErrorCode::kDataLoss, "{} is bad", x);

@@ -83,7 +83,7 @@ TEST(BatchReindex, NamesAnIndexThatIsNoRow) {
 
 TEST(Filter, NamesShapesThatDoNotFit) {
   const LayerCase row = RowChoiceCases()[1];
-  const auto reshape = [](size_t bottom, Shape shape) {
+  const auto reshape = [](size_t bottom, const Shape& shape) {
     return [=](const Blobs& bottoms) { bottoms[bottom]->Reshape(shape); };
   };
   EXPECT_THAT(ForwardError(row, reshape(1, {4, 2})),

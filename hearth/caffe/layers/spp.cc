@@ -46,7 +46,7 @@ class SppLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     for (const auto& level : levels_) level->layer->Forward({&level->bottom}, {&level->top});
-    ForEachPart(top[0]->data(), [](at::Tensor part, Level& level) {
+    ForEachPart(top[0]->data(), [](const at::Tensor& part, Level& level) {
       part.copy_(level.top.data().view(part.sizes()));
     });
   }
@@ -55,7 +55,7 @@ class SppLayer : public Layer {
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
     bottom[0]->diff().zero_();
-    ForEachPart(top[0]->diff(), [&](at::Tensor part, Level& level) {
+    ForEachPart(top[0]->diff(), [&](const at::Tensor& part, Level& level) {
       level.top.diff().view(part.sizes()).copy_(part);
       level.layer->Backward({&level.top}, {true}, {&level.bottom});
       bottom[0]->diff().add_(level.bottom.diff());

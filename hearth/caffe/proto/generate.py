@@ -152,6 +152,10 @@ class Generator:
 
     # ---- messages.h ----
 
+    @staticmethod
+    def moved(t: str) -> str:
+        return "std::move(v)" if t == "std::string" else "v"
+
     def accessors(self, f: Field, index: int) -> list[str]:
         n, t = f.name, self.stored_type(f)
         if f.repeated:
@@ -163,8 +167,8 @@ class Generator:
                 ]
             else:
                 add = [
-                    f"void add_{n}({t} v) {{ {n}_.push_back(std::move(v)); }}",
-                    f"void set_{n}(int i, {t} v) {{ {n}_[i] = std::move(v); }}",
+                    f"void add_{n}({t} v) {{ {n}_.push_back({self.moved(t)}); }}",
+                    f"void set_{n}(int i, {t} v) {{ {n}_[i] = {self.moved(t)}; }}",
                 ]
             return [
                 f"const std::vector<{t}>& {n}() const {{ return {n}_; }}",
@@ -195,7 +199,7 @@ class Generator:
         lines = [
             f"{result} {n}() const {{ return {n}_; }}",
             has,
-            f"void set_{n}({t} v) {{ {n}_ = std::move(v); SetPresent({index}, true); }}",
+            f"void set_{n}({t} v) {{ {n}_ = {self.moved(t)}; SetPresent({index}, true); }}",
             clear,
         ]
         if t == "std::string":

@@ -67,7 +67,6 @@ class Net:
 
     def _attach(self, native: _caffe.Net) -> None:
         self._native = native
-        self._calls: dict[str, list[Callable[[int], Any]]] = {}
         self.blobs: OrderedDict[str, _caffe.Blob] = OrderedDict(native.blobs)
         self.params: OrderedDict[str, _caffe.BlobVec] = OrderedDict(native.params)
         self.inputs: list[str] = list(native.inputs)
@@ -242,14 +241,7 @@ class Net:
         self._native.backward(start, end)
 
     def _on(self, event: str, call: Callable[[int], Any]) -> None:
-        self._calls.setdefault(event, []).append(call)
-        calls = self._calls  # not self: the native net would keep its own owner alive
-
-        def tell(event: str, index: int) -> None:
-            for each in calls.get(event, ()):
-                each(index)
-
-        self._native.set_on_layer(tell)
+        self._native.add_layer_callback(event, call)
 
     def _layer_index(self, name: str) -> int:
         try:

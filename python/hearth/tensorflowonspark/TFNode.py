@@ -139,7 +139,8 @@ class DataFeed:
         """
         from hearth.tensorflowonspark import feed_rows
 
-        return feed_rows.as_arrays(self._take(batch_size), self._columns, self.input_tensors)
+        chunks = self._take(batch_size, arrays=True)
+        return feed_rows.as_arrays(chunks, self._columns, self.input_tensors)
 
     def as_dataset(self, batch_size: int, output_signature: Any = None) -> Any:
         """A tf.data.Dataset of minibatches, each as next_numpy() gives it.
@@ -178,10 +179,10 @@ class DataFeed:
         """
         self._source.commit()
 
-    def _take(self, batch_size: int) -> list[Any]:
+    def _take(self, batch_size: int, arrays: bool = False) -> list[Any]:
         if self.done_feeding:
             return []
-        chunks = self._source.take(batch_size, self.train_mode)
+        chunks = self._source.take(batch_size, self.train_mode, arrays)
         self.done_feeding = self._source.ended
         return chunks
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hearth.tensorflowonspark import marker
+from hearth.tensorflowonspark import marker, pickled_arrays
 from hearth.tensorflowonspark.columns import Columns
+from hearth.tensorflowonspark.pickled_arrays import PickledArrays
 from hearth.tensorflowonspark.row_source import RowSource
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class QueueSource:
         self._results = results
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool) -> list[list[Any]]:
+    def take(self, count: int, across_partitions: bool, arrays: bool = False) -> list[list[Any]]:
         rows: list[Any] = []
         while len(rows) < count:
             item = self._queue.get(block=True)
@@ -72,7 +73,7 @@ def as_rows(chunks: list[Any]) -> list[Any]:
     """All rows in one list; a row of columns becomes a tuple."""
     rows: list[Any] = []
     for chunk in chunks:
-        if isinstance(chunk, Columns):
+        if not isinstance(chunk, list):
             chunk = chunk.rows()
         if rows:
             rows.extend(chunk)
@@ -92,10 +93,17 @@ def as_arrays(chunks: list[Any], columns: list[str] | None, tensors: list[str] |
         names = columns or chunks[0].names
         keys = tensors or names
         return {key: _join(chunks, name) for key, name in zip(keys, names, strict=True)}
-    rows = as_rows(chunks)
-    if not isinstance(rows[0], tuple) and tensors is None:
-        return np.asarray(rows)
-    arrays = tuple(np.asarray(values) for values in zip(*rows, strict=True))
+    if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
+        arrays = pickled_arrays.join(chunks)
+        if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
+            if tensors is None:
+                return arrays[0]
+            arrays = tuple(arrays[0].T)
+    else:
+        rows = as_rows(chunks)
+        if not isinstance(rows[0], tuple) and tensors is None:
+            return np.asarray(rows)
+        arrays = tuple(np.asarray(values) for values in zip(*rows, strict=True))
     return dict(zip(tensors, arrays, strict=True)) if tensors is not None else arrays
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import pickle
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,10 +11,10 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from hearth.tensorflowonspark import pickles
 from hearth.tensorflowonspark.channel import Channel, Message, offer_handshake
 from hearth.tensorflowonspark.errors import FeedTimeoutError, NodeError
 from hearth.tensorflowonspark.node_process import executor_pid
-from hearth.tensorflowonspark.pickles import batches_of_pickles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -336,9 +335,9 @@ def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
             if last.as_py():
                 whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 pieces = []
-                yield from pickle.loads(whole)
+                yield from pickles.load(whole)
 
 
 def task_of(feeding: Callable[..., Any], spec: FeedSpec, index: int, chunks: Iterator[bytes]):
     """`feeding` (feed or infer) of the pickles of a partition."""
-    return feeding(spec, index, batches_of_pickles(chunks))
+    return feeding(spec, index, pickles.batches_of_pickles(chunks))

@@ -60,7 +60,7 @@ class BatchSource:
         self._at = 0  # the chunk's next row
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool) -> list[Columns]:
+    def take(self, count: int, across_partitions: bool, arrays: bool = True) -> list[Columns]:
         """Up to `count` rows; fewer at the end, which is known as soon as it is reached."""
         slices: list[Columns] = []
         while count > 0:

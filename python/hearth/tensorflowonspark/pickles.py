@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import struct
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,26 +16,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE_BYTES = 2 << 20
-# Small pickles travel together, up to about this many bytes.
+# Pickles below the first size travel together, up to about the second; larger ones are not copied
+# on their way to the ring.
+_LARGE_BYTES = 1 << 17
 _BATCH_BYTES = 1 << 20
 
 
 def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-    """The pickles in order; a batch goes out as soon as it has _BATCH_BYTES."""
-    pieces: list[memoryview | bytes] = []
-    last: list[bool] = []
+    """The pickles in order; small ones wait for others until there are _BATCH_BYTES of them."""
+    waiting: list[bytes] = []
     size = 0
     for data in pickles:
-        view = memoryview(data)
-        for start in range(0, max(1, len(view)), PIECE_BYTES):
-            pieces.append(view[start : start + PIECE_BYTES])
-            last.append(start + PIECE_BYTES >= len(view))
-            size += len(pieces[-1])
-            if size >= _BATCH_BYTES:
-                yield _batch(pieces, last)
-                pieces, last, size = [], [], 0
-    if pieces:
-        yield _batch(pieces, last)
+        large = len(data) >= _LARGE_BYTES
+        if waiting and (large or size >= _BATCH_BYTES):
+            yield _batch(waiting)
+            waiting, size = [], 0
+        if large:
+            yield from _pieces(data)
+        else:
+            waiting.append(data)
+            size += len(data)
+    if waiting:
+        yield _batch(waiting)
+
+
+def load(data: Any) -> Any:
+    """The value of a whole pickle; of plain data in half of the time of pickle.loads()."""
+    from hearth.native._core import load_plain
+
+    value = load_plain(data)
+    return pickle.loads(data) if value is None else value
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
@@ -50,7 +61,21 @@ def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
             count //= 2
 
 
-def _batch(pieces: list[Any], last: list[bool]) -> pa.RecordBatch:
+def _batch(pickles: list[bytes]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.record_batch({"piece": pa.array(pieces, pa.binary()), "last": pa.array(last)})
+    last = pa.array([True] * len(pickles))
+    return pa.record_batch({"piece": pa.array(pickles, pa.binary()), "last": last})
+
+
+def _pieces(data: bytes) -> Iterator[pa.RecordBatch]:
+    """A large pickle in batches of one piece each; the pieces lie in `data`."""
+    import pyarrow as pa
+
+    whole = pa.py_buffer(data)
+    for start in range(0, whole.size, PIECE_BYTES):
+        part = whole.slice(start, min(PIECE_BYTES, whole.size - start))
+        offsets = pa.py_buffer(struct.pack("=ii", 0, part.size))
+        piece = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, part])
+        last = pa.array([start + PIECE_BYTES >= whole.size])
+        yield pa.record_batch({"piece": piece, "last": last})

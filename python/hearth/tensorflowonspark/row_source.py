@@ -6,6 +6,7 @@ import pickle
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from hearth.tensorflowonspark import pickled_arrays, pickles
 from hearth.tensorflowonspark.columns import Columns
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from hearth.tensorflowonspark.feed_server import FeedQueue
 
-# A chunk of rows: Python objects, or columns.
+# A chunk of rows: a list of Python objects, Columns or PickledArrays.
 Chunk = Any
 
 
@@ -28,17 +29,20 @@ class RowSource:
         self._held = 0  # batches that the chunk came from
         self._pieces: list[Any] = []  # of a pickle that did not fit into one ring entry
         self._owing: deque[list[Any]] = deque()  # [partition, rows whose results are owed]
+        self._arrays = False
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool = True) -> list[Chunk]:
+    def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
         """Up to `count` rows, as slices of chunks; fewer at the end of the feed.
 
         Waits for rows. Where not `across_partitions`, also a partition's end cuts the batch short.
+        With `arrays`, pickled rows of numbers come as PickledArrays.
 
         Raises:
             ClusterError: the cluster failed.
         """
         slices: list[Chunk] = []
+        self._arrays = arrays
         wanted = count
         while wanted > 0:
             left = len(self._chunk) - self._at
@@ -108,15 +112,19 @@ class RowSource:
         self._partition, self._chunk, self._at, self._held = None, [], 0, 0
         self._pieces = []
 
-    def _unpickle(self, batch: pa.RecordBatch) -> list[Any]:
+    def _unpickle(self, batch: pa.RecordBatch) -> Chunk:
         """The rows of all pickles that end in this batch. They come from Spark itself."""
+        if self._arrays and self._partition.batched and not self._pieces:
+            arrays = pickled_arrays.load_batch(batch)
+            if arrays is not None:
+                return arrays
         rows: list[Any] = []
         for piece, last in zip(batch.column(0), batch.column(1), strict=True):
             self._pieces.append(piece.as_buffer())
             if not last.as_py():
                 continue
             whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-            value = pickle.loads(whole)
+            value = pickles.load(whole)
             self._pieces = []
             if not self._partition.batched:
                 rows.append(value)
@@ -150,10 +158,10 @@ class RowSource:
             partition.settle(used)
 
     def _send(self, partition: Any, results: list[Any]) -> None:
-        from hearth.tensorflowonspark.pickles import batches_of_pickles
-
         try:
-            for batch in batches_of_pickles([pickle.dumps(results, pickle.HIGHEST_PROTOCOL)]):
+            for batch in pickles.batches_of_pickles(
+                [pickle.dumps(results, pickle.HIGHEST_PROTOCOL)]
+            ):
                 partition.write_results(batch)
         except (ConnectionError, RuntimeError):
             self._queue.check()  # else only this feed task is gone; Spark sends its rows again

@@ -1,0 +1,142 @@
+// Pickled rows of plain data: as Python objects, in two thirds of the time that Python's own reader
+// takes; and as arrays, without objects.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "hearth/feed/pickle_reader.h"
+#include "hearth/feed/pickled_columns.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+// Makes Python objects; a Value is one reference, the GIL is held.
+struct PythonBuilder {
+  using Value = PyObject*;
+
+  static Value None() { return Py_NewRef(Py_None); }
+  static Value Bool(bool value) { return PyBool_FromLong(value); }
+  static Value Int(int64_t value) { return PyLong_FromLongLong(value); }
+  static Value Float(double value) { return PyFloat_FromDouble(value); }
+  static Value Text(std::string_view text) {
+    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
+  }
+  static Value Bytes(std::string_view bytes) {
+    return PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
+  }
+  static Value Dict() { return PyDict_New(); }
+  static Value Again(Value value) { return Py_NewRef(value); }
+  static bool Failed(Value value) { return value == nullptr; }
+  static void Drop(Value value) { Py_DECREF(value); }
+
+  static Value List(std::span<Value> items) {
+    Value list = PyList_New(static_cast<Py_ssize_t>(items.size()));
+    if (list == nullptr) return DropAll(items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), items[i]);
+    }
+    return list;
+  }
+  static Value Tuple(std::span<Value> items) {
+    Value tuple = PyTuple_New(static_cast<Py_ssize_t>(items.size()));
+    if (tuple == nullptr) return DropAll(items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), items[i]);
+    }
+    return tuple;
+  }
+  static bool Extend(Value list, std::span<Value> items) {
+    bool good = PyList_CheckExact(list);
+    for (Value item : items) good = good && PyList_Append(list, item) == 0;
+    DropAll(items);
+    return good;
+  }
+  static bool SetItems(Value dict, std::span<Value> items) {
+    bool good = PyDict_CheckExact(dict);
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      good = good && PyDict_SetItem(dict, items[i], items[i + 1]) == 0;
+    }
+    DropAll(items);
+    return good;
+  }
+
+ private:
+  static Value DropAll(std::span<Value> items) {
+    for (Value item : items) Py_DECREF(item);
+    return nullptr;
+  }
+};
+
+struct View {
+  explicit View(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  }
+  ~View() { PyBuffer_Release(&buffer); }
+  View(const View&) = delete;
+  std::string_view bytes() const {
+    return {static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len)};
+  }
+  Py_buffer buffer;
+};
+
+nb::object LoadPlain(nb::handle pickle) {
+  const View view(pickle);
+  PythonBuilder builder;
+  feed::PickleReader reader(view.bytes(), &builder);
+  const std::optional<PyObject*> value = reader.Read();
+  PyErr_Clear();  // what failed is tried once more by Python's own reader
+  return value ? nb::steal(*value) : nb::none();
+}
+
+template <typename Number>
+nb::object ToNumpy(feed::NumberColumn column, int64_t rows) {
+  auto owned = std::make_unique<std::vector<uint64_t>>(std::move(column.values));
+  auto* numbers = reinterpret_cast<Number*>(owned->data());
+  const nb::capsule owner(owned.release(), [](void* kept) noexcept {
+    delete static_cast<std::vector<uint64_t>*>(kept);
+  });
+  const size_t shape[] = {static_cast<size_t>(rows), static_cast<size_t>(column.width)};
+  const size_t axes = column.width > 0 ? 2 : 1;
+  return nb::cast(nb::ndarray<nb::numpy, Number>(numbers, axes, shape, owner));
+}
+
+nb::object LoadColumns(nb::handle pickle) {
+  const View view(pickle);
+  auto found = feed::ReadPickledColumns(view.bytes());
+  if (!found) return nb::none();
+  nb::list columns;
+  for (feed::NumberColumn& column : found->columns) {
+    columns.append(column.floating ? ToNumpy<double>(std::move(column), found->rows)
+                                   : ToNumpy<int64_t>(std::move(column), found->rows));
+  }
+  return nb::make_tuple(found->tuples, columns);
+}
+
+}  // namespace
+
+void RegisterPickleRows(nb::module_& m) {
+  m.def("load_plain", &LoadPlain, "pickle"_a,
+        "The value of a pickle of plain data: numbers of up to 64 bits, str, bytes, lists, tuples, "
+        "dicts.\n\n"
+        "Args:\n    pickle: an object with the buffer interface; protocols 2 to 5.\n\n"
+        "Returns:\n    The value. None where the pickle has anything else in it, or is damaged: "
+        "nothing of it was run.");
+  m.def("load_columns", &LoadColumns, "pickle"_a,
+        "The rows of a pickled list as arrays, where they are all numbers, all lists of as many "
+        "numbers, or all tuples of those.\n\n"
+        "Args:\n    pickle: as load_plain().\n\n"
+        "Returns:\n    (whether the rows are tuples, arrays): an array per field of tuples, else "
+        "one of all rows; int64 or float64, shape [rows] or [rows, length]. None for every other "
+        "pickle, also where ints and floats are mixed.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,173 @@
+"""Pickled rows come back as they were, by our own reader where they are plain data."""
+
+import pickle
+import random
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hearth.native._core import load_columns, load_plain
+
+from hearth.tensorflowonspark import feed_rows, pickled_arrays, pickles
+
+SHARED = [1.0, 2.0]
+PLAIN = {
+    "floats": [[0.5, -1e300, float("inf")], [], [3.25]],
+    "long lists": [[float(i) for i in range(2500)], list(range(2500))],
+    "mixed lists": [[1, 2.5, "three", None, [4.0, [5]], True]],
+    "integers": [0, 255, 256, 65535, 65536, -1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)],
+    "tuples": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ([1.0, 2.0], 7)],
+    "text and bytes": ["", "é\U0001f600", "x" * 300, "\ud800", b"", b"\x00" * 300, b"y" * 70000],
+    "dicts": [{}, {"a": 1}, {"a": [1.5, 2.5], "b": {"c": (None, False)}, 3: "d"}],
+    "shared": [SHARED, SHARED, (SHARED, {"again": SHARED})],
+}
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_data_is_read_as_python_does(name, protocol):
+    data = pickle.dumps(PLAIN[name], protocol)
+    if protocol == 2 and name == "text and bytes":  # bytes are a call there
+        assert load_plain(data) is None
+    else:
+        ours, pythons = load_plain(data), pickle.loads(data)
+        assert ours == pythons
+        assert repr(ours) == repr(pythons)  # the types too: 1, 1.0 and True are equal
+    assert pickles.load(data) == PLAIN[name]
+
+
+def test_what_was_one_object_is_one_again():
+    first, second, (third, table) = load_plain(pickle.dumps(PLAIN["shared"]))
+    assert first is second is third is table["again"]
+
+
+@pytest.mark.parametrize("value", [[Decimal(1)], [1 + 2j], [2**64], {1, 2}, [np.float32(1)]])
+def test_everything_else_is_pythons_to_read(value):
+    data = pickle.dumps(value)
+    assert load_plain(data) is None
+    assert pickles.load(data) == value
+
+
+def test_a_list_that_holds_itself():
+    loop = [1]
+    loop.append(loop)
+    again = load_plain(pickle.dumps(loop))
+    assert again[0] == 1
+    assert again[1] is again
+
+
+def test_damaged_pickles_are_refused_or_read_and_never_more():
+    draw = random.Random(4)
+    whole = pickle.dumps(list(PLAIN.values()))
+    for cut in range(0, len(whole), 97):
+        assert load_plain(whole[:cut]) is None
+    for _ in range(2000):
+        bad = bytearray(whole[:2000])
+        for _ in range(3):
+            bad[draw.randrange(len(bad))] = draw.randrange(256)
+        load_plain(bytes(bad))
+
+
+def test_nothing_is_run():
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("a pickle was obeyed",))
+
+    assert load_plain(pickle.dumps([1, Trap()])) is None
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [10] * 5, [1 << 17], [3 << 20, 5, 1 << 20, 0, (1 << 17) - 1]]
+)
+def test_pickles_travel_in_pieces_and_are_whole_again(sizes):
+    sent = [random.Random(size).randbytes(size) for size in sizes]
+    received, piece = [], b""
+    for batch in pickles.batches_of_pickles(sent):
+        assert batch.nbytes < pickles.PIECE_BYTES + 100
+        for part, last in zip(*batch.to_pydict().values(), strict=True):
+            piece += part
+            if last:
+                received.append(piece)
+                piece = b""
+    assert received == sent
+    assert piece == b""
+
+
+COLUMNS = {
+    "floats": [0.5, -1.0, 3.25],
+    "ints": [1, -2, 2**62],
+    "many": [float(i) for i in range(2500)],
+    "lists": [[float(i + j) for j in range(7)] for i in range(1200)],
+    "long lists": [[float(i + j) for j in range(2100)] for i in range(3)],
+    "lists of ints": [[i, 300 * i, 70000 * i] for i in range(5)],
+    "tuples": [(float(i), i, [i, i + 1], [0.5, float(i)]) for i in range(1100)],
+    "one row": [[1.0, 2.0]],
+    "the same list": [SHARED] * 5,
+    "tuples of one": [(1.5,), (2.5,)],
+}
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", COLUMNS)
+def test_rows_of_numbers_are_the_arrays_that_numpy_makes_of_them(name, protocol):
+    rows = COLUMNS[name]
+    chunk = pickled_arrays.load(pickle.dumps(rows, protocol))
+    ours = feed_rows.as_arrays([chunk], None, None)
+    if chunk.tuples:
+        expected = tuple(np.asarray(values) for values in zip(*rows, strict=True))
+    else:
+        ours, expected = (ours,), (np.asarray(rows),)
+    for array, wanted in zip(ours, expected, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
+    assert repr(chunk.rows()) == repr(rows)
+    assert repr(chunk.slice(1, 2).rows()) == repr(rows[1:3])
+
+
+NO_COLUMNS = [
+    *([], [[]], [[1.0], [1.0, 2.0]], [1, 2.0], [[1, 2.0]], [(1,), (1, 2)], [(1,), [1]]),
+    *([(1,), (1.0,)], [()], ["text"], [b"bytes"], [None], [True], [[[1.0]]], [{"a": 1}], [2**64]),
+    *(5, (1, 2)),
+    *([1] * 1001 + [[2]], [[1]] * 1001 + [2], [([1], 2), (3, [4])]),
+]
+
+
+@pytest.mark.parametrize("rows", NO_COLUMNS, ids=lambda rows: repr(rows)[:30])
+def test_rows_that_are_no_columns(rows):
+    assert load_columns(pickle.dumps(rows)) is None
+
+
+def test_damaged_pickles_make_no_columns_or_some():
+    draw = random.Random(5)
+    whole = pickle.dumps(COLUMNS["tuples"])
+    for cut in range(0, len(whole), 97):
+        assert load_columns(whole[:cut]) is None
+    for _ in range(2000):
+        bad = bytearray(whole[:2000])
+        for _ in range(3):
+            bad[draw.randrange(len(bad))] = draw.randrange(256)
+        bad.append(ord("."))
+        load_columns(bytes(bad))
+
+
+def test_chunks_that_are_alike_make_one_minibatch_and_others_too():
+    first, second = (pickled_arrays.load(pickle.dumps(rows)) for rows in ([[1.0]], [[2.0], [3.0]]))
+    other = pickled_arrays.load(pickle.dumps([[4]]))
+    np.testing.assert_array_equal(feed_rows.as_arrays([first, second], None, None), [[1], [2], [3]])
+    both = feed_rows.as_arrays([first, other], None, None)
+    np.testing.assert_array_equal(both, [[1], [4]])
+    mapped = feed_rows.as_arrays([second], ["a"], ["x"])
+    np.testing.assert_array_equal(mapped["x"], [2, 3])
+
+
+def test_a_batch_of_pickles_is_one_chunk_where_they_are_alike():
+    def load(*chunks):
+        (batch,) = pickles.batches_of_pickles(pickle.dumps(rows) for rows in chunks)
+        return pickled_arrays.load_batch(batch)
+
+    assert load([[1.0]], [[2.0], [3.0]]).rows() == [[1.0], [2.0], [3.0]]
+    assert load([[1.0]], [[2]]) is None
+    assert load([[1.0]], ["text"]) is None
+    large = pickle.dumps([[0.5] * 300_000])
+    first, *_ = pickles.batches_of_pickles([large])
+    assert pickled_arrays.load_batch(first) is None  # only a piece of it
