@@ -192,7 +192,8 @@ def main() -> None:
     os.environ.update([MARK.split("=")])
     for module in (sys.modules[__name__], tf_feed_fixed, tf_feed_upstream):
         cloudpickle.register_pickle_by_value(module)
-    spark = spark_session.start("bench-tf-feed", executors=1)
+    # The JVM of a long-lived cluster: Spark's own options.
+    spark = spark_session.start("bench-tf-feed", executors=1, jvm_options="")
     table = report.Report(flags.only)
     tf_feed_fixed.bench_files(table, flags.rounds)
     tf_feed_fixed.bench_times(spark, table, flags.rounds)

@@ -90,7 +90,7 @@ def feeder_mb() -> float:
     sizes = [0]
     for process in psutil.process_iter():
         try:
-            worker = "pyspark" in " ".join(process.cmdline())
+            worker = "pyspark.daemon" in process.cmdline()
             if worker and process.environ().get("HEARTH_BENCH_MARK") == mark:
                 sizes.append(process.memory_info().rss)
         except psutil.Error:

@@ -39,11 +39,16 @@ def as_session(spark: Any) -> SparkSession:
     return spark
 
 
-def start(app_name: str, executors: int = 2, master: str | None = None) -> SparkSession:
+def start(
+    app_name: str,
+    executors: int = 2,
+    master: str | None = None,
+    jvm_options: str = _SHORT_LIVED_JVM,
+) -> SparkSession:
     """Starts (or finds) the session of a command-line run.
 
     Under spark-submit everything is as submitted. Else `master`, $MASTER, or a local-cluster of
-    `executors` single-task executors that share this machine's cores.
+    `executors` single-task executors that share this machine's cores, with `jvm_options`.
     """
     from pyspark.sql import SparkSession
 
@@ -61,7 +66,7 @@ def start(app_name: str, executors: int = 2, master: str | None = None) -> Spark
         "spark.driver.extraJavaOptions": _QUIET,
     }
     if master is None:
-        conf.update(_own_cluster_conf(executors))
+        conf.update(_own_cluster_conf(executors, jvm_options))
     for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.master(master or _own_cluster(executors)).getOrCreate()
@@ -81,7 +86,7 @@ def _own_cluster(executors: int) -> str:
     return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
 
 
-def _own_cluster_conf(executors: int) -> dict[str, str]:
+def _own_cluster_conf(executors: int, jvm_options: str) -> dict[str, str]:
     # An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
     # writable: a folder of links stands in for it.
     home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
@@ -100,7 +105,7 @@ def _own_cluster_conf(executors: int) -> dict[str, str]:
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{_QUIET} {_SHORT_LIVED_JVM}",
-        "spark.executor.extraJavaOptions": _SHORT_LIVED_JVM,
+        "spark.driver.extraJavaOptions": f"{_QUIET} {jvm_options}",
+        "spark.executor.extraJavaOptions": jvm_options,
         "spark.sql.shuffle.partitions": str(executors),
     }
