@@ -50,7 +50,7 @@ caffe::ColorMode ColorModeOf(const std::string& name) {
   Throw(ErrorCode::kInvalidArgument, "colors '{}' are not one of color, gray, unchanged", name);
 }
 
-NewArray3<uint8_t> Decode(nb::bytes bytes, const std::string& colors) {
+NewArray3<uint8_t> Decode(const nb::bytes& bytes, const std::string& colors) {
   return ToArray(caffe::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
 }
 

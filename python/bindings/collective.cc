@@ -64,14 +64,14 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   return {memory, {count}, self};
 }
 
-void AllReduce(Group& group, Array array, const std::string& op, double timeout_s) {
+void AllReduce(Group& group, const Array& array, const std::string& op, double timeout_s) {
   const DataType type = TypeOf(array);
   const Op how = OpOf(op);
   const nb::gil_scoped_release released;
   group.AllReduce(array.data(), array.size(), type, how, Deadline::After(timeout_s));
 }
 
-void Broadcast(Group& group, Array array, int root, double timeout_s) {
+void Broadcast(Group& group, const Array& array, int root, double timeout_s) {
   const nb::gil_scoped_release released;
   group.Broadcast(array.data(), array.nbytes(), root, Deadline::After(timeout_s));
 }

@@ -83,7 +83,7 @@ nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
     delete inner;
   });
   if (capsule == nullptr) nb::raise_python_error();
-  owned.release();
+  (void)owned.release();  // it is the capsule's now
   return nb::steal(capsule);
 }
 

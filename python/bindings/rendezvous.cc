@@ -195,6 +195,7 @@ class PythonMember : public Member {
 };
 
 void RegisterMember(nb::module_& m) {
+  // NOLINTNEXTLINE(bugprone-unused-raii): to be registered is all that it does
   nb::class_<Member>(m, "MemberBase", "What other rooms' bindings take.");
   nb::class_<PythonMember, Member>(m, "Member", R"(One rank's connection to the coordinator.
 
