@@ -62,5 +62,5 @@ def test_bfloat16_costs_less_than_half_a_point_of_accuracy():
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match='"float32" or "bf16", not "half"'):
+    with pytest.raises(ValueError, match="float32 or bf16, not 'half'"):
         _caffe.Solver(f"{SOLVER} net_param {{ {NET} }}", precision="half")
