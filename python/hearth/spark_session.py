@@ -86,7 +86,7 @@ def _own_cluster(executors: int) -> str:
     return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
 
 
-def _own_cluster_conf(executors: int, jvm_options: str) -> dict[str, str]:
+def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> dict[str, str]:
     # An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
     # writable: a folder of links stands in for it.
     home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
