@@ -173,7 +173,7 @@ void ColumnView::PrefetchValue(int64_t row) const {
   const uint8_t* data = list ? children_[0].buffers_.data : buffers_.data;
   const int64_t width = list ? NumberWidth(children_[0].type()) : 1;
   const Range range = ValueRange(row);
-  if (range.begin == range.end) return;
+  if (range.begin == range.end || width == 0) return;  // width: bits, or lists in the list
   __builtin_prefetch(data + range.begin * width);
   // Short values often end in the next line; the rest of long ones the processor foresees.
   __builtin_prefetch(data + std::min(range.begin * width + kCacheLine, range.end * width - 1));
