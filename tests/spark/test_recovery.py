@@ -62,15 +62,12 @@ def check_recovered(striker, unbroken):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
-    limit_s = 20 + (HEARTBEAT_S if kind == "frozen trainer" else 0)
-    took = []
-    while not took or (took[-1] >= limit_s and len(took) < 2):  # a machine may be busy once
-        striker = Striker(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
-        rows = train(striker, validate=True)
-        check_recovered(striker, unbroken)
-        assert rows == unbroken[1]  # every validation once, with the same values
-        took.append(striker.seconds_to_recover())
-    assert took[-1] < limit_s, took
+    striker = Striker(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
+    rows = train(striker, validate=True)
+    check_recovered(striker, unbroken)
+    assert rows == unbroken[1]  # every validation once, with the same values
+    frozen = HEARTBEAT_S if kind == "frozen trainer" else 0
+    assert striker.seconds_to_recover() < 20 + frozen
 
 
 def test_rows_from_spark_come_again_the_same(train):
