@@ -50,21 +50,12 @@ def take_rows(batch_size: int, ctx: Any) -> None:
 
 
 def take_columns(batch_size: int, ctx: Any) -> None:
-    """A node that takes minibatches as arrays and looks at one value of each."""
+    """A node that takes minibatches as arrays, an RDD's as one, and looks at one value of each."""
     feed = ctx.get_data_feed()
     while not feed.should_stop():
         batch = feed.next_numpy(batch_size)
         if batch is not None:
-            batch["x"][0]
-
-
-def take_arrays(batch_size: int, ctx: Any) -> None:
-    """A node that takes minibatches of an RDD's rows as one array each."""
-    feed = ctx.get_data_feed()
-    while not feed.should_stop():
-        batch = feed.next_numpy(batch_size)
-        if batch is not None:
-            batch[0]
+            (batch["x"] if isinstance(batch, dict) else batch)[0]
 
 
 def iterate(rows: Iterator[Any]) -> None:
@@ -143,7 +134,7 @@ def bench_shape(spark: Any, table: report.Report, shape: str, rounds: int) -> No
     pair = (lambda: rows.foreachPartition(iterate), "foreachPartition that iterates")
     bench_feed(spark, table, f"rdd/{shape}", (take_rows, batch_size, rows, count), pair, rounds)
     if "floats" in shape:
-        ours = (take_arrays, batch_size, rows, count)
+        ours = (take_columns, batch_size, rows, count)
         bench_feed(spark, table, f"rdd/{shape}/arrays", ours, pair, rounds)
     rows.unpersist()
     bench_upstream(spark, table, shape, rounds)

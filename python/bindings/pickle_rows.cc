@@ -3,11 +3,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "hearth/feed/pickle_reader.h"
 #include "hearth/feed/pickled_columns.h"
@@ -39,20 +41,12 @@ struct PythonBuilder {
   static void Drop(Value value) { Py_DECREF(value); }
 
   static Value List(std::span<Value> items) {
-    Value list = PyList_New(static_cast<Py_ssize_t>(items.size()));
-    if (list == nullptr) return DropAll(items);
-    for (size_t i = 0; i < items.size(); ++i) {
-      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), items[i]);
-    }
-    return list;
+    return Fill(PyList_New(std::ssize(items)), items,
+                [](Value list, Py_ssize_t i, Value item) { PyList_SET_ITEM(list, i, item); });
   }
   static Value Tuple(std::span<Value> items) {
-    Value tuple = PyTuple_New(static_cast<Py_ssize_t>(items.size()));
-    if (tuple == nullptr) return DropAll(items);
-    for (size_t i = 0; i < items.size(); ++i) {
-      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), items[i]);
-    }
-    return tuple;
+    return Fill(PyTuple_New(std::ssize(items)), items,
+                [](Value tuple, Py_ssize_t i, Value item) { PyTuple_SET_ITEM(tuple, i, item); });
   }
   static bool Extend(Value list, std::span<Value> items) {
     bool good = PyList_CheckExact(list);
@@ -70,6 +64,13 @@ struct PythonBuilder {
   }
 
  private:
+  // Moves the items into a new container; null where that could not be made.
+  template <typename Set>
+  static Value Fill(Value container, std::span<Value> items, Set set) {
+    if (container == nullptr) return DropAll(items);
+    for (Py_ssize_t i = 0; i < std::ssize(items); ++i) set(container, i, items[i]);
+    return container;
+  }
   static Value DropAll(std::span<Value> items) {
     for (Value item : items) Py_DECREF(item);
     return nullptr;

@@ -324,18 +324,13 @@ class _Feeder:
 def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
     import pyarrow as pa
 
-    pieces: list[Any] = []
+    unpickler = pickles.Unpickler()
     while True:
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        batch = pa.record_batch(entry)
-        for piece, last in zip(batch.column(0), batch.column(1), strict=True):
-            pieces.append(piece.as_buffer())
-            if last.as_py():
-                whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                pieces = []
-                yield from pickles.load(whole)
+        for results in unpickler.values(pa.record_batch(entry)):
+            yield from results
 
 
 def task_of(feeding: Callable[..., Any], spec: FeedSpec, index: int, chunks: Iterator[bytes]):

@@ -48,6 +48,27 @@ def load(data: Any) -> Any:
     return pickle.loads(data) if value is None else value
 
 
+class Unpickler:
+    """The values of pickles that come in batches_of_pickles(). One thread uses it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []  # of a pickle that did not fit into one batch
+
+    @property
+    def within_pickle(self) -> bool:
+        """Whether the next piece goes on with a pickle that began in a batch before."""
+        return bool(self._pieces)
+
+    def values(self, batch: pa.RecordBatch) -> Iterator[Any]:
+        """Those of all pickles that end in this batch."""
+        for piece, last in zip(batch.column(0), batch.column(1), strict=True):
+            self._pieces.append(piece.as_buffer())
+            if last.as_py():
+                whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+                self._pieces = []
+                yield load(whole)
+
+
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
     """Pickles of lists of rows, of about 64 KB to 640 KB each, as Spark makes them."""
     iterator = iter(rows)

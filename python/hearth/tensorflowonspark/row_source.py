@@ -27,7 +27,7 @@ class RowSource:
         self._chunk: Chunk = []
         self._at = 0  # the chunk's next row
         self._held = 0  # batches that the chunk came from
-        self._pieces: list[Any] = []  # of a pickle that did not fit into one ring entry
+        self._unpickler = pickles.Unpickler()
         self._owing: deque[list[Any]] = deque()  # [partition, rows whose results are owed]
         self._arrays = False
         self.ended = False
@@ -110,22 +110,16 @@ class RowSource:
 
     def _forget(self) -> None:
         self._partition, self._chunk, self._at, self._held = None, [], 0, 0
-        self._pieces = []
+        self._unpickler = pickles.Unpickler()
 
     def _unpickle(self, batch: pa.RecordBatch) -> Chunk:
         """The rows of all pickles that end in this batch. They come from Spark itself."""
-        if self._arrays and self._partition.batched and not self._pieces:
+        if self._arrays and self._partition.batched and not self._unpickler.within_pickle:
             arrays = pickled_arrays.load_batch(batch)
             if arrays is not None:
                 return arrays
         rows: list[Any] = []
-        for piece, last in zip(batch.column(0), batch.column(1), strict=True):
-            self._pieces.append(piece.as_buffer())
-            if not last.as_py():
-                continue
-            whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-            value = pickles.load(whole)
-            self._pieces = []
+        for value in self._unpickler.values(batch):
             if not self._partition.batched:
                 rows.append(value)
             elif rows:
