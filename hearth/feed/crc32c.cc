@@ -36,7 +36,9 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t crc, std::stri
     wide = _mm_crc32_u64(wide, word);
     bytes.remove_prefix(sizeof(word));
   }
-  return ByTable(static_cast<uint32_t>(wide), bytes);
+  auto narrow = static_cast<uint32_t>(wide);
+  for (const char byte : bytes) narrow = _mm_crc32_u8(narrow, static_cast<uint8_t>(byte));
+  return narrow;
 }
 #endif
 

@@ -8,6 +8,9 @@
 namespace hearth::feed {
 namespace {
 
+// Features of an example whose names are remembered; of a damaged one there may be any number.
+constexpr size_t kPlaces = 64;
+
 const char* KindName(FeatureKind kind) {
   constexpr const char* kNames[] = {"no", "bytes", "float", "int64"};
   return kNames[static_cast<int>(kind)];
@@ -89,6 +92,7 @@ void AddFloats(const Feature& feature, std::vector<float>* out) {
       [&](std::string_view packed) {
         Require(packed.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
                 "an example is malformed: its floats have {} bytes", packed.size());
+        // They may lie at any address.
         const size_t before = out->size();
         out->resize(before + packed.size() / sizeof(float));
         std::memcpy(out->data() + before, packed.data(), packed.size());
@@ -112,7 +116,7 @@ void AddBytes(const Feature& feature, FeatureColumn* out) {
       feature, [](std::string_view) {},
       [&](WireReader& wire) {
         out->bytes.append(wire.Bytes());
-        out->byte_ends.push_back(static_cast<int64_t>(out->bytes.size()));
+        out->byte_offsets.push_back(static_cast<int64_t>(out->bytes.size()));
       });
 }
 
@@ -131,26 +135,38 @@ void AddValues(const Feature& feature, FeatureColumn* column) {
 int64_t FeatureColumn::values() const {
   if (kind == FeatureKind::kFloat) return static_cast<int64_t>(floats.size());
   if (kind == FeatureKind::kInt64) return static_cast<int64_t>(ints.size());
-  return static_cast<int64_t>(byte_ends.size());
+  return static_cast<int64_t>(byte_offsets.size()) - 1;
 }
 
 ExampleColumns::ExampleColumns(std::vector<FeatureColumn> columns) : columns_(std::move(columns)) {
-  for (size_t i = 0; i < columns_.size(); ++i) by_name_.emplace(columns_[i].name, i);
+  for (FeatureColumn& column : columns_) by_name_.emplace(column.name, &column);
+}
+
+FeatureColumn* ExampleColumns::Find(size_t place, std::string_view name) {
+  if (place < places_.size() && places_[place].name == name) return places_[place].column;
+  const auto found = by_name_.find(name);
+  FeatureColumn* const column = found == by_name_.end() ? nullptr : found->second;
+  if (place == places_.size() && place < kPlaces) {
+    places_.push_back({std::string(name), column});
+  } else if (place < places_.size()) {
+    places_[place] = {std::string(name), column};
+  }
+  return column;
 }
 
 void ExampleColumns::Add(std::string_view example) {
   ++rows_;
   for (FeatureColumn& column : columns_) column.present.push_back(0);
+  size_t place = 0;
   ForEachEntry(example, [&](std::string_view name, std::string_view message) {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return;
-    FeatureColumn& column = columns_[found->second];
-    Require(column.present.back() == 0, ErrorCode::kDataLoss,
-            "an example is malformed: it has the feature '{}' twice", column.name);
-    column.present.back() = 1;
-    AddValues(ReadFeature(message), &column);
+    FeatureColumn* const column = Find(place++, name);
+    if (column == nullptr) return;
+    Require(column->present.back() == 0, ErrorCode::kDataLoss,
+            "an example is malformed: it has the feature '{}' twice", column->name);
+    column->present.back() = 1;
+    AddValues(ReadFeature(message), column);
   });
-  for (FeatureColumn& column : columns_) column.row_ends.push_back(column.values());
+  for (FeatureColumn& column : columns_) column.row_offsets.push_back(column.values());
 }
 
 void ForEachFeature(std::string_view example,

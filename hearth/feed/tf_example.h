@@ -15,15 +15,17 @@ namespace hearth::feed {
 
 enum class FeatureKind { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
-// One feature over many examples: row i has the values [row_ends[i - 1], row_ends[i]).
+// One feature over many examples, in Arrow's form: row i has the values
+// [row_offsets[i], row_offsets[i + 1]), and value j of a bytes list the bytes
+// [byte_offsets[j], byte_offsets[j + 1]).
 struct FeatureColumn {
   std::string name;
   FeatureKind kind = FeatureKind::kNone;
   std::vector<float> floats = {};
   std::vector<int64_t> ints = {};
-  std::string bytes = {};               // of all values, one after the other
-  std::vector<int64_t> byte_ends = {};  // of each value
-  std::vector<int64_t> row_ends = {};
+  std::string bytes = {};  // of all values, one after the other
+  std::vector<int64_t> byte_offsets = {0};
+  std::vector<int64_t> row_offsets = {0};
   std::vector<uint8_t> present = {};  // 1 where the example has the feature, be it with no values
 
   int64_t values() const;
@@ -33,6 +35,8 @@ struct FeatureColumn {
 class ExampleColumns {
  public:
   explicit ExampleColumns(std::vector<FeatureColumn> columns);
+  ExampleColumns(const ExampleColumns&) = delete;
+  ExampleColumns& operator=(const ExampleColumns&) = delete;
 
   // Adds a row; features that were not chosen are skipped. Throws kDataLoss for a malformed
   // example, kInvalidArgument where a feature has another kind than its column.
@@ -42,8 +46,17 @@ class ExampleColumns {
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
+  // The column of the example's feature number `place`, null where it was not chosen.
+  FeatureColumn* Find(size_t place, std::string_view name);
+
+  struct Place {
+    std::string name;
+    FeatureColumn* column;
+  };
+
   std::vector<FeatureColumn> columns_;
-  std::map<std::string, size_t, std::less<>> by_name_;
+  std::map<std::string, FeatureColumn*, std::less<>> by_name_;
+  std::vector<Place> places_;  // the features of an example before: most files have one order
   int64_t rows_ = 0;
 };
 

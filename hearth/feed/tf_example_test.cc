@@ -37,12 +37,12 @@ TEST(TfExample, RowsComeBackAsColumns) {
   const auto& columns = rows.columns();
   EXPECT_THAT(columns[0].ints, ElementsAre(7, -1));
   EXPECT_THAT(columns[0].present, ElementsAre(1, 1, 0));
-  EXPECT_THAT(columns[0].row_ends, ElementsAre(1, 2, 2));
+  EXPECT_THAT(columns[0].row_offsets, ElementsAre(0, 1, 2, 2));
   EXPECT_THAT(columns[1].floats, ElementsAre(1, 2, 3));
-  EXPECT_THAT(columns[1].row_ends, ElementsAre(2, 2, 3));
+  EXPECT_THAT(columns[1].row_offsets, ElementsAre(0, 2, 2, 3));
   EXPECT_THAT(columns[1].present, ElementsAre(1, 1, 1));
   EXPECT_EQ(columns[2].bytes, "accc");
-  EXPECT_THAT(columns[2].byte_ends, ElementsAre(1, 1, 4));
+  EXPECT_THAT(columns[2].byte_offsets, ElementsAre(0, 1, 1, 4));
   EXPECT_THAT(columns[3].floats, ElementsAre(0.5, 1.5, 2.5));
 }
 
@@ -72,6 +72,21 @@ TEST(TfExample, FeaturesAreListedWithKindAndCount) {
     found.push_back(fmt::format("{} {} {}", name, static_cast<int>(kind), count));
   });
   EXPECT_THAT(found, ElementsAre("n 3 1", "x 2 2", "s 1 1", "d 2 1"));
+}
+
+TEST(TfExample, ExamplesMayHaveTheirFeaturesInAnyOrder) {
+  BatchBuilder forth;
+  BatchBuilder back;
+  BatchBuilder fewer;
+  const std::vector<std::string> examples = {
+      Encode(forth.AddInt64("a", {1}).AddInt64("other", {0}).AddInt64("b", {2}))[0],
+      Encode(back.AddInt64("b", {4}).AddInt64("a", {3}).AddInt64("new", {0}))[0],
+      Encode(fewer.AddInt64("other", {0}).AddInt64("b", {6}))[0]};
+  ExampleColumns rows({Want("a", FeatureKind::kInt64), Want("b", FeatureKind::kInt64)});
+  for (const int which : {0, 1, 1, 2, 0}) rows.Add(examples[static_cast<size_t>(which)]);
+  EXPECT_THAT(rows.columns()[0].ints, ElementsAre(1, 3, 3, 1));
+  EXPECT_THAT(rows.columns()[0].row_offsets, ElementsAre(0, 1, 2, 3, 3, 4));
+  EXPECT_THAT(rows.columns()[1].ints, ElementsAre(2, 4, 4, 6, 2));
 }
 
 TEST(TfExample, AnotherKindNamesTheFeature) {

@@ -27,14 +27,8 @@ class WireReader {
     type = static_cast<uint32_t>(tag & 7);
   }
   uint64_t Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      Need(1);
-      const auto byte = static_cast<uint8_t>(*at_++);
-      value |= uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    Throw(ErrorCode::kDataLoss, "an example is malformed: a number has more than ten bytes");
+    if (at_ != end_ && static_cast<uint8_t>(*at_) < 0x80) return static_cast<uint8_t>(*at_++);
+    return LongVarint();
   }
   std::string_view Bytes() {
     const uint64_t size = Varint();
@@ -68,6 +62,16 @@ class WireReader {
   uint32_t type = 0;
 
  private:
+  uint64_t LongVarint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      Need(1);
+      const auto byte = static_cast<uint8_t>(*at_++);
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    Throw(ErrorCode::kDataLoss, "an example is malformed: a number has more than ten bytes");
+  }
   void Need(uint64_t count) const {
     Require(count <= left(), ErrorCode::kDataLoss,
             "an example is malformed: a field is longer than its message");

@@ -32,6 +32,9 @@ using feed::ExampleColumns;
 using feed::FeatureColumn;
 using feed::FeatureKind;
 
+// Of records in one batch: a few images or many numbers, whose memory the next batch takes over.
+constexpr size_t kBatchBytes = size_t{4} << 20;
+
 FeatureKind ParseKind(const std::string& name) {
   if (name == "bytes") return FeatureKind::kBytes;
   if (name == "float") return FeatureKind::kFloat;
@@ -67,9 +70,9 @@ nb::dict ToPython(FeatureColumn&& column) {
   if (column.kind == FeatureKind::kInt64) parts["values"] = ToNumpy(std::move(column.ints));
   if (column.kind == FeatureKind::kBytes) {
     parts["values"] = ToNumpy(std::move(column.bytes));
-    parts["value_ends"] = ToNumpy(std::move(column.byte_ends));
+    parts["value_offsets"] = ToNumpy(std::move(column.byte_offsets));
   }
-  parts["row_ends"] = ToNumpy(std::move(column.row_ends));
+  parts["row_offsets"] = ToNumpy(std::move(column.row_offsets));
   parts["present"] = ToNumpy(std::move(column.present));
   return parts;
 }
@@ -91,10 +94,12 @@ class PythonReader {
     ExampleColumns rows(std::move(wanted));
     {
       const nb::gil_scoped_release released;
-      while (rows.rows() < max_rows) {
+      size_t bytes = 0;
+      while (rows.rows() < max_rows && bytes < kBatchBytes) {
         const auto record = records_.Next();
         if (!record) break;
         rows.Add(*record);
+        bytes += record->size();
       }
     }
     if (rows.rows() == 0) return nb::none();
@@ -163,8 +168,9 @@ void RegisterTfRecord(nb::module_& m) {
       .def(nb::init<nb::bytes, const std::string&>(), "data"_a, "name"_a,
            "Reads bytes; `name` is for messages.")
       .def("read", &PythonReader::Read, "columns"_a, "max_rows"_a,
-           "Up to max_rows examples as (rows, {name: {values, value_ends (bytes only), row_ends, "
-           "present}}); None at the end. `columns`: (name, 'bytes' | 'float' | 'int64') each.")
+           "Up to max_rows examples, or 4 MiB of them, as (rows, {name: {values, value_offsets "
+           "(bytes only), row_offsets, present}}); None at the end. `columns`: (name, 'bytes' | "
+           "'float' | 'int64') each.")
       .def("scan", &PythonReader::Scan, "max_rows"_a,
            "Up to max_rows examples as lists of (name, kind, number of values).");
   nb::class_<PythonWriter>(m, "TfRecordWriter", "Writes rows as tf.train.Examples.")

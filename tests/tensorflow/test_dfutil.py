@@ -114,6 +114,25 @@ def test_a_damaged_file_names_the_record(spark, tmp_path):
         dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows")).collect()
 
 
+def test_a_batch_of_large_examples_is_bounded_by_bytes(tmp_path):
+    from hearth.native._core import TfRecordReader, TfRecordWriter
+
+    path = str(tmp_path / "images")
+    images = [bytes([i]) * 1_500_000 for i in range(7)]
+    writer = TfRecordWriter(path)
+    writer.write(pa.record_batch({"image": images}))
+    writer.finish()
+    reader, found, sizes = TfRecordReader(path), [], []
+    while (batch := reader.read([("image", "bytes")], 100)) is not None:
+        sizes.append(batch[0])
+        parts = batch[1]["image"]
+        offsets = parts["value_offsets"].tolist()
+        values = parts["values"].tobytes()
+        found += [values[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+    assert sizes == [3, 3, 1]  # no more once there are 4 MiB
+    assert found == images
+
+
 def test_a_batch_of_examples_becomes_columns_without_spark(tmp_path):
     from hearth.native._core import TfRecordReader, TfRecordWriter
 
@@ -125,7 +144,7 @@ def test_a_batch_of_examples_becomes_columns_without_spark(tmp_path):
     assert rows == 3
     assert columns["n"]["values"].tolist() == [1, 3]
     assert columns["n"]["present"].tolist() == [1, 0, 1]
-    assert columns["none"]["row_ends"].tolist() == [0, 0, 0]
+    assert columns["none"]["row_offsets"].tolist() == [0, 0, 0, 0]
     with open(path, "rb") as file:
         assert TfRecordReader(file.read(), "name").scan(2) == [[("n", "int64", 1)], []]
     with pytest.raises(FileNotFoundError):

@@ -25,7 +25,7 @@ from hearth.tensorflowonspark.tfrecord_schema import (
 # The DataFrames that loadTFRecords made, by the object's own identity.
 loadedDF: dict[Any, str] = {}
 
-_BATCH_ROWS = 1024
+_BATCH_ROWS = 4096
 
 
 def isLoadedDF(df):

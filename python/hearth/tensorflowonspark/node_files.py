@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _BATCH_ROWS = 4096
-_RECORD_ROWS = 1024
+_RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
 
 
 class FileFeed(DataFeed):

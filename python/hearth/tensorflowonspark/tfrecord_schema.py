@@ -98,20 +98,20 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
     values = _values(parts)
-    ends = np.concatenate(([0], parts["row_ends"])).astype(np.int32)
+    ends = parts["row_offsets"].astype(np.int32)
     missing = parts["present"] == 0
     if pa.types.is_list(kind):
         offsets = (
             pa.array(ends, mask=np.append(missing, False)) if missing.any() else pa.array(ends)
         )
-        return pa.ListArray.from_arrays(offsets, values.cast(kind.value_type))
+        return pa.ListArray.from_arrays(offsets, _cast(values, kind.value_type))
     counts = np.diff(ends)
     if (counts > 1).any():
         raise ValueError(
             f"feature '{name}' has {counts.max()} values in one example, but its column is no "
             "array: the examples from which the schema was inferred had one each"
         )
-    scalars = values.cast(kind)
+    scalars = _cast(values, kind)
     if len(scalars) == rows:
         return scalars
     # An example without a value is a null: it takes no value of the others.
@@ -119,12 +119,17 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     return scalars.take(places) if len(scalars) else pa.nulls(rows, kind)
 
 
+def _cast(values: Any, kind: Any) -> Any:
+    """As pyarrow's cast(), which copies even where the type stays."""
+    return values if values.type == kind else values.cast(kind)
+
+
 def _values(parts: Mapping[str, Any]) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    if "value_ends" not in parts:
+    if "value_offsets" not in parts:
         return pa.array(parts["values"])
-    offsets = np.concatenate(([0], parts["value_ends"])).astype(np.int64)
+    offsets = parts["value_offsets"]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(parts["values"])]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
