@@ -125,7 +125,6 @@ def _cast(values: Any, kind: Any) -> Any:
 
 
 def _values(parts: Mapping[str, Any]) -> Any:
-    import numpy as np
     import pyarrow as pa
 
     if "value_offsets" not in parts:
