@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <exception>
 
 #include "apps/commands.h"
 #include "hearth/caffe/proto/nearest.h"
@@ -52,6 +53,9 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
       return 0;
     }
     std::fprintf(stderr, "hearth: %s\n", MistakeText(app, arguments, error).c_str());
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hearth: %s\n", error.what());
     return 1;
   }
   return 0;

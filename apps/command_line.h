@@ -6,8 +6,8 @@
 
 namespace hearth::program {
 
-// Flags may have one dash, as the caffe program's, or two. Help goes to stdout; a mistake is one
-// line on stderr and the result 1. Throws what the subcommand throws.
+// Flags may have one dash, as the caffe program's, or two. Help goes to stdout; a mistake, and
+// an error of the subcommand, is one line on stderr and the result 1.
 int RunCommandLine(const std::vector<std::string>& arguments);
 
 }  // namespace hearth::program

@@ -11,6 +11,7 @@
 
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
+#include "apps/interpreter.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/database/database.h"
@@ -98,6 +99,7 @@ void AddExtractFeatures(CLI::App* app) {
     options->databases = SplitAtCommas(*databases);
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
+    EnterInterpreterFor({.model = options->net});
     caffe::ExtractFeatures(*options);
   });
 }

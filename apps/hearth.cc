@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -29,10 +27,5 @@ void BoundSpinning(char** argv) {
 int main(int argc, char** argv) {
   BoundSpinning(argv);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes becomes the error of the write that meets it
-  try {
-    return hearth::program::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "hearth: %s\n", error.what());
-    return 1;
-  }
+  return hearth::program::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc));
 }

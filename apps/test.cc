@@ -1,6 +1,7 @@
 // hearth test
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
+#include "apps/interpreter.h"
 #include "hearth/trainer/local_session.h"
 
 namespace hearth::program {
@@ -13,6 +14,7 @@ void AddTest(CLI::App* app) {
     RequireFlag(options->model, "model", "name the net's prototxt");
     RequireFlag(options->weights.empty() ? "" : options->weights.front(), "weights",
                 "name the trained .caffemodel");
+    EnterInterpreterFor(*options);
     trainer::TestLocally(*options);
   });
 }

@@ -1,6 +1,7 @@
 // hearth time
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
+#include "apps/interpreter.h"
 #include "hearth/trainer/local_timing.h"
 
 namespace hearth::program {
@@ -11,6 +12,7 @@ void AddTime(CLI::App* app) {
                                             "weights", "threads", "precision"});
   time->callback([options] {
     RequireFlag(options->model, "model", "name the net's prototxt");
+    EnterInterpreterFor(*options);
     trainer::TimeLocally(*options);
   });
 }

@@ -1,6 +1,7 @@
 // hearth train
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
+#include "apps/interpreter.h"
 #include "hearth/trainer/local_session.h"
 
 namespace hearth::program {
@@ -12,6 +13,7 @@ void AddTrain(CLI::App* app) {
                             "sigint_effect", "sighup_effect", "threads", "precision"});
   train->callback([options] {
     RequireFlag(options->solver, "solver", "name the solver's prototxt");
+    EnterInterpreterFor(*options);
     trainer::TrainLocally(*options);
   });
 }

@@ -16,4 +16,5 @@ NB_MODULE(_caffe, m) {
   hearth::bindings::RegisterSolver(m);
   hearth::bindings::RegisterImages(m);
   hearth::bindings::RegisterLog(m);
+  hearth::bindings::RegisterProgram(m);
 }

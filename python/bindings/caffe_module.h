@@ -10,6 +10,7 @@ void RegisterImages(nanobind::module_& m);
 void RegisterLog(nanobind::module_& m);
 void RegisterNet(nanobind::module_& m);
 void RegisterNetText(nanobind::module_& m);
+void RegisterProgram(nanobind::module_& m);
 void RegisterPythonLayer(nanobind::module_& m);
 void RegisterSolver(nanobind::module_& m);
 

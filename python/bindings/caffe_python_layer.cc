@@ -42,6 +42,8 @@ void InPython(Run run) {
 // The layer's class. What cannot be found is a user's mistake and needs no traceback; an error of
 // the module's own code does.
 nb::object FindClass(const std::string& module_name, const std::string& name) {
+  Require(!module_name.empty() && !name.empty(), ErrorCode::kInternal,
+          "python_param must name a module and, as layer, a class of it");
   nb::object module;
   try {
     module = nb::module_::import_(module_name.c_str());

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -49,20 +50,23 @@ class TrainerProcess:
         self._error: Event | None = None
         self._control, child_end = socket.socketpair()
         with child_end:
-            self._process = self._spawn(child_end.fileno(), inherited_fds)
+            net = job.get("net", {}).get("text", "")
+            self._process = self._spawn(net, child_end.fileno(), inherited_fds)
         self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
         self._listener.start()
         with suppress(OSError):  # it may have died already; wait() says why
             self._control.sendall(json.dumps(job).encode() + b"\n")
 
-    def _spawn(self, control_fd: int, inherited_fds: Iterable[int]) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, net: str, control_fd: int, inherited_fds: Iterable[int]
+    ) -> subprocess.Popen[bytes]:
         try:
-            command = [str(native.program()), "trainer", "--control-fd", str(control_fd)]
+            command, environment = _program_for(net)
             return subprocess.Popen(
-                command,
+                [*command, "trainer", "--control-fd", str(control_fd)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[control_fd, *inherited_fds],
-                env=native.environment(),
+                env=environment,
             )
         except OSError as error:
             self._control.close()
@@ -137,6 +141,19 @@ class TrainerProcess:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
+    """What to start for a net's prototxt, and its environment.
+
+    Layers in Python need an interpreter, which finds them wherever this one would. Another thing
+    of that name in the net does no harm.
+    """
+    environment = native.environment()
+    if '"Python"' in net or "'Python'" in net:
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return [sys.executable, "-m", "hearth.caffe.program"], environment | path
+    return [str(native.program())], environment
 
 
 def compute_threads(task_cpus: int) -> int:

@@ -128,7 +128,7 @@ FILES = {
     "a layer in Python": (
         {"net.prototxt": NET + 'layer { name: "p" type: "Python" top: "q" }'},
         TRAIN,
-        r"layer 'p': Python layers run in Python programs only \(import hearth\.caffe\)",
+        r"layer 'p'.*python_param must name a module and, as layer, a class of it",
     ),
 }  # fmt: skip
 

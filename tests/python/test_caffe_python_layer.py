@@ -12,6 +12,8 @@ import pytest
 
 from hearth import HearthError, caffe
 
+import program  # isort: skip
+
 
 class Scaled(caffe.Layer):
     """Its bottom times param_str; learns an offset."""
@@ -174,18 +176,21 @@ def test_parameters_are_saved_and_loaded(tmp_path: Path) -> None:
     assert other.params["a"][0].data[0] == 7
 
 
-def test_the_program_says_that_it_runs_no_python_layers(tmp_path: Path) -> None:
-    import subprocess
-
-    from hearth import native
-
-    (tmp_path / "net.prototxt").write_text(python_layer("mine", "Scaled", bottom=""))
-    (tmp_path / "solver.prototxt").write_text(
-        f'net: "{tmp_path}/net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1'
+def test_the_program_trains_them_in_an_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "layers_here.py").write_text(
+        "import caffe\n"
+        "class Half(caffe.Layer):\n"
+        "    def reshape(self, bottom, top): top[0].reshape(*bottom[0].data.shape)\n"
+        "    def forward(self, bottom, top): top[0].data[...] = bottom[0].data / 2\n"
+        "    def backward(self, top, down, bottom): bottom[0].diff[...] = top[0].diff / 2\n"
     )
-    done = subprocess.run(
-        [native.program(), "train", f"--solver={tmp_path}/solver.prototxt"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "layer 'mine': Python layers run in Python programs only" in done.stderr
+    layer = python_layer("half", "Half", bottom='bottom: "y"').replace(__name__, "layers_here")
+    head, loss = program.NET.split('layer { name: "loss"')
+    loss = 'layer { name: "loss"' + loss.replace('bottom: "y"', 'bottom: "half"')
+    program.write_solver(tmp_path, "display: 5", head + layer + loss)
+    log = program.run("train", "--solver=solver.prototxt", cwd=tmp_path)
+    assert "Optimization Done." in log
+    lines = program.messages(log)
+    losses = [float(line.rpartition(" ")[2]) for line in lines if ", loss = " in line]
+    assert losses[-1] < losses[0] / 2
+    assert "half\tforward:" in program.run("time", "--model=net.prototxt", cwd=tmp_path)

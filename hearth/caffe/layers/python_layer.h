@@ -5,8 +5,13 @@
 
 namespace hearth::caffe {
 
-// What makes a layer of type "Python". Set once, before nets are built; without it (in the program
-// `hearth`) such a layer throws kUnimplemented.
+// What makes a layer of type "Python". Set once, before nets are built; without it (where no
+// interpreter runs) such a layer throws kUnimplemented.
 void SetPythonLayerFactory(LayerRegistry::Factory factory);
+
+// Whether that was set.
+bool PythonLayersRun();
+
+bool HasPythonLayer(const NetParameter& net);
 
 }  // namespace hearth::caffe

@@ -39,11 +39,20 @@ TEST(PythonLayer, WithoutAnInterpreterIsRefusedInOneSentence) {
   SetPythonLayerFactory(nullptr);
   EXPECT_THAT(
       [] { LayerRegistry::Default().Create(PythonParam(), {}); },
-      ThrowsMessage<Error>(HasSubstr("layer 'mine': Python layers run in Python programs")));
+      ThrowsMessage<Error>(HasSubstr("layer 'mine' is in Python, but no interpreter runs")));
+  EXPECT_FALSE(PythonLayersRun());
+}
+
+TEST(PythonLayer, IsFoundInItsNet) {
+  NetParameter net;
+  EXPECT_FALSE(HasPythonLayer(net));
+  ParseText("layer { name: 'a' type: 'ReLU' } layer { name: 'b' type: 'Python' }", "case", &net);
+  EXPECT_TRUE(HasPythonLayer(net));
 }
 
 TEST(PythonLayer, IsMadeByTheFactoryThatWasSet) {
   SetPythonLayerFactory(MakeTwice);
+  EXPECT_TRUE(PythonLayersRun());
   EXPECT_EQ(LayerRegistry::Default().Create(PythonParam(), {})->name(), "mine");
   SetPythonLayerFactory(nullptr);
 }

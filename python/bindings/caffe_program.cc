@@ -1,0 +1,20 @@
+// hearth.native._caffe: the commands of the program, for nets with layers in Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "apps/command_line.h"
+#include "caffe_module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+
+void RegisterProgram(nb::module_& m) {
+  m.def("run_command_line", program::RunCommandLine, "arguments"_a,
+        nb::call_guard<nb::gil_scoped_release>(),
+        "Runs a command as the program hearth does, and returns its exit status.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,25 @@
+"""The program `hearth` in this interpreter, where a net has layers in Python.
+
+    python -m hearth.caffe.program train --solver=solver.prototxt
+
+Nobody needs to call it: `hearth train`, `test`, `time` and `extract_features`, and the tasks of a
+Spark job, do so by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    """Runs the command that sys.argv names and returns its exit status."""
+    # The commands start `python -m hearth.reader` for Parquet sources.
+    os.environ.setdefault("HEARTH_PYTHON", sys.executable)
+    from hearth.native import _caffe
+
+    return _caffe.run_command_line(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
