@@ -149,9 +149,10 @@ void DeviceTrainer::AnnounceStart() {
   }
   if (!is_root()) return;
   if (solver_->net().batch_size() > 0) {  // else the net's layers make their rows themselves
-    log::Info("Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
-              EffectiveBatch(), solver_->net().batch_size(), job_.devices, job_.world,
-              solver_->param().iter_size(), solver_->learning_rate());
+    log::Info(
+        "Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
+        EffectiveBatch(), solver_->net().batch_size(), job_.devices, job_.world,
+        solver_->param().iter_size(), solver_->learning_rate());
   }
   if (job_.collective_world() > 1) log::Info("Ranks talk by {}", options_.group->description());
   if (validator_) log::Info("Validation has {} rows in all", validator_->total_rows());
