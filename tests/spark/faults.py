@@ -93,6 +93,17 @@ class Striker:
         again = (at for at, e in self.events if at > restarted and e.get("event") == "progress")
         return next(again) - self.struck_at
 
+    def timeline(self) -> str:
+        """What came after the strike, until an iteration was done again, for a test's message."""
+        lines = []
+        for at, event in self.events:
+            if self.struck_at is None or at < self.struck_at or event.get("event") == "log":
+                continue
+            lines.append(f"{at - self.struck_at:6.2f} s {event}")
+            if event.get("event") == "progress" and any("restart" in line for line in lines):
+                break
+        return "\n".join(lines)
+
 
 def _state(pid: int) -> str:
     try:

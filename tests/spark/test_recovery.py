@@ -1,6 +1,8 @@
 """A training that loses processes goes on by itself and ends as if nothing had happened."""
 
 import random
+import re
+import resource
 
 import pytest
 from faults import KINDS, Striker, trainers, wait_until
@@ -16,8 +18,9 @@ HEARTBEAT_S = 10
 def train(spark, digits):
     """Trains on two executors, with snapshots; gives back what the striker saw."""
 
-    def train(striker, door="files", validate=False, **flags):
+    def train(striker, door="files", validate=False, prefix="lenet_cos", **flags):
         settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
+        settings["snapshot_prefix"] = f'"{prefix}"'
         if validate:
             settings.update(test_interval=50, test_iter=2)
         conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2", **flags)
@@ -67,7 +70,7 @@ def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
     check_recovered(striker, unbroken)
     assert rows == unbroken[1]  # every validation once, with the same values
     frozen = HEARTBEAT_S if kind == "frozen trainer" else 0
-    assert striker.seconds_to_recover() < 20 + frozen
+    assert striker.seconds_to_recover() < 20 + frozen, striker.timeline()
 
 
 def test_rows_from_spark_come_again_the_same(train):
@@ -83,6 +86,44 @@ def test_without_a_snapshot_the_training_begins_again(train, unbroken):
     train(striker)
     assert striker.landed
     assert striker.of("done")[0]["weights_sha256"] == unbroken[0]
+
+
+class FullDisk(Quiet):
+    """The trainers cannot write while they are between two iterations.
+
+    A limit on file sizes stands for the full disk: writing fails in the middle of the file.
+    """
+
+    def __init__(self, first, last):
+        super().__init__()
+        self.first, self.last = first, last
+
+    def __call__(self, event):
+        super().__call__(event)
+        if event.get("event") == "progress":
+            full = self.first <= event["iteration"] < self.last
+            size = 100 if full else resource.RLIM_INFINITY
+            for pid in trainers():
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def failed_snapshots(self):
+        texts = [event["text"] for event in self.of("log") if event["level"] == "W"]
+        found = (
+            re.search(r"No snapshot after iteration (\d+), .*File too large", t) for t in texts
+        )
+        return [int(match[1]) for match in found if match]
+
+
+def test_a_full_disk_costs_only_the_snapshots_that_meet_it(train, unbroken, digits):
+    disk = FullDisk(40, 120)
+    train(disk, prefix="full_disk")
+    assert disk.failed_snapshots()
+    assert not disk.of("restart")
+    assert disk.of("done")[0]["weights_sha256"] == unbroken[0]
+    names = {file.name for file in digits.folder.glob("full_disk*")}
+    kept = {int(re.search(r"_iter_(\d+)\.", name)[1]) for name in names}
+    assert MAX_ITER in kept
+    assert not kept.intersection(disk.failed_snapshots())
 
 
 def test_after_max_restarts_the_failure_is_clear(train):
