@@ -17,7 +17,9 @@ $(BUILD)/build.ninja: | setup
 build: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
 
-demo: build
+# Builds what it runs, and not the tests: half the way for a newcomer.
+demo: setup $(BUILD)/build.ninja
+	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core
 	@$(PYTHON) examples/digits/run.py
 
 test: build

@@ -338,3 +338,18 @@ def test_forward_releases_the_gil(tmp_path: Path) -> None:
     finally:
         sys.setswitchinterval(interval)
     assert switches > 20
+
+
+def test_a_batch_may_be_empty_for_a_while(tmp_path: Path) -> None:
+    file = tmp_path / "net.prototxt"
+    file.write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param {'
+        " shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }"
+        'layer { name: "c" type: "Convolution" bottom: "x" top: "c"'
+        " convolution_param { num_output: 4 kernel_size: 3 } }"
+    )
+    net = caffe.Net(str(file), caffe.TEST)
+    for rows in (2, 0, 1):
+        net.blobs["x"].reshape(rows, 3, 8, 8)
+        net.forward()
+        assert net.blobs["c"].data.shape == (rows, 4, 6, 6)

@@ -112,7 +112,10 @@ class ConvolutionLayer : public Layer {
  private:
   // oneDNN takes pictures [batch, channels, height, width] of one shape and layout for all bottoms.
   void PlanPictures(const Blob& bottom, const Shape& top) {
-    if (transposed_ || axis_ != 1 || window_.kernel.size() != 2 || bottom.count() == 0) return;
+    if (transposed_ || axis_ != 1 || window_.kernel.size() != 2 || bottom.count() == 0) {
+      pictures_.reset();
+      return;
+    }
     const Shape& from = bottom.shape();
     const OnednnConvolution::Spec spec{
         from[0],          channels_,          outputs_,
