@@ -148,16 +148,17 @@ class _Attempt:
 
     def _own_words(self, failure: dict[str, Any]) -> str:
         """The failure's text. Where a rank just went away, its task may know how it died."""
+        text = failure["message"]
         deadline = time.monotonic() + _JOB_END_WAIT_S
         while failure["lost"]:
             try:
                 kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
-            reason = rank_error(str(value)) if kind == "error" else None
-            if reason is not None and reason.startswith(f"rank {failure['rank']} "):
-                return reason
-        return failure["message"]
+            if kind == "error":  # the job is over: nothing more will be said
+                reason = rank_error(str(value)) or ""
+                return reason if reason.startswith(f"rank {failure['rank']} ") else text
+        return text
 
     def _close_coordinator(self) -> None:
         self._ending.set()
