@@ -66,7 +66,8 @@ json ToJson(const TrainingPosition& position) {
           {"ranks", position.ranks},
           {"epoch", position.epoch},
           {"fetches", position.fetches},
-          {"losses", position.losses}};
+          {"losses", position.losses},
+          {"notes", position.notes}};
 }
 
 TrainingPosition FromJson(const json& fields) {
@@ -82,6 +83,7 @@ TrainingPosition FromJson(const json& fields) {
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
                                              : loss.get<float>());
   }
+  position.notes = fields.value("notes", "");
   return position;
 }
 

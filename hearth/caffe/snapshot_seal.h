@@ -19,6 +19,7 @@ struct TrainingPosition {
   int ranks = 1;
   int64_t epoch = 0, fetches = 0;  // of the feed; -1: not known, Caffe wrote the snapshot
   std::vector<float> losses;       // behind the displayed average
+  std::string notes;               // what who trains wants to know when it goes on
 
   bool has_feed_position() const { return epoch >= 0; }
 };

@@ -44,6 +44,8 @@ struct SolverOptions {
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
   // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
+  // Goes into a snapshot's position as its notes.
+  std::function<std::string()> notes;
   // Asked before every minibatch of the solver's own tests; true ends the test there.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;

@@ -101,6 +101,7 @@ TrainingPosition Solver::Position() const {
   position.epoch = epoch_;
   position.fetches = fetches_;
   position.losses.assign(losses_.begin(), losses_.end());
+  if (options_.notes) position.notes = options_.notes();
   return position;
 }
 

@@ -70,6 +70,7 @@ void DeviceTrainer::BuildSolver() {
   options.run = job_.run;
   options.stop_on_nan = job_.stop_on_nan;
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
+  options.notes = [this] { return outcome_.validations.dump(); };
   if (options_.signals) {
     options.test_interrupted = [signals = options_.signals] { return signals->StopIsDue(); };
   }
@@ -86,7 +87,10 @@ void DeviceTrainer::BuildSolver() {
 void DeviceTrainer::LoadAndBroadcast() {
   std::string position;
   if (is_root()) {
-    if (const auto loaded = Load()) position = caffe::PositionToText(*loaded);
+    if (const auto loaded = Load()) {
+      position = caffe::PositionToText(*loaded);
+      TakeNotes(*loaded);
+    }
   }
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
   const auto broadcast = [&](const at::Tensor& flat) {
@@ -97,6 +101,12 @@ void DeviceTrainer::LoadAndBroadcast() {
   for (const at::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
   if (!position.empty()) solver_->GoOnAt(caffe::PositionFromText(position));
+}
+
+// The validations that this run has behind it. Those of another run are none of its own.
+void DeviceTrainer::TakeNotes(const caffe::TrainingPosition& loaded) {
+  if (job_.run.empty() || loaded.run != job_.run || loaded.notes.empty()) return;
+  outcome_.validations = nlohmann::json::parse(loaded.notes);
 }
 
 void DeviceTrainer::Broadcast(std::string* text) {
@@ -167,8 +177,10 @@ void DeviceTrainer::Validate(int64_t iteration) {
           result.bad_rows);
   if (!is_root()) return;
   validator_->Log(iteration, result);
-  outcome_.outputs = result.ToJson();
-  options_.send({{"event", "validation"}, {"iteration", iteration}, {"outputs", outcome_.outputs}});
+  nlohmann::json validation = {{"iteration", iteration}, {"outputs", result.ToJson()}};
+  outcome_.validations.push_back(validation);
+  validation["event"] = "validation";
+  options_.send(validation);
 }
 
 // After every step, on all ranks with the same numbers; a step without rows has ended the epoch.

@@ -36,7 +36,8 @@ struct DeviceOptions {
 
 struct TrainOutcome {
   int64_t iteration = 0;
-  nlohmann::json outputs = nlohmann::json::object();  // of the last validation
+  // [{iteration, outputs}], those before the snapshot that the run went on from included.
+  nlohmann::json validations = nlohmann::json::array();
   std::string model;     // the final model, empty where none was asked for
   std::string snapshot;  // the last .solverstate, empty where there was none
   std::string weights_sha256;
@@ -62,6 +63,7 @@ class DeviceTrainer {
   void BuildSolver();
   void LoadAndBroadcast();
   std::optional<caffe::TrainingPosition> Load();
+  void TakeNotes(const caffe::TrainingPosition& loaded);
   void Broadcast(std::string* text);
   void BuildValidator();
   void AnnounceStart();

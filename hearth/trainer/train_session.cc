@@ -122,7 +122,7 @@ void TrainSession::RunDevice(int device) {
 void TrainSession::Finish() {
   const nlohmann::json done = {{"event", "done"},
                                {"iteration", outcome_.iteration},
-                               {"outputs", outcome_.outputs},
+                               {"validations", outcome_.validations},
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
                                {"weights_sha256", outcome_.weights_sha256},

@@ -46,8 +46,8 @@ class RankLost(Exception):
 
 def run(
     spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
-) -> list[Event]:
-    """Trains, and returns rank 0's validation events followed by its done event.
+) -> Event:
+    """Trains, and returns rank 0's done event, in which are all validations of the run.
 
     `on_event` gets the live events in this thread (of the trainers none with Spark Connect, whose
     executors cannot reach the client). Where a process went away, all ranks are launched again, up
@@ -61,18 +61,10 @@ def run(
     from hearth import HearthError
 
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())})
-    validations: dict[int, Event] = {}
-
-    def note(event: Event) -> None:
-        if event.get("event") == "validation":
-            validations[event["iteration"]] = event
-        on_event(event)
-
     preflight.check(spark, plan.world)
     for generation in range(max_restarts + 1):
         try:
-            events = _Attempt(spark, plan, generation).run(note)
-            return _with_earlier_validations(validations, events)
+            return _Attempt(spark, plan, generation).run(on_event)
         except RankLost as lost:
             if generation == max_restarts:
                 tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
@@ -81,14 +73,6 @@ def run(
             on_event({"event": "restart", "reason": str(lost), **restart})
         preflight.wait_for_replacements(spark, plan.world)
     raise AssertionError("unreachable: the last attempt returns or raises")
-
-
-def _with_earlier_validations(validations: dict[int, Event], events: list[Event]) -> list[Event]:
-    """The events of the last attempt after the validations that only attempts before it did."""
-    first = min((e["iteration"] for e in events if e["event"] == "validation"), default=None)
-    if first is None:
-        first = events[-1].get("iteration", 0)
-    return [validations[i] for i in sorted(validations) if i < first] + events
 
 
 class _Attempt:
@@ -104,7 +88,7 @@ class _Attempt:
         self._coordinator: Any = None
         self._ending = threading.Event()
 
-    def run(self, on_event: Callable[[Event], None]) -> list[Event]:
+    def run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
         job = threading.Thread(target=self._run_job, args=(endpoint,), name="hearth-job")
         pump = threading.Thread(target=self._pump_events, name="hearth-pump")
@@ -120,7 +104,7 @@ class _Attempt:
             self._close_coordinator()
             pump.join()
 
-    def _watch(self, on_event: Callable[[Event], None]) -> list[Event]:
+    def _watch(self, on_event: Callable[[Event], None]) -> Event:
         from hearth import HearthError
 
         result, drained = None, False
@@ -144,7 +128,7 @@ class _Attempt:
                 self._close_coordinator()
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
-        return result
+        return result[0]
 
     def _own_words(self, failure: dict[str, Any]) -> str:
         """The failure's text. Where a rank just went away, its task may know how it died."""

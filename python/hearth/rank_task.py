@@ -45,7 +45,7 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields rank 0's validation and done events as JSON rows.
+    """The body of the barrier stage: yields rank 0's done event as a row of JSON.
 
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
@@ -57,7 +57,6 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
     context = BarrierTaskContext.get()
     rank = context.partitionId()
-    kept: list[dict[str, Any]] = []
     with ExitStack() as stack:
         endpoint = spec.coordinator or _host_coordinator(spec, context, stack)
         rings = {
@@ -65,7 +64,7 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         }
         job = _job_of_rank(spec, context, endpoint, rings)
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        trainer = stack.enter_context(TrainerProcess(job, fds, _keep_validation(kept)))
+        trainer = stack.enter_context(TrainerProcess(job, fds))
         for ring in rings.values():
             ring.close_child_fds()
         for name, files in spec.files.items():
@@ -73,15 +72,11 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
-        kept.append(trainer.wait())
-    events = [json.dumps(event) for event in kept] if rank == 0 else []
+        done = trainer.wait()
+    events = [json.dumps(done)] if rank == 0 else []
     yield pa.RecordBatch.from_pydict(
         {"rank": pa.array([rank] * len(events), pa.int32()), "event": pa.array(events, pa.string())}
     )
-
-
-def _keep_validation(kept: list[dict[str, Any]]):
-    return lambda event: kept.append(event) if event.get("event") == "validation" else None
 
 
 def _job_of_rank(

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+from conftest import MARK
+
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
@@ -30,6 +32,62 @@ try:
 except Exception as error:
     print("refused:", error)
 """
+
+
+# One training that nobody strikes, one whose trainer is killed: the same validations.
+BROKEN = """
+import glob, os, signal, sys, threading, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+prefix, mark = sys.argv[3], sys.argv[4].encode()
+conf = Config(spark, {"conf": sys.argv[1], "model": sys.argv[2], "clusterSize": "2"})
+struck = []
+
+def trainers():
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cmdline").read_bytes().split(b"\\0")[1:2] == [b"trainer"]:
+                if mark in (entry / "environ").read_bytes():
+                    yield int(entry.name)
+        except OSError:
+            pass
+
+def strike():
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not struck:
+        if os.path.exists(f"{prefix}_iter_100.hearth.json"):
+            struck.append(next(trainers()))
+            os.kill(struck[0], signal.SIGKILL)
+        time.sleep(0.005)
+
+def train():
+    cos, sources = CaffeOnSpark(spark), DataSource(spark)
+    frame = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
+    return frame.collect()
+
+unbroken = train()
+for file in glob.glob(f"{prefix}_iter_*"):
+    os.remove(file)
+threading.Thread(target=strike).start()
+broken = train()
+print("struck", len(struck), "rows", len(broken), "same", broken == unbroken)
+"""
+
+
+def test_a_restart_without_live_events_keeps_the_validations_before_it(digits, tmp_path):
+    prefix = str(tmp_path / "snap")
+    solver = digits.solver(
+        "cos", max_iter=500, test_interval=50, test_iter=2, snapshot=50, random_seed=5,
+        snapshot_prefix=f'"{prefix}"',
+    )  # fmt: skip
+    command = [sys.executable, "-c", BROKEN, solver, str(tmp_path / "m.caffemodel"), prefix, MARK]
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, **dict([MARK.split("=")])}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "struck 1 rows 10 same True" in done.stdout
 
 
 def test_connect(digits, tmp_path):

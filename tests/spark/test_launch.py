@@ -82,7 +82,7 @@ def start(spark, monkeypatch, tmp_path):
 
 
 def ids_by_rank(result, stream):
-    return [rows.get(stream, []) for rows in result[-1]["rows"]]
+    return [rows.get(stream, []) for rows in result["rows"]]
 
 
 def all_ids(result, stream):
@@ -116,22 +116,22 @@ def test_fewer_rows_than_ranks(spark, start):
     assert sorted(ids_by_rank(result, "train")) == [[], [0]]
 
 
-def test_events_of_rank_0_arrive_and_validations_are_kept(start):
+def test_events_of_rank_0_arrive_and_its_done_event_is_the_result(start):
     body = """
 join()
 send(event="progress", iteration=1)
 send(event="validation", iteration=10, outputs={"loss": [rank]})
+outcome = {"of": rank}
 """
     result, events = start(body)
-    assert [event["event"] for event in result] == ["validation", "done"]
-    assert result[0]["outputs"] == {"loss": [0]}
+    assert result == {"event": "done", "model": "", "of": 0}
     assert [event["event"] for event in events] == ["progress", "validation"]
 
 
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
     rows = spark.range(0, 3000000, 1, 2).selectExpr("id", "repeat('x', 100) as more")
     result, _ = start("join()", frames={"train": rows})
-    assert result[-1]["event"] == "done"
+    assert result["event"] == "done"
 
 
 @pytest.mark.parametrize(
@@ -157,19 +157,17 @@ def test_the_first_failure_reaches_the_driver_in_seconds(start, body, said):
 
 DIES_UNTIL = """
 join()
-send(event="validation", iteration=10 * (job["generation"] + 1), outputs={{"loss": [rank]}})
 meet("a")
 if rank == 1 and job["generation"] < {generation}:
     os.kill(os.getpid(), signal.SIGKILL)
 meet("b")
-outcome = {{"iteration": 40, "generation": job["generation"], "run": job["run"]}}
+outcome = {{"generation": job["generation"]}}
 """
 
 
 def test_lost_ranks_are_replaced_in_a_new_generation(start):
     result, events = start(DIES_UNTIL.format(generation=2), max_restarts=3)
-    assert result[-1]["generation"] == 2
-    assert [event["iteration"] for event in result] == [10, 20, 30, 40]  # validations, then done
+    assert result["generation"] == 2
     restarts = [event for event in events if event["event"] == "restart"]
     assert [event["generation"] for event in restarts] == [1, 2]
     assert all("rank 1" in event["reason"] for event in restarts)
@@ -199,7 +197,7 @@ def test_a_failed_session_can_launch_again(spark, start):
     with pytest.raises(HearthError):
         start('join()\nif rank == 0: fail("internal", "odd")\nmeet("a")')
     result, _ = start("join()")
-    assert result[-1]["event"] == "done"
+    assert result["event"] == "done"
 
 
 def test_the_token_is_in_no_command_line_or_environment(start):
@@ -209,4 +207,4 @@ own = open("/proc/self/cmdline").read() + open("/proc/self/environ").read()
 outcome = {"leaked": job["token"] in own}
 """
     result, _ = start(body)
-    assert result[-1]["leaked"] is False
+    assert result["leaked"] is False

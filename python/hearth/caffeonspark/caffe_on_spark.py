@@ -54,8 +54,8 @@ class CaffeOnSpark:
         if not conf.interleaves_validation:
             raise FlagError(f"{conf.proto_file}: validation needs test_interval and test_iter")
         sources = {"train": train_source, "test": validation_source}
-        events = self._launch(conf, sources, validate=True)
-        return self._validation_frame(conf, events)
+        done = self._launch(conf, sources, validate=True)
+        return self._validation_frame(conf, done["validations"])
 
     def test(self, source: Source) -> dict[str, list[float]]:
         """The mean of every output blob of the TEST net over all rows of `source`, by name."""
@@ -87,9 +87,7 @@ class CaffeOnSpark:
 
     train_with_validation = trainWithValidation
 
-    def _launch(
-        self, conf: Config, sources: dict[str, Source], validate: bool
-    ) -> list[dict[str, Any]]:
+    def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
         job = train_job(conf, validate)
         files, frames = {}, {}
         for name, source in sources.items():
@@ -104,8 +102,8 @@ class CaffeOnSpark:
         with Progress() as progress:
             return launch.run(self._spark, plan, progress.show, conf.max_restarts)
 
-    def _validation_frame(self, conf: Config, events: list[dict[str, Any]]) -> DataFrame:
-        outputs = [event["outputs"] for event in events if event["event"] == "validation"]
+    def _validation_frame(self, conf: Config, validations: list[dict[str, Any]]) -> DataFrame:
+        outputs = [validation["outputs"] for validation in validations]
         if not outputs:
             raise FlagError(f"{conf.proto_file}: max_iter is too small for even one validation")
         names = list(outputs[0])
