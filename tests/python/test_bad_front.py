@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
 
-from hearth.caffeonspark.__main__ import main
+from hearth.caffeonspark.__main__ import main, one_line
 
 # The files in {0}, the command line, and what must be said.
 FRONT = {
@@ -39,3 +40,8 @@ def test_the_front_says_what_is_wrong_in_one_line(case: str, tmp_path: Path, cap
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert re.match(f"caffeonspark: {said}", lines[0]), lines
+
+
+def test_a_host_name_that_cannot_be_resolved_says_where_to_look() -> None:
+    said = one_line(socket.gaierror(-2, "Name or service not known"))
+    assert "Name or service not known" in said and "/etc/hosts" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 from collections.abc import Sequence
 
@@ -52,6 +53,11 @@ def one_line(error: BaseException) -> str:
     reason = rank_error(str(error))
     if reason is not None:
         return reason
+    if isinstance(error, socket.gaierror):  # of Spark's own connections; it does not say which
+        return (
+            f"a host name cannot be resolved ({error}): are localhost and {socket.gethostname()} "
+            "in /etc/hosts?"
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
