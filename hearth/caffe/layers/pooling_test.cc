@@ -52,6 +52,21 @@ std::string LayerText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
+// Stochastic pooling at test time, of planes that are one window of four values.
+Arrays ExpectationOfWindows(const Arrays& bottoms, const Arrays&) {
+  Array y({bottoms[0].shape[0], 1, 1, 1});
+  for (int64_t n = 0; n < y.shape[0]; ++n) {
+    float sum = 0, squares = 0;
+    for (int64_t i = 0; i < 4; ++i) {
+      const float v = bottoms[0].values[n * 4 + i];
+      sum += v;
+      squares += v * v;
+    }
+    y.values[n] = squares / sum;
+  }
+  return {y};
+}
+
 }  // namespace
 
 std::vector<LayerCase> PoolingCases() {
@@ -106,19 +121,7 @@ std::vector<LayerCase> PoolingCases() {
       {"pool_stochastic_test",
        LayerText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
        {{{1, 1, 2, 2}, 1, 5}},
-       [](const Arrays& bottoms, const Arrays&) {
-         float sum = 0, squares = 0;
-         Array y({bottoms[0].shape[0], 1, 1, 1});
-         for (int64_t n = 0; n < y.shape[0]; ++n, sum = squares = 0) {
-           for (int64_t i = 0; i < 4; ++i) {
-             const float v = bottoms[0].values[n * 4 + i];
-             sum += v;
-             squares += v * v;
-           }
-           y.values[n] = squares / sum;
-         }
-         return Arrays{y};
-       },
+       ExpectationOfWindows,
        1,
        TEST,
        {},
