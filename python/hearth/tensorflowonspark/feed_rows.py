@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from hearth.tensorflowonspark import marker, pickled_arrays
 from hearth.tensorflowonspark.columns import Columns
 from hearth.tensorflowonspark.pickled_arrays import PickledArrays
 from hearth.tensorflowonspark.row_source import RowSource
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class QueueSource:
@@ -84,15 +83,14 @@ def as_rows(chunks: list[Any]) -> list[Any]:
 
 def as_arrays(chunks: list[Any], columns: list[str] | None, tensors: list[str] | None) -> Any:
     """As TFNode.DataFeed.next_numpy() says; None without rows."""
-    import numpy as np
-
-    chunks = [chunk for chunk in chunks if len(chunk)]
-    if not chunks:
+    if len(chunks) > 1:
+        chunks = [chunk for chunk in chunks if len(chunk)]
+    if not chunks or not len(chunks[0]):
         return None
     if isinstance(chunks[0], Columns):
         names = columns or chunks[0].names
-        keys = tensors or names
-        return {key: _join(chunks, name) for key, name in zip(keys, names, strict=True)}
+        arrays = [_join(chunks, name) for name in names]
+        return dict(zip(tensors or names, arrays, strict=True))
     if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
         arrays = pickled_arrays.join(chunks)
         if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
@@ -108,10 +106,9 @@ def as_arrays(chunks: list[Any], columns: list[str] | None, tensors: list[str] |
 
 
 def _join(chunks: list[Columns], name: str) -> np.ndarray:
-    import numpy as np
-
-    parts = [chunk.array(name) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(chunks) == 1:
+        return chunks[0].array(name)
+    return np.concatenate([chunk.array(name) for chunk in chunks])
 
 
 def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
