@@ -176,7 +176,7 @@ class PickleReader {
       case kTuple1:
       case kTuple2:
       case kTuple3: {
-        const auto count = static_cast<size_t>(op - kTuple1 + 1);
+        const size_t count = op == kTuple1 ? 1 : op == kTuple2 ? 2 : 3;
         return stack_.size() >= Floor() + count && Tuple(stack_.size() - count);
       }
       case kTuple:

@@ -75,7 +75,7 @@ std::vector<LayerCase> SoftmaxLossCases() {
 
 namespace {
 
-std::string ForwardError(float label, Shape labels) {
+std::string ForwardError(float label, const Shape& labels) {
   const LayerCase row = Row("case", "", {});
   LayerRun run(row);
   run.bottoms()[1]->Reshape(labels);

@@ -159,7 +159,7 @@ TEST_F(WindowData, IsMirroredHalfOfTheTime) {
   FileLayerRun run(Layer(40, "fg_fraction: 1 cache_images: true", "crop_size: 8 mirror: true"));
   const std::vector<float> got = run.Next(0);
   std::map<std::vector<float>, int> kinds;
-  for (int i = 0; i < 40; ++i) {
+  for (int64_t i = 0; i < 40; ++i) {
     ++kinds[{got.begin() + i * 192, got.begin() + (i + 1) * 192}];
   }
   ASSERT_EQ(kinds.size(), 2);
