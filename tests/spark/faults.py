@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +106,39 @@ class Striker:
             if event.get("event") == "progress" and any("restart" in line for line in lines):
                 break
         return "\n".join(lines)
+
+
+class Quiet(Striker):
+    """Strikes never."""
+
+    def __init__(self) -> None:
+        super().__init__("none", sys.maxsize)
+
+
+class FullDisk(Quiet):
+    """The trainers cannot write while they are between two iterations.
+
+    A limit on file sizes stands for the full disk: writing fails in the middle of the file.
+    """
+
+    def __init__(self, first: int, last: int):
+        super().__init__()
+        self.first, self.last = first, last
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if event.get("event") == "progress":
+            full = self.first <= event["iteration"] < self.last
+            size = 100 if full else resource.RLIM_INFINITY
+            for pid in trainers():
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def failed_snapshots(self) -> list[int]:
+        texts = [event["text"] for event in self.of("log") if event["level"] == "W"]
+        found = (
+            re.search(r"No snapshot after iteration (\d+), .*File too large", t) for t in texts
+        )
+        return [int(match[1]) for match in found if match]
 
 
 def _state(pid: int) -> str:

@@ -2,10 +2,9 @@
 
 import random
 import re
-import resource
 
 import pytest
-from faults import KINDS, Striker, trainers, wait_until
+from faults import KINDS, FullDisk, Quiet, Striker, trainers, wait_until
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource
@@ -35,13 +34,6 @@ def train(spark, digits):
         return cos.trainWithValidation(source, sources.getSource(conf, False)).collect()
 
     return train
-
-
-class Quiet(Striker):
-    """Strikes never."""
-
-    def __init__(self):
-        super().__init__("none", MAX_ITER + 1)
 
 
 @pytest.fixture(scope="module")
@@ -86,32 +78,6 @@ def test_without_a_snapshot_the_training_begins_again(train, unbroken):
     train(striker)
     assert striker.landed
     assert striker.of("done")[0]["weights_sha256"] == unbroken[0]
-
-
-class FullDisk(Quiet):
-    """The trainers cannot write while they are between two iterations.
-
-    A limit on file sizes stands for the full disk: writing fails in the middle of the file.
-    """
-
-    def __init__(self, first, last):
-        super().__init__()
-        self.first, self.last = first, last
-
-    def __call__(self, event):
-        super().__call__(event)
-        if event.get("event") == "progress":
-            full = self.first <= event["iteration"] < self.last
-            size = 100 if full else resource.RLIM_INFINITY
-            for pid in trainers():
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-    def failed_snapshots(self):
-        texts = [event["text"] for event in self.of("log") if event["level"] == "W"]
-        found = (
-            re.search(r"No snapshot after iteration (\d+), .*File too large", t) for t in texts
-        )
-        return [int(match[1]) for match in found if match]
 
 
 def test_a_full_disk_costs_only_the_snapshots_that_meet_it(train, unbroken, digits):
