@@ -29,7 +29,7 @@ using Rows = std::vector<Row>;
 std::string Picture(int number, int64_t width = 4) {
   caffe::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
   for (size_t i = 0; i < image.pixels.size(); ++i) {
-    image.pixels[i] = static_cast<uint8_t>(37 * number + 11 * i);
+    image.pixels[i] = static_cast<uint8_t>(37 * static_cast<size_t>(number) + 11 * i);
   }
   return caffe::EncodePng(image);
 }
