@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from conftest import MARK
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 SCRIPT = """
 import sys
@@ -36,32 +36,22 @@ except Exception as error:
 
 # One training that nobody strikes, one whose trainer is killed: the same validations.
 BROKEN = """
-import glob, os, signal, sys, threading, time
-from pathlib import Path
+import glob, os, signal, sys, threading
 from pyspark.sql import SparkSession
+sys.path.insert(0, sys.argv[4])
+import conftest, faults
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 
+os.environ.update([conftest.MARK.split("=")])
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-prefix, mark = sys.argv[3], sys.argv[4].encode()
+prefix = sys.argv[3]
 conf = Config(spark, {"conf": sys.argv[1], "model": sys.argv[2], "clusterSize": "2"})
 struck = []
 
-def trainers():
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cmdline").read_bytes().split(b"\\0")[1:2] == [b"trainer"]:
-                if mark in (entry / "environ").read_bytes():
-                    yield int(entry.name)
-        except OSError:
-            pass
-
 def strike():
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not struck:
-        if os.path.exists(f"{prefix}_iter_100.hearth.json"):
-            struck.append(next(trainers()))
-            os.kill(struck[0], signal.SIGKILL)
-        time.sleep(0.005)
+    if faults.wait_until(lambda: os.path.exists(f"{prefix}_iter_100.hearth.json"), 60):
+        struck.append(faults.trainers()[0])
+        os.kill(struck[0], signal.SIGKILL)
 
 def train():
     cos, sources = CaffeOnSpark(spark), DataSource(spark)
@@ -83,8 +73,8 @@ def test_a_restart_without_live_events_keeps_the_validations_before_it(digits, t
         "cos", max_iter=500, test_interval=50, test_iter=2, snapshot=50, random_seed=5,
         snapshot_prefix=f'"{prefix}"',
     )  # fmt: skip
-    command = [sys.executable, "-c", BROKEN, solver, str(tmp_path / "m.caffemodel"), prefix, MARK]
-    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, **dict([MARK.split("=")])}
+    command = [sys.executable, "-c", BROKEN, solver, str(tmp_path / "m.caffemodel"), prefix, HERE]
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "struck 1 rows 10 same True" in done.stdout
