@@ -8,29 +8,27 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/python_layer.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/solver_nets.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/proto/text_reader.h"
+#include "hearth/storage/file.h"
 #include "hearth/trainer/reader_process.h"
 
 namespace hearth::program {
 namespace {
 
-// The nets that a command with these options builds.
-std::vector<caffe::NetParameter> NetsOf(const trainer::LocalOptions& options) {
-  if (!options.model.empty()) return {caffe::ReadNet(options.model)};
-  const caffe::SolverParameter solver = caffe::ReadSolver(options.solver);
-  std::vector<caffe::NetParameter> nets = caffe::TestNetsOf(solver);
-  nets.push_back(caffe::TrainNetOf(solver));
-  return nets;
-}
-
-bool HavePythonLayers(const trainer::LocalOptions& options) {
-  try {
-    const auto nets = NetsOf(options);
-    return std::any_of(nets.begin(), nets.end(), caffe::HasPythonLayer);
-  } catch (const Error&) {
-    return false;
-  }
+bool MayHavePythonLayer(const trainer::LocalOptions& options) {
+  if (!options.model.empty()) return caffe::MayHavePythonLayer(storage::ReadFile(options.model));
+  const std::string text = storage::ReadFile(options.solver);
+  // As it stands: the command that follows upgrades old formats, and says so.
+  caffe::SolverParameter solver;
+  caffe::ParseText(text, options.solver, &solver);
+  std::vector<std::string> files = solver.test_net();
+  files.push_back(solver.net());
+  files.push_back(solver.train_net());
+  return caffe::MayHavePythonLayer(text) ||
+         std::any_of(files.begin(), files.end(), [](const std::string& file) {
+           return !file.empty() && caffe::MayHavePythonLayer(storage::ReadFile(file));
+         });
 }
 
 // The words after the program's name.
@@ -56,7 +54,12 @@ void RunModule(const std::string& module, const std::vector<std::string>& argume
 }
 
 void EnterInterpreterFor(const trainer::LocalOptions& options) {
-  if (caffe::PythonLayersRun() || !HavePythonLayers(options)) return;
+  if (caffe::PythonLayersRun()) return;
+  try {
+    if (!MayHavePythonLayer(options)) return;
+  } catch (const Error&) {
+    return;
+  }
   RunModule("hearth.caffe.program", OwnArguments());
 }
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -32,19 +32,13 @@ class TrainerProcess:
     that started it ends. The job, with its token, goes through the channel only.
     """
 
-    def __init__(
-        self,
-        job: dict[str, Any],
-        inherited_fds: Iterable[int],
-        on_event: Callable[[Event], None] | None = None,
-    ):
-        """Starts the program and sends `job`; `on_event` is called from a thread of this object.
+    def __init__(self, job: dict[str, Any], inherited_fds: Iterable[int]):
+        """Starts the program and sends `job`.
 
         Raises:
             RankError: the program cannot be started.
         """
         self._name = f"rank {job['rank']} on host {job['host']}"
-        self._on_event = on_event
         self._ended = threading.Event()
         self._done: Event | None = None
         self._error: Event | None = None
@@ -117,8 +111,6 @@ class TrainerProcess:
         kind = event.get("event")
         if kind == "error":
             self._error = self._error or event
-        if self._on_event is not None:
-            self._on_event(event)
         if kind == "done":
             self._done = event
         if kind in ("done", "error"):

@@ -87,6 +87,15 @@ def test_device_query_describes_the_processor(tmp_path: Path) -> None:
     assert 'there is no device "99"' in run("device_query", "-gpu=99", cwd=tmp_path, status=1)
 
 
+def test_what_an_old_net_loses_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        """input: "x" input_dim: 1 input_dim: 3 input_dim: 4 input_dim: 4
+        layers { layer { name: "r" type: "relu" num_output: 3 } bottom: "x" top: "r" }"""
+    )
+    log = run("time", "-model", "net.prototxt", "-iterations", "1", cwd=tmp_path)
+    assert log.count("a V0 layer of type relu has no use for num_output") == 1
+
+
 def test_upgrades_a_nets_text(tmp_path: Path) -> None:
     (tmp_path / "old.prototxt").write_text(OLD_NET)
     log = messages(run("upgrade_net_proto_text", "old.prototxt", "new.prototxt", cwd=tmp_path))

@@ -1,6 +1,5 @@
 #include "hearth/caffe/layers/python_layer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -20,10 +19,9 @@ void SetPythonLayerFactory(LayerRegistry::Factory factory) { TheFactory() = std:
 
 bool PythonLayersRun() { return static_cast<bool>(TheFactory()); }
 
-bool HasPythonLayer(const NetParameter& net) {
-  const auto& layers = net.layer();
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerParameter& layer) { return layer.type() == "Python"; });
+bool MayHavePythonLayer(std::string_view prototxt) {
+  return prototxt.find("\"Python\"") != std::string_view::npos ||
+         prototxt.find("'Python'") != std::string_view::npos;
 }
 
 void RegisterPythonLayer(LayerRegistry& registry) {

@@ -1,6 +1,8 @@
 // Layers that users write in Python. An interpreter makes them: the Python module sets what does.
 #pragma once
 
+#include <string_view>
+
 #include "hearth/caffe/layer_registry.h"
 
 namespace hearth::caffe {
@@ -12,6 +14,8 @@ void SetPythonLayerFactory(LayerRegistry::Factory factory);
 // Whether that was set.
 bool PythonLayersRun();
 
-bool HasPythonLayer(const NetParameter& net);
+// Whether a net's or a solver's prototxt has the word that such a layer's type is. Where the word
+// is something else's name, nothing is lost: an interpreter runs every net.
+bool MayHavePythonLayer(std::string_view prototxt);
 
 }  // namespace hearth::caffe

@@ -43,11 +43,10 @@ TEST(PythonLayer, WithoutAnInterpreterIsRefusedInOneSentence) {
   EXPECT_FALSE(PythonLayersRun());
 }
 
-TEST(PythonLayer, IsFoundInItsNet) {
-  NetParameter net;
-  EXPECT_FALSE(HasPythonLayer(net));
-  ParseText("layer { name: 'a' type: 'ReLU' } layer { name: 'b' type: 'Python' }", "case", &net);
-  EXPECT_TRUE(HasPythonLayer(net));
+TEST(PythonLayer, IsFoundInAPrototxt) {
+  EXPECT_FALSE(MayHavePythonLayer("layer { name: 'a' type: 'ReLU' }"));
+  EXPECT_TRUE(MayHavePythonLayer("layer { name: 'b' type: 'Python' }"));
+  EXPECT_TRUE(MayHavePythonLayer("layer { name: \"b\" type: \"Python\" }"));
 }
 
 TEST(PythonLayer, IsMadeByTheFactoryThatWasSet) {
