@@ -166,22 +166,32 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of test(): per output blob the sums of its elements over the partition's rows."""
+    """The body of test(): per output blob the sums of its elements over the partition's rows.
+
+    A record without a blob comes first: its `rows` are all that came in, unusable ones too.
+    """
     import pyarrow as pa
 
     sums: dict[str, np.ndarray] = {}
-    rows = 0
-    for batch in _results(spec, batches):
+    given = rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal given
+        for batch in batches:
+            given += batch.num_rows
+            yield batch
+
+    for batch in _results(spec, counted()):
         rows += batch.num_rows
         for name in batch.schema.names[1:]:
             total = _sum_lists(batch.column(name))
             sums[name] = sums[name] + total if name in sums else total
     yield pa.RecordBatch.from_pydict(
         {
-            "position": pa.array(range(len(sums)), pa.int32()),
-            "blob": pa.array(list(sums), pa.string()),
-            "sums": pa.array([total.tolist() for total in sums.values()], pa.list_(pa.float64())),
-            "rows": pa.array([rows] * len(sums), pa.int64()),
+            "position": pa.array(range(-1, len(sums)), pa.int32()),
+            "blob": pa.array([None, *sums], pa.string()),
+            "sums": pa.array([[], *(t.tolist() for t in sums.values())], pa.list_(pa.float64())),
+            "rows": pa.array([given, *[rows] * len(sums)], pa.int64()),
         }
     )
 

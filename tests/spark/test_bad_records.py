@@ -78,6 +78,26 @@ def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained,
         trained.maxBadRecords = ""
 
 
+def test_a_test_judges_the_bad_pictures_of_all_partitions_together(spark, digits, trained, spoiled):
+    # No partition has more than one of them, and half of the rows of one.
+    bad = spoiled.where("id like 'bad%'").repartition(BAD)
+    rows = spoiled.where("id not like 'bad%'").coalesce(1).union(bad)
+    source = DataSource(spark).fromDataFrame(trained, rows, False)
+    said = rf"{BAD} of {GOOD + BAD} rows cannot be used"
+    events = []
+    try:
+        for allowed, is_enough in (("5", True), ("0.03", True), ("4", False), ("0.02", False)):
+            trained.maxBadRecords = allowed
+            if is_enough:
+                assert CaffeOnSpark(spark, events.append).test(source)
+                assert re.search(said, events.pop()["text"])
+            else:
+                with pytest.raises(HearthError, match=f"{said} where -maxBadRecords allows "):
+                    CaffeOnSpark(spark, events.append).test(source)
+    finally:
+        trained.maxBadRecords = ""
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth import launch
+from hearth import HearthError, launch
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.data_source import Source
-from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.jobs import predict_job, train_job
 from hearth.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
 from hearth.progress import Progress
@@ -58,16 +58,24 @@ class CaffeOnSpark:
         return self._validation_frame(conf, done["validations"])
 
     def test(self, source: Source) -> dict[str, list[float]]:
-        """The mean of every output blob of the TEST net over all rows of `source`, by name."""
+        """The mean of every output blob of the TEST net over all rows of `source`, by name.
+
+        Raises:
+            FlagError: the configuration is wrong, or there are no rows.
+            HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
+        """
         job = predict_job(source.conf, "test")
         means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA)
         with launch.rank_errors():
             rows = means_of_tasks.collect()
-        if not rows:
+        given = sum(row.rows for row in rows if row.blob is None)
+        if not given:
             raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
+        sums = sorted((row for row in rows if row.blob is not None), key=lambda row: row.position)
+        self._judge_bad_rows(source.conf, given, sum(row.rows for row in sums if not row.position))
         means: dict[str, list[float]] = {}
-        for name in dict.fromkeys(row.blob for row in sorted(rows, key=lambda row: row.position)):
-            parts = [row for row in rows if row.blob == name]
+        for name in dict.fromkeys(row.blob for row in sums):
+            parts = [row for row in sums if row.blob == name]
             total = sum(part.rows for part in parts)
             columns = zip(*(part.sums for part in parts), strict=True)
             means[name] = [sum(column) / total for column in columns]
@@ -101,6 +109,28 @@ class CaffeOnSpark:
             return launch.run(self._spark, plan, self._on_event, conf.max_restarts)
         with Progress() as progress:
             return launch.run(self._spark, plan, progress.show, conf.max_restarts)
+
+    def _judge_bad_rows(self, conf: Config, given: int, used: int) -> None:
+        """Tells of a test's unusable rows, of all partitions together."""
+        bad = given - used
+        if not bad:
+            return
+        text = f"{bad} of {given} rows cannot be used"
+        log = "the executors' logs name them"
+        rows, fraction = parse_bad_records(str(conf.max_bad_records))
+        if 0 <= rows < bad or 0 <= fraction < bad / given:
+            raise HearthError(
+                f"{text} where -maxBadRecords allows {conf.max_bad_records}; mend or leave out the "
+                f"rows ({log}), or allow more"
+            )
+        self._tell({"event": "log", "level": "W", "text": f"{text} and were left out; {log}"})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        if self._on_event is not None:
+            self._on_event(event)
+            return
+        with Progress() as progress:
+            progress.show(event)
 
     def _validation_frame(self, conf: Config, validations: list[dict[str, Any]]) -> DataFrame:
         outputs = [validation["outputs"] for validation in validations]
