@@ -1,12 +1,17 @@
 """Pickled rows come back as they were, by our own reader where they are plain data."""
 
+import os
 import pickle
 import random
+from contextlib import suppress
+from datetime import date
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
 from hearth.native._core import load_columns, load_plain
+from pyspark.sql import Row
 
 from hearth.tensorflowonspark import feed_rows, pickled_arrays, pickles
 
@@ -33,7 +38,7 @@ def test_plain_data_is_read_as_python_does(name, protocol):
         ours, pythons = load_plain(data), pickle.loads(data)
         assert ours == pythons
         assert repr(ours) == repr(pythons)  # the types too: 1, 1.0 and True are equal
-    assert pickles.load(data) == PLAIN[name]
+    assert pickles.load(data, from_afar=False) == PLAIN[name]
 
 
 def test_what_was_one_object_is_one_again():
@@ -41,11 +46,43 @@ def test_what_was_one_object_is_one_again():
     assert first is second is third is table["again"]
 
 
-@pytest.mark.parametrize("value", [[Decimal(1)], [1 + 2j], [2**64], {1, 2}, [np.float32(1)]])
+VALUES = [[Decimal(1)], [1 + 2j], [2**64], {1, 2}, [np.float32(1)], [date(2026, 1, 2)], [Row(a=1)]]
+
+
+@pytest.mark.parametrize("value", VALUES)
 def test_everything_else_is_pythons_to_read(value):
     data = pickle.dumps(value)
     assert load_plain(data) is None
-    assert pickles.load(data) == value
+    assert pickles.load(data, from_afar=False) == value
+    assert pickles.load(data, from_afar=True) == value
+
+
+@pytest.mark.parametrize("kind", ["f4", "O", "U3"])
+def test_arrays_are_taken_from_another_host(kind):
+    array = np.array([["1", "2"]]).astype(kind)
+    np.testing.assert_array_equal(pickles.load(pickle.dumps([array]), from_afar=True)[0], array)
+
+
+class Calls:
+    """What its pickle says to call is called by pickle.loads()."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize("function", [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder])
+def test_nothing_that_comes_from_another_host_is_called(function, tmp_path):
+    target = tmp_path / "made"
+    data = pickle.dumps([np.arange(3), Calls(function, str(target))])
+    with pytest.raises(pickle.UnpicklingError, match="not taken from another host"):
+        pickles.load(data, from_afar=True)
+    assert not target.exists()
+    with suppress(Exception):
+        pickles.load(data, from_afar=False)
+    assert target.exists() == (function is os.mkdir)
 
 
 def test_a_list_that_holds_itself():

@@ -54,14 +54,15 @@ def refused(spark, nodes, seconds):
 """
 
 
-def run_program(text, folder):
+def run_program(text, folder, first_on_path=""):
     """Runs PROGRAM and `text`, with `folder` as a variable; what it printed."""
     folder.mkdir(exist_ok=True)
+    path = os.pathsep.join(filter(None, [first_on_path, *sys.path]))
     mark = {MARK: os.environ.get(MARK, "alone") + "-placement", "PYSPARK_PYTHON": sys.executable}
     code = f"{PROGRAM}\nfolder = {str(folder)!r}\n{textwrap.dedent(text)}"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, **mark, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, **mark, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
@@ -156,6 +157,130 @@ def test_spark_connect_takes_dataframes(tmp_path):
     assert "ValueError: cannot go on" in said
     assert "refused: True timed out waiting for reservations to complete" in said
     assert "2 for 3 nodes" in said
+    assert no_node_left()
+
+
+# Python in the second executor of a local-cluster is on a host of its own, as far as it can tell.
+TWO_HOSTS = """
+import os, socket
+here = socket.gethostname()
+socket.gethostname = lambda: "second" if os.getcwd().endswith("/1") else here
+"""
+
+FROM_AFAR = """
+import collections, fractions, threading
+import numpy as np
+
+def relays():
+    return sum(thread.name == "hearth-relay" for thread in threading.enumerate())
+
+def counts(args, ctx):
+    # Of each row how often it came; and whether some came from the other host.
+    feed = ctx.get_data_feed()
+    seen, afar = collections.Counter(), 0
+    while not feed.should_stop():
+        for row in feed.next_batch(70):
+            seen[row[0] if isinstance(row, tuple) else row] += 1
+        afar = max(afar, relays())
+    with open(f"{args}/counts", "w") as file:
+        file.write(f"{len(seen)} rows {set(seen.values())} times, afar {afar}")
+
+def gives(args, ctx):
+    feed = ctx.get_data_feed(train_mode=False)
+    while not feed.should_stop():
+        batch = feed.next_numpy(50)
+        if batch is not None:
+            numbers = batch["id"] if isinstance(batch, dict) else batch
+            results = [np.full(1000, number) for number in numbers] if args else list(numbers**2)
+            feed.batch_results(results)
+
+def stops(args, ctx):
+    feed = ctx.get_data_feed()
+    feed.next_batch(10)
+    feed.terminate()
+
+def sleeps(args, ctx):
+    feed = ctx.get_data_feed()
+    feed.next_batch(1)
+    time.sleep(60)
+
+def text_of(job, *arguments, **named):
+    start = time.monotonic()
+    try:
+        job(*arguments, **named)
+    except Exception as error:
+        return f"{time.monotonic() - start < 12} {type(error).__name__} {error}"
+
+sc = spark.sparkContext
+numbers = list(range(1000))
+"""
+
+
+@pytest.fixture
+def two_hosts(tmp_path):
+    """Runs a program, after FROM_AFAR, on two executors that seem to be on a host each."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(TWO_HOSTS)
+
+    def run(text):
+        start = 'spark = spark_session.start("hosts", executors=2)\n'
+        code = start + FROM_AFAR + textwrap.dedent(text)
+        return run_program(code, tmp_path / "folder", str(site))
+
+    return run
+
+
+def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_path):
+    said = two_hosts(
+        """
+        cluster = TFCluster.run(spark, counts, folder, 1, 0, input_mode=SPARK)
+        print("nodes", len(cluster.cluster_info))
+        cluster.train(spark.range(0, 1000, 1, 8), num_epochs=2)
+        cluster.train(sc.parallelize(numbers, 8), num_epochs=1)
+        cluster.train(sc.parallelize(numbers, 8).map(np.int64), num_epochs=1)
+        cluster.shutdown()
+        with TFCluster.run(spark, gives, False, 1, 0, input_mode=SPARK) as cluster:
+            frame = cluster.inference(spark.range(0, 1000, 1, 8)).collect()
+            rdd = cluster.inference(sc.parallelize(numbers, 8)).collect()
+            print("squares", frame == rdd == [x * x for x in numbers])
+        with TFCluster.run(spark, gives, True, 1, 0, input_mode=SPARK) as cluster:
+            # 400 MB of results, which nobody takes at once.
+            rows = cluster.inference(sc.parallelize(numbers * 50, 8))
+            print("sum", rows.map(lambda row: int(row.sum())).sum() == 50 * 1000 * sum(numbers))
+        """
+    )
+    assert "nodes 1\n" in said
+    assert "squares True\n" in said
+    assert "sum True\n" in said
+    assert re.fullmatch(
+        r"1000 rows \{4\} times, afar [12]", (tmp_path / "folder" / "counts").read_text()
+    )
+
+
+def test_failures_of_a_node_reach_another_host(two_hosts):
+    said = two_hosts(
+        """
+        frame, rdd = spark.range(0, 100000, 1, 8), sc.parallelize(range(100000), 8)
+        cluster = TFCluster.run(spark, fails, None, 1, 0, input_mode=SPARK)
+        print("failed:", text_of(cluster.train, frame))
+        cluster.end()
+        cluster = TFCluster.run(spark, stops, None, 1, 0, input_mode=SPARK)
+        cluster.train(rdd, num_epochs=3)
+        cluster.shutdown()
+        print("stopped")
+        cluster = TFCluster.run(spark, counts, folder, 1, 0, input_mode=SPARK)
+        print("refused:", text_of(cluster.train, rdd.map(fractions.Fraction), num_epochs=1))
+        cluster.end()
+        cluster = TFCluster.run(spark, sleeps, None, 1, 0, input_mode=SPARK)
+        print("stuck:", text_of(cluster.train, rdd, num_epochs=1, feed_timeout=3))
+        cluster.end()
+        """
+    )
+    assert re.search(r"failed: True NodeError worker:0 on host .*ValueError: cannot go on", said)
+    assert "stopped\n" in said
+    assert re.search(r"refused: True NodeError .*fractions\.Fraction are not taken from another", said)
+    assert re.search(r"stuck: True FeedTimeoutError .*took no rows for 3 s", said)
     assert no_node_left()
 
 

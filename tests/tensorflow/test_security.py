@@ -29,9 +29,9 @@ FRAMES = 100_000  # of all strangers together
 @pytest.fixture
 def door():
     node, ours = socket.socketpair()
-    refused = []
-    door = FrontDoor(KEY, Channel(ours), lambda feed, reason: refused.append((feed, reason)))
-    door.refused = refused
+    errors = []
+    door = FrontDoor(KEY, Channel(ours), errors.append, "127.0.0.1")
+    door.errors = errors
     door.node = Channel(node)
     yield door
     door.close()
@@ -60,9 +60,16 @@ def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others(monkeypa
         stranger.close()
 
 
-def knock(door, key=KEY):
+def connect(door, afar):
+    if afar:
+        return socket.create_connection(("127.0.0.1", door.port), 5)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.connect("\0" + door.name)
+    return sock
+
+
+def knock(door, key=KEY, afar=False):
+    sock = connect(door, afar)
     offer_handshake(sock, key)
     return Channel(sock)
 
@@ -92,21 +99,22 @@ def send_noise(connect, noise):
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
 
-def test_noise_at_the_front_door_reaches_nobody(door):
-    def connect():
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect("\0" + door.name)
-        return sock
-
-    send_noise(connect, random.Random(1))
+@pytest.mark.parametrize("afar", [False, True])
+def test_noise_at_the_front_door_reaches_nobody(door, afar):
+    send_noise(lambda: connect(door, afar), random.Random(1))
     with pytest.raises(TimeoutError):
         door.node.receive(0)
-    friend = knock(door)
+    friend = knock(door, afar=afar)
     friend.send({"op": "feed", "feed": "f"})
     assert friend.receive(5)[0] == {"op": "welcome"}
     message, fds = door.node.receive(5)
-    assert message == {"op": "feed"}
+    assert message == {"op": "feed", "from_afar": afar}
     os.close(fds[0])
+
+
+def test_the_front_door_listens_on_one_interface(door):
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", door.port), 5)
 
 
 def test_another_key_is_refused_on_both_sides(door):
@@ -137,7 +145,8 @@ def test_a_failed_node_says_why_to_whoever_may_know(door):
         friend = knock(door)
         friend.send(greeting)
         assert friend.receive(5)[0] == {"error": "worker:0 failed: no memory"}
-    assert door.refused == [("f", "worker:0 failed: no memory")]
+    text = "worker:0 failed: no memory"
+    assert door.errors == [{"event": "feed_error", "feed": "f", "text": text, "timeout": False}]
 
 
 def test_noise_at_the_rendezvous_reaches_nobody():

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+from hearth.tensorflowonspark import relay
 from hearth.tensorflowonspark.channel import Channel, Message
 from hearth.tensorflowonspark.errors import ClusterError
 from hearth.tensorflowonspark.feed_progress import RowCount
+from hearth.tensorflowonspark.pickles import RowFormat
 from hearth.tensorflowonspark.spool import Spool
 
 # Feeders hear at least this often that rows are taken.
@@ -105,8 +107,11 @@ class Partition:
         self.feed = message["feed"]
         self.index = message["index"]
         self.taken = 0  # rows that the program was given
-        self.pickled = message["format"] == "pickle"
-        self.batched = message["batched"]
+        self.format = RowFormat(
+            pickled=message["format"] == "pickle",
+            batched=message["batched"],
+            from_afar=session.from_afar,
+        )
         self.keep = message["keep"]
         self.inference = message["mode"] == "inference"
         self._session = session
@@ -213,7 +218,7 @@ class Replay:
         entry = next(self._batches, None)
         if entry is None:
             return None
-        batch, self.pickled, self.batched = entry
+        batch, self.format = entry
         return batch
 
     def settle(self, count: int) -> None:
@@ -240,13 +245,13 @@ class Session:
         self,
         channel: Channel,
         put: Callable[[str, Partition], None],
-        report: Callable[[Message], None],
         on_end: Callable[[Session], None],
+        from_afar: bool,
     ):
+        self.from_afar = from_afar
         self._channel = channel
         self._on_end = on_end
         self._put = put
-        self._report = report
         self._ring: Any = None
         self.results: Any = None
         self._current: Partition | None = None
@@ -281,8 +286,6 @@ class Session:
             self._put(message["queue"], self._current)
         elif message["op"] == "end" and self._current is not None:
             self._current.set_total(message["entries"])
-        elif message["op"] == "timeout":
-            self._report(message | {"event": "feed_error", "timeout": True})
 
     def read(self) -> tuple[str, Any]:
         """The ring's next entry; the mark after a partition is one."""
@@ -312,10 +315,12 @@ class FeedServer:
         """Whether the program wanted no more rows of some feed."""
         return any(queue.terminated for queue in self.queues.values())
 
-    def attach(self, sock: socket.socket) -> None:
+    def attach(self, sock: socket.socket, from_afar: bool) -> None:
         """Takes over a connection that was authenticated."""
+        if from_afar:
+            sock = relay.at_node(sock)
         put = lambda name, partition: self.queues[name].put(partition)  # noqa: E731
-        session = Session(Channel(sock), put, self._report, self._sessions.discard)
+        session = Session(Channel(sock), put, self._sessions.discard, from_afar)
         self._sessions.add(session)
         session.start()
 

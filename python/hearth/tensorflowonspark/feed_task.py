@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from hearth.tensorflowonspark import pickles
+from hearth.tensorflowonspark import pickles, relay
 from hearth.tensorflowonspark.channel import Channel, Message, offer_handshake
 from hearth.tensorflowonspark.errors import FeedTimeoutError, NodeError
 from hearth.tensorflowonspark.node_process import executor_pid
@@ -19,7 +19,6 @@ from hearth.tensorflowonspark.node_process import executor_pid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RING_BYTES = 16 << 20
 _CONNECT_TIMEOUT_S = 10.0
 _REASON_TIMEOUT_S = 8.0
 
@@ -56,9 +55,10 @@ class Connection:
 
         self.node = node
         self.token = spec.token
+        self.from_afar = node["host_name"] != socket.gethostname()
         self.where = f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
-        self.ring = RingWriter(_RING_BYTES)
-        self.results = RingReader(_RING_BYTES)
+        self.ring = RingWriter(relay.RING_BYTES)
+        self.results = RingReader(relay.RING_BYTES)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # what ended the partition
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
@@ -67,6 +67,8 @@ class Connection:
             raise NodeError(answer["error"])
         if answer["op"] == "terminated":
             raise TerminatedError(f"{self.where} wants no more rows")
+        if self.from_afar:
+            self._channel = relay.at_task(self._channel)
         self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
         self.ring.close_child_fds()
         self.results.close_child_fds()
@@ -74,17 +76,26 @@ class Connection:
         self._listener.start()
 
     def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock: socket.socket | None = None
         try:
-            sock.settimeout(_CONNECT_TIMEOUT_S)
-            sock.connect("\0" + self.node["addr"])
+            sock = self._connect()
             offer_handshake(sock, bytes.fromhex(spec.token))
             channel = Channel(sock)
             channel.send(greeting)
             return channel
         except (OSError, EOFError) as error:
-            sock.close()
+            if sock is not None:
+                sock.close()
             raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
+
+    def _connect(self) -> socket.socket:
+        if self.from_afar:
+            address = (self.node["host"], self.node["feed_port"])
+            return socket.create_connection(address, _CONNECT_TIMEOUT_S)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.settimeout(_CONNECT_TIMEOUT_S)
+        sock.connect("\0" + self.node["addr"])
+        return sock
 
     def _receive(self) -> Message:
         try:
@@ -142,8 +153,8 @@ class Connection:
         text = (
             f"Timeout while feeding partition: {self.where} took no rows for {spec.timeout_s:g} s"
         )
-        with suppress(OSError):
-            self._channel.send({"op": "timeout", "feed": spec.feed, "text": text})
+        with suppress(NodeError):
+            self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
         return FeedTimeoutError(text)
 
     def reason(self, spec: FeedSpec) -> str:
@@ -183,22 +194,13 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
 
 
 def choose_node(nodes: Iterable[Message], partition: int) -> Message:
-    """The node of this executor; where it has several, or none, they take turns by partition.
-
-    Raises:
-        NodeError: no node is on this host.
-    """
+    """The node of this executor, else one of this host, else any; several take turns."""
     nodes = list(nodes)
     here = executor_pid()
     host = socket.gethostname()
     near = [node for node in nodes if node["executor_pid"] == here]
     near = near or [node for node in nodes if node["host_name"] == host]
-    if not near:
-        hosts = sorted({node["host_name"] for node in nodes})
-        raise NodeError(
-            f"no node of the cluster is on host {host}, where Spark runs this feed task; its nodes "
-            f"are on {', '.join(hosts)}: run as many nodes as there are executors"
-        )
+    near = near or nodes
     return near[partition % len(near)]
 
 
@@ -329,7 +331,7 @@ def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        for results in unpickler.values(pa.record_batch(entry)):
+        for results in unpickler.values(pa.record_batch(entry), connection.from_afar):
             yield from results
 
 

@@ -1,4 +1,4 @@
-"""Where feed tasks meet a node: a unix socket of its host.
+"""Where feed tasks meet a node: a unix socket of its host, a TCP port for those of other hosts.
 
 The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
 cluster's key before a byte of it is parsed; then its connection is handed to the node.
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from hearth.tensorflowonspark.channel import Channel, accept_handshake
+from hearth.tensorflowonspark.channel import Channel, Message, accept_handshake
 
 # Connections whose handshake runs; the kernel queues the others.
 _MAX_HANDSHAKES = 32
@@ -24,21 +24,33 @@ _REASON_WAIT_S = 3.0
 class FrontDoor:
     """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
 
-    def __init__(self, key: bytes, node: Channel, on_refusal: Callable[[str, str], None]):
-        """`on_refusal` is told the feed that was refused, and why, from threads of this object."""
+    def __init__(
+        self, key: bytes, node: Channel, on_error: Callable[[Message], None], address: str = ""
+    ):
+        """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
+
+        `address`: of the interface on which other hosts may come; "": they may not.
+        """
         self._key = key
         self._node = node
-        self._on_refusal = on_refusal
+        self._on_error = on_error
         self._handshakes = threading.BoundedSemaphore(_MAX_HANDSHAKES)
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
         # In Linux's abstract namespace: no file to leave behind, none of another container.
         self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind("\0" + self.name)
-        self._listener.listen(128)
-        threading.Thread(target=self._accept, daemon=True).start()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind("\0" + self.name)
+        self._listeners = [listener]
+        self.port = 0
+        if address:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            self._listeners.append(socket.create_server((address, 0), family=family))
+            self.port = self._listeners[1].getsockname()[1]
+        for listener in self._listeners:
+            listener.listen(128)
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def set_failure(self, reason: str) -> None:
         """From now on whoever comes is told `reason`; the first one stays."""
@@ -50,14 +62,15 @@ class FrontDoor:
         self._terminated = True
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        for listener in self._listeners:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):  # closed
             while True:
-                peer, _ = self._listener.accept()
+                peer, _ = listener.accept()
                 self._handshakes.acquire()
                 threading.Thread(target=self._admit, args=(peer,), daemon=True).start()
 
@@ -72,13 +85,20 @@ class FrontDoor:
             greeting, _ = channel.receive(_REASON_WAIT_S)
             if greeting.get("op") == "why":
                 self._failed.wait(_REASON_WAIT_S)
-            if greeting.get("op") == "why":
                 channel.send({"error": self._failure or ""})
+            elif greeting.get("op") == "timeout":
+                self._report(greeting, str(greeting.get("text")), timeout=True)
             elif self._failure is not None:
                 channel.send({"error": self._failure})
-                self._on_refusal(str(greeting.get("feed")), self._failure)
+                self._report(greeting, self._failure, timeout=False)
             elif self._terminated:
                 channel.send({"op": "terminated"})
             else:
                 channel.send({"op": "welcome"})
-                self._node.send({"op": "feed"}, fds=(peer.fileno(),))
+                afar = peer.family != socket.AF_UNIX
+                self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
+
+    def _report(self, greeting: Message, text: str, timeout: bool) -> None:
+        """Tells the driver at once, before Spark tries the feed task again."""
+        feed = str(greeting.get("feed"))
+        self._on_error({"event": "feed_error", "feed": feed, "text": text, "timeout": timeout})

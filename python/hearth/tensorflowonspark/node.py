@@ -72,7 +72,7 @@ def _listen(channel: Channel, server: FeedServer) -> None:
             os._exit(1)  # the supervisor is gone, and with it the cluster
         operation = message["op"]
         if operation == "feed":
-            server.attach(socket.socket(fileno=fds[0]))
+            server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
         elif operation == "end":
             server.end()
         elif operation == "fail":

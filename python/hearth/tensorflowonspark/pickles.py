@@ -1,25 +1,52 @@
 """Pickled Python objects as record batches: columns `piece` (bytes) and `last` (of its pickle).
 
 A pickle that is larger than a piece is cut up, so that no ring is too small for it. What is pickled
-are Spark's own rows, between processes that have proved to know the cluster's key.
+are Spark's own rows, between processes that have proved to know the cluster's key; what came from
+another host is read without running code.
 """
 
 from __future__ import annotations
 
+import io
 import itertools
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE_BYTES = 2 << 20
+
+# By module: what rows and results commonly consist of. None of these runs code of a pickle's choice.
+_ARRAYS = ("_reconstruct", "scalar")
+_DATA_CLASSES: dict[str, tuple[str, ...]] = {
+    "builtins": ("complex", "frozenset", "set"),
+    "collections": ("OrderedDict",),
+    "datetime": ("date", "datetime", "time", "timedelta", "timezone"),
+    "decimal": ("Decimal",),
+    "numpy": ("dtype", "ndarray"),
+    "numpy._core.multiarray": _ARRAYS,
+    "numpy._core.numeric": ("_frombuffer",),
+    "numpy.core.multiarray": _ARRAYS,
+    "numpy.core.numeric": ("_frombuffer",),
+    "pyspark.sql.types": ("_create_row",),
+}
 # Pickles below the first size travel together, up to about the second; larger ones are not copied
 # on their way to the ring.
 _LARGE_BYTES = 1 << 17
 _BATCH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """How the batches of a feed hold its rows."""
+
+    pickled: bool  # else in columns
+    batched: bool  # each pickle is a list of rows
+    from_afar: bool  # they came from another host
 
 
 def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
@@ -40,12 +67,30 @@ def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
         yield _batch(waiting)
 
 
-def load(data: Any) -> Any:
-    """The value of a whole pickle; of plain data in half of the time of pickle.loads()."""
+def load(data: Any, from_afar: bool) -> Any:
+    """The value of a whole pickle; of plain data in half of the time of pickle.loads().
+
+    Raises:
+        pickle.UnpicklingError: it came `from_afar` and is more than data of well-known classes.
+    """
     from hearth.native._core import load_plain
 
     value = load_plain(data)
-    return pickle.loads(data) if value is None else value
+    if value is not None:
+        return value
+    return _DataUnpickler(io.BytesIO(data)).load() if from_afar else pickle.loads(data)
+
+
+class _DataUnpickler(pickle.Unpickler):
+    """For bytes that came over a network: makes data, and calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in _DATA_CLASSES.get(module, ()):
+            raise pickle.UnpicklingError(
+                f"rows with objects of {module}.{name} are not taken from another host: run a node "
+                "on each executor, or give rows of numbers, strings and arrays, or a DataFrame"
+            )
+        return super().find_class(module, name)
 
 
 class Unpickler:
@@ -59,14 +104,14 @@ class Unpickler:
         """Whether the next piece goes on with a pickle that began in a batch before."""
         return bool(self._pieces)
 
-    def values(self, batch: pa.RecordBatch) -> Iterator[Any]:
-        """Those of all pickles that end in this batch."""
+    def values(self, batch: pa.RecordBatch, from_afar: bool) -> Iterator[Any]:
+        """Those of all pickles that end in this batch, as load()."""
         for piece, last in zip(batch.column(0), batch.column(1), strict=True):
             self._pieces.append(piece.as_buffer())
             if last.as_py():
                 whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
                 self._pieces = []
-                yield load(whole)
+                yield load(whole, from_afar)
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:

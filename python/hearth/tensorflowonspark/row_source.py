@@ -101,9 +101,9 @@ class RowSource:
             self._forget()
             return True
         if partition.keep:
-            self._queue.spool.add(batch, partition.pickled, partition.batched)
+            self._queue.spool.add(batch, partition.format)
         self._held += 1
-        rows = self._unpickle(batch) if partition.pickled else Columns(batch)
+        rows = self._unpickle(batch) if partition.format.pickled else Columns(batch)
         if len(rows):
             self._chunk, self._at = rows, 0
         return True
@@ -113,14 +113,15 @@ class RowSource:
         self._unpickler = pickles.Unpickler()
 
     def _unpickle(self, batch: pa.RecordBatch) -> Chunk:
-        """The rows of all pickles that end in this batch. They come from Spark itself."""
-        if self._arrays and self._partition.batched and not self._unpickler.within_pickle:
+        """The rows of all pickles that end in this batch."""
+        format = self._partition.format
+        if self._arrays and format.batched and not self._unpickler.within_pickle:
             arrays = pickled_arrays.load_batch(batch)
             if arrays is not None:
                 return arrays
         rows: list[Any] = []
-        for value in self._unpickler.values(batch):
-            if not self._partition.batched:
+        for value in self._unpickler.values(batch, format.from_afar):
+            if not format.batched:
                 rows.append(value)
             elif rows:
                 rows.extend(value)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
+from hearth.tensorflowonspark.pickles import RowFormat
 from hearth.trainer_process import spill_folder
 
 
@@ -15,13 +16,13 @@ class Spool:
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
-        self._batches: list[tuple[int, int, bool, bool]] = []
+        self._batches: list[tuple[int, int, RowFormat]] = []
         self._complete = 0  # of partitions that came whole
 
     def __len__(self) -> int:
         return self._complete
 
-    def add(self, batch: Any, pickled: bool, batched: bool) -> None:
+    def add(self, batch: Any, format: RowFormat) -> None:
         """Appends a pyarrow.RecordBatch of a partition that is not complete yet."""
         import pyarrow as pa
 
@@ -31,7 +32,7 @@ class Spool:
         self._file.seek(start)
         with pa.ipc.new_stream(self._file, batch.schema) as stream:
             stream.write_batch(batch)
-        self._batches.append((start, self._file.tell(), pickled, batched))
+        self._batches.append((start, self._file.tell(), format))
 
     def commit(self) -> None:
         """The partition is complete."""
@@ -41,8 +42,8 @@ class Spool:
         """The partition's task died: Spark will send its rows again."""
         del self._batches[self._complete :]
 
-    def __iter__(self) -> Iterator[tuple[Any, bool, bool]]:
-        """(batch, pickled, batched) of all complete partitions; the batches lie in the file."""
+    def __iter__(self) -> Iterator[tuple[Any, RowFormat]]:
+        """(batch, format) of all complete partitions; the batches lie in the file."""
         import pyarrow as pa
 
         if self._file is None:
@@ -50,6 +51,6 @@ class Spool:
         self._file.flush()
         mapped = pa.memory_map(f"/proc/self/fd/{self._file.fileno()}")
         buffer = mapped.read_buffer(os.fstat(self._file.fileno()).st_size)
-        for start, end, pickled, batched in self._batches[: self._complete]:
+        for start, end, format in self._batches[: self._complete]:
             with pa.ipc.open_stream(buffer.slice(start, end - start)) as stream:
-                yield stream.read_next_batch(), pickled, batched
+                yield stream.read_next_batch(), format

@@ -53,7 +53,14 @@ class Supervisor:
                 cwd=job["cwd"],
             )
         self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
-        self._door = FrontDoor(bytes.fromhex(job["token"]), self._channel, self._report_refusal)
+        coordinator = job["coordinator"]
+        self._host = util.address_towards(*(coordinator or ("127.0.0.1", 1)))
+        self._door = FrontDoor(
+            bytes.fromhex(job["token"]),
+            self._channel,
+            self._report_feed_error,
+            self._host if coordinator else "",
+        )
         self._board: tensorboard.Board | None = None
 
     def run(self) -> None:
@@ -77,10 +84,9 @@ class Supervisor:
         job = self._job
         if job["tensorboard"]:
             self._board = tensorboard.start(job["log_dir"], job["executor_id"])
-        coordinator = job["coordinator"] or ("127.0.0.1", 1)
         info = {
             "executor_id": job["executor_id"],
-            "host": util.address_towards(*coordinator),
+            "host": self._host,
             "host_name": self._host_name,
             "job_name": job["job_name"],
             "task_index": job["task_index"],
@@ -88,6 +94,7 @@ class Supervisor:
             "tb_pid": self._board.pid if self._board else 0,
             "tb_port": self._board.port if self._board else 0,
             "addr": self._door.name,
+            "feed_port": self._door.port,
             "executor_pid": job["executor_pid"],
         }
         roster = self._join(info)
@@ -185,10 +192,8 @@ class Supervisor:
             self._task.send({"error": reason})
         return self._job["background"]
 
-    def _report_refusal(self, feed: str, reason: str) -> None:
-        """Tells the driver at once, before Spark tries the feed task again."""
+    def _report_feed_error(self, event: dict[str, Any]) -> None:
         if self._member is not None:
-            event = {"event": "feed_error", "feed": feed, "text": reason, "timeout": False}
             self._member.send_event(json.dumps(event))
 
     def _watch_child(self) -> None:
