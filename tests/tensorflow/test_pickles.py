@@ -73,7 +73,10 @@ class Calls:
         return self.call
 
 
-@pytest.mark.parametrize("function", [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder])
+CALLED = [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder]
+
+
+@pytest.mark.parametrize("function", CALLED)
 def test_nothing_that_comes_from_another_host_is_called(function, tmp_path):
     target = tmp_path / "made"
     data = pickle.dumps([np.arange(3), Calls(function, str(target))])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2 << 20
 
-# By module: what rows and results commonly consist of. None of these runs code of a pickle's choice.
+# By module: what rows and results commonly consist of. None runs code of a pickle's choice.
 _ARRAYS = ("_reconstruct", "scalar")
 _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "builtins": ("complex", "frozenset", "set"),
