@@ -102,6 +102,7 @@ def send_noise(connect, noise):
 @pytest.mark.parametrize("afar", [False, True])
 def test_noise_at_the_front_door_reaches_nobody(door, afar):
     send_noise(lambda: connect(door, afar), random.Random(1))
+    assert door.refused == STRANGERS
     with pytest.raises(TimeoutError):
         door.node.receive(0)
     friend = knock(door, afar=afar)
@@ -110,6 +111,26 @@ def test_noise_at_the_front_door_reaches_nobody(door, afar):
     message, fds = door.node.receive(5)
     assert message == {"op": "feed", "from_afar": afar}
     os.close(fds[0])
+
+
+def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(door, capfd):
+    slow = [connect(door, afar=True) for _ in range(100)]
+    began = time.monotonic()
+    friend = knock(door)
+    friend.send({"op": "why"})
+    door.set_failure("over")
+    assert friend.receive(5)[0] == {"error": "over"}
+    assert time.monotonic() - began < 3  # each of them may take 5 s
+    for stranger in slow:
+        stranger.close()
+    for _ in range(100):
+        if door.refused == 100:
+            break
+        time.sleep(0.1)
+    assert door.refused == 100
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 10
+    assert told[0].startswith("hearth: 127.0.0.1 was refused at a node's door: ")
 
 
 def test_the_front_door_listens_on_one_interface(door):

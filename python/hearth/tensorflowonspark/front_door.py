@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 from hearth.tensorflowonspark.channel import Channel, Message, accept_handshake
 
-# Connections whose handshake runs; the kernel queues the others.
+# Connections of a listener whose handshake runs; the kernel queues the others.
 _MAX_HANDSHAKES = 32
+# Refusals that are told of; all are counted.
+_TOLD_REFUSALS = 10
 # A connection may ask why the node ended a moment before that is known.
 _REASON_WAIT_S = 3.0
 
@@ -34,7 +37,8 @@ class FrontDoor:
         self._key = key
         self._node = node
         self._on_error = on_error
-        self._handshakes = threading.BoundedSemaphore(_MAX_HANDSHAKES)
+        self._lock = threading.Lock()
+        self.refused = 0
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
@@ -68,19 +72,26 @@ class FrontDoor:
             listener.close()
 
     def _accept(self, listener: socket.socket) -> None:
+        # Strangers of the network do not keep this host's feeds waiting.
+        handshakes = threading.BoundedSemaphore(_MAX_HANDSHAKES)
         with suppress(OSError):  # closed
             while True:
-                peer, _ = listener.accept()
-                self._handshakes.acquire()
-                threading.Thread(target=self._admit, args=(peer,), daemon=True).start()
+                peer, address = listener.accept()
+                handshakes.acquire()
+                who = address[0] if peer.family != socket.AF_UNIX else "a process of this host"
+                arguments = (peer, who, handshakes)
+                threading.Thread(target=self._admit, args=arguments, daemon=True).start()
 
-    def _admit(self, peer: socket.socket) -> None:
+    def _admit(self, peer: socket.socket, who: str, handshakes: threading.BoundedSemaphore) -> None:
         # Errors: a stranger, or a task that is gone.
         with peer, suppress(OSError, EOFError, ValueError):
             try:
                 accept_handshake(peer, self._key)
+            except (OSError, EOFError) as error:
+                self._count_refusal(who, error)
+                return
             finally:
-                self._handshakes.release()
+                handshakes.release()
             channel = Channel(peer)
             greeting, _ = channel.receive(_REASON_WAIT_S)
             if greeting.get("op") == "why":
@@ -97,6 +108,13 @@ class FrontDoor:
                 channel.send({"op": "welcome"})
                 afar = peer.family != socket.AF_UNIX
                 self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
+
+    def _count_refusal(self, who: str, error: Exception) -> None:
+        with self._lock:
+            self.refused += 1
+            told = self.refused <= _TOLD_REFUSALS
+        if told:
+            print(f"hearth: {who} was refused at a node's door: {error}", file=sys.stderr)
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:
         """Tells the driver at once, before Spark tries the feed task again."""
