@@ -63,6 +63,16 @@ class Layer {
   bool top_overwritten() const { return top_overwritten_; }
   void set_top_overwritten(bool value) { top_overwritten_ = value; }
 
+  // A layer whose gradient is its top's where its bottom is above zero, else zero; and one whose
+  // top is above zero just where the bottom value is that its gradient goes to. The net may let the
+  // second do the first one's part, see MoveReluGates().
+  virtual bool IsGatedBySign() const { return false; }
+  virtual bool CanGateBottom() const { return false; }
+  bool gated_by_reader() const { return gated_by_reader_; }
+  void set_gated_by_reader(bool value) { gated_by_reader_ = value; }
+  bool gates_bottom() const { return gates_bottom_; }
+  void set_gates_bottom(bool value) { gates_bottom_ = value; }
+
   // Layers that are fed (MemoryData, CoSData): takes the next minibatch and returns its rows, which
   // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
   // nullopt: the layer is not fed.
@@ -95,6 +105,7 @@ class Layer {
  private:
   NetContext context_;
   bool top_overwritten_ = false;
+  bool gated_by_reader_ = false, gates_bottom_ = false;
   std::vector<bool> param_propagate_down_;
 };
 

@@ -85,7 +85,7 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(at
 
 }  // namespace
 
-MemoryPlan ShareDiffs(NetGraph& graph) {
+MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
   std::vector<Span> spans = FindSpans(graph);
   std::vector<bool> wanted(graph.blobs.size());
   for (const NetLayer& layer : graph.layers) {
@@ -104,8 +104,17 @@ MemoryPlan ShareDiffs(NetGraph& graph) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
     if (!wanted[span.blobs[0]] || (memory != nullptr && readers[memory] > 1)) span.own = true;
   }
+  int64_t freed_count = 0;
+  for (const int blob : freed) {
+    graph.blobs[blob]->PutDiffIntoData();
+    freed_count += spans[blob].count;
+    spans[blob].own = true;
+  }
   EraseThoseWithMemoryOfTheirOwn(&spans);
-  return Place(std::move(spans), graph, &Blob::BindDiff);
+  MemoryPlan plan = Place(std::move(spans), graph, &Blob::BindDiff);
+  plan.blobs += static_cast<int64_t>(freed.size());
+  plan.separate_bytes += freed_count * static_cast<int64_t>(sizeof(float));
+  return plan;
 }
 
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {

@@ -20,8 +20,9 @@ struct MemoryPlan {
 // A blob's gradient is written by the last layer that reads the blob and dead once the layer that
 // makes the blob has run backward; gradients that do not live at the same time get the same memory.
 // After that, diffs hold their values only while Backward passes. Blobs that share their diff with
-// another one, loss tops and outputs of the net keep memory of their own.
-MemoryPlan ShareDiffs(NetGraph& graph);
+// another one, loss tops and outputs of the net keep memory of their own. The blobs `freed`, whose
+// values no Backward reads, have their gradients in the place of their values.
+MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed);
 
 // For nets that only run forward: a blob's values are dead once the last layer has read them. What
 // layers without bottoms make, loss tops, outputs of the net and the blobs `kept` keep memory of

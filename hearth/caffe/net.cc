@@ -11,6 +11,7 @@
 #include "hearth/caffe/net_layout.h"
 #include "hearth/caffe/net_splits.h"
 #include "hearth/caffe/proto/nearest.h"
+#include "hearth/caffe/relu_gates.h"
 
 namespace hearth::caffe {
 namespace {
@@ -41,7 +42,11 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
   }
   FindGradientOrder();
   PlanLayouts(graph_);
-  if (given.share_diffs) diff_plan_ = ShareDiffs(graph_);
+  if (given.share_diffs) {
+    // A net's own debug lines tell of every layer's diffs.
+    const auto freed = param.debug_info() ? std::vector<int>() : MoveReluGates(graph_);
+    diff_plan_ = ShareDiffs(graph_, freed);
+  }
   if (given.share_data) data_plan_ = ShareData(graph_, given.kept_blobs);
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }

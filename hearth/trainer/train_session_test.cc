@@ -3,7 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "hearth/base/error.h"
+#include "hearth/caffe/layers/python_layer.h"
 #include "hearth/trainer/train_session_harness.h"
 
 namespace hearth::trainer {
@@ -69,6 +75,74 @@ TEST_F(TrainSessionTest, EventsTellOfStartProgressAndEnd) {
   EXPECT_EQ(last["effective_batch"], 12);
   EXPECT_LT(last["loss"], 1.4);
 }
+
+// Hands on its bottom. On the second of the ranks it changes its parameter, or fails, in its third
+// forward pass.
+class OddLayer : public caffe::Layer {
+ public:
+  using Layer::Layer;
+  void SetUp(const caffe::Blobs&, const caffe::Blobs&) override {
+    blobs_ = {std::make_shared<caffe::Blob>(caffe::Shape{1})};
+  }
+  void Reshape(const caffe::Blobs& bottom, const caffe::Blobs& top) override {
+    top[0]->ReshapeLike(*bottom[0]);
+  }
+  void Forward(const caffe::Blobs& bottom, const caffe::Blobs& top) override {
+    top[0]->data().copy_(bottom[0]->data());
+    if (context().rank != 1 || ++passes_ != 3) return;
+    Require(param_.python_param().param_str() != "fail", ErrorCode::kInternal, "made to fail");
+    *blobs_[0]->data_ptr() += 1e-6f;
+  }
+  void Backward(const caffe::Blobs& top, const std::vector<bool>&,
+                const caffe::Blobs& bottom) override {
+    bottom[0]->diff().copy_(top[0]->diff());
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+class OddRankTest : public TrainSessionFixture, public ::testing::WithParamInterface<bool> {
+ protected:
+  OddRankTest() {
+    caffe::SetPythonLayerFactory([](const auto& param, const auto& context) {
+      return std::make_unique<OddLayer>(param, context);
+    });
+  }
+  ~OddRankTest() override { caffe::SetPythonLayerFactory(nullptr); }
+
+  // Of a training by two devices of one process, or by two processes.
+  std::string FailureWith(const std::string& what) {
+    Training training;
+    (GetParam() ? training.processes : training.devices) = 2;
+    training.batch_size = 6;
+    training.net = TestNet(6) + fmt::format(R"(
+layer {{ name: "odd" type: "Python" bottom: "ip2" top: "odd" include {{ phase: TRAIN }}
+  python_param {{ module: "m" layer: "L" param_str: "{}" }} }}
+layer {{ name: "end" type: "SoftmaxWithLoss" bottom: "odd" bottom: "label" top: "end"
+  include {{ phase: TRAIN }} }})",
+                                           what);
+    training.train = Split(training.processes, training.max_iter, 12);
+    try {
+      Train(training);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "nothing";
+  }
+};
+
+TEST_P(OddRankTest, WeightsThatDriftApartAreNoticed) {
+  EXPECT_THAT(FailureWith("drift"), ::testing::HasSubstr("weights differ from those of other"));
+}
+
+TEST_P(OddRankTest, AFailureEndsTheWaitsOfTheOther) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(FailureWith("fail"), ::testing::HasSubstr("layer 'odd'"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+INSTANTIATE_TEST_SUITE_P(DevicesAndProcesses, OddRankTest, ::testing::Bool());
 
 }  // namespace
 }  // namespace hearth::trainer

@@ -6,6 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/place_pooling.h"
 #include "hearth/caffe/layers/pooling_windows.h"
 
@@ -25,6 +26,10 @@ class PoolingLayer : public Layer {
   ChannelsLast channels_last() const override {
     return pool() == PoolingParameter::STOCHASTIC || param_.top_size() > 1 ? ChannelsLast::kNo
                                                                            : ChannelsLast::kAny;
+  }
+
+  bool CanGateBottom() const override {
+    return pool() == PoolingParameter::MAX && param_.top_size() == 1 && !top_overwritten();
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
@@ -61,6 +66,10 @@ class PoolingLayer : public Layer {
     if (!propagate_down[0]) return;
     Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
             ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
+    if (gates_bottom()) {
+      const auto gate = [](float g, float v) { return g * (v > 0 ? 1.f : 0.f); };
+      Map(top[0]->diff(), gate, top[0]->diff(), top[0]->data());
+    }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     if (mixed) aside_.diff().copy_(top[0]->diff());
     const float* dy = (mixed ? aside_ : *top[0]).diff_ptr();

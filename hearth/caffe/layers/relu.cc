@@ -12,6 +12,12 @@ class ReluLayer : public NeuronLayer {
   ReluLayer(const LayerParameter& param, const NetContext& context)
       : NeuronLayer(param, context), slope_(param.relu_param().negative_slope()) {}
 
+  bool IsGatedBySign() const override { return slope_ == 0; }
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (!gated_by_reader()) NeuronLayer::Backward(top, propagate_down, bottom);
+  }
+
  protected:
   void Apply(const at::Tensor& x, at::Tensor& y) override {
     if (slope_ == 0) {
