@@ -109,11 +109,6 @@ void Blob::BindData(at::Tensor flat) {
   data_.reset();
 }
 
-void Blob::PutDiffIntoData() {
-  data();
-  BindDiff(data_storage_);
-}
-
 void Blob::BindDiff(at::Tensor flat) {
   RequireRoom(flat, count_);
   diff_storage_ = std::move(flat);

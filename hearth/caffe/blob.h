@@ -58,8 +58,6 @@ class Blob {
   // arena so that their gradients can be reduced across ranks without a copy.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
-  // The gradient overwrites the values, which nobody needs any more when it is written.
-  void PutDiffIntoData();
   // Equal for blobs that share memory; null before there is any.
   const void* data_identity() const { return Identity(data_storage_); }
   const void* diff_identity() const { return Identity(diff_storage_); }

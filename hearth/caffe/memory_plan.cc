@@ -104,16 +104,15 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
     if (!wanted[span.blobs[0]] || (memory != nullptr && readers[memory] > 1)) span.own = true;
   }
-  int64_t freed_count = 0;
-  for (const int blob : freed) {
-    graph.blobs[blob]->PutDiffIntoData();
-    freed_count += spans[blob].count;
-    spans[blob].own = true;
-  }
   EraseThoseWithMemoryOfTheirOwn(&spans);
-  MemoryPlan plan = Place(std::move(spans), graph, &Blob::BindDiff);
-  plan.blobs += static_cast<int64_t>(freed.size());
-  plan.separate_bytes += freed_count * static_cast<int64_t>(sizeof(float));
+  MemoryPlan plan = Place(spans, graph, &Blob::BindDiff);
+  // Each Forward writes them anew, so there is nothing to keep.
+  for (const int id : freed) {
+    Blob& blob = *graph.blobs[id];
+    blob.BindData(blob.diff().as_strided({blob.count()}, {1}));
+    plan.separate_bytes += blob.count() * static_cast<int64_t>(sizeof(float));
+    ++plan.values;
+  }
   return plan;
 }
 

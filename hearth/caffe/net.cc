@@ -44,8 +44,8 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
   PlanLayouts(graph_);
   if (given.share_diffs) {
     // A net's own debug lines tell of every layer's diffs.
-    const auto freed = param.debug_info() ? std::vector<int>() : MoveReluGates(graph_);
-    diff_plan_ = ShareDiffs(graph_, freed);
+    if (!param.debug_info()) short_lived_ = MoveReluGates(graph_);
+    diff_plan_ = ShareDiffs(graph_, short_lived_);
   }
   if (given.share_data) data_plan_ = ShareData(graph_, given.kept_blobs);
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });

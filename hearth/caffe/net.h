@@ -83,6 +83,8 @@ class Net {
   // Weight of the output in the loss, 0 where it is not a loss.
   float loss_weight(const std::string& blob_name) const;
 
+  // Blobs whose values are gone after Forward, for those of others lie in their place.
+  const std::vector<int>& short_lived() const { return short_lived_; }
   // What sharing memory saves; all zero without NetContext::share_diffs, share_data.
   const MemoryPlan& diff_plan() const { return diff_plan_; }
   const MemoryPlan& data_plan() const { return data_plan_; }
@@ -110,6 +112,7 @@ class Net {
   NetGraph graph_;
   NetParams params_;
   MemoryPlan diff_plan_, data_plan_;
+  std::vector<int> short_lived_;
   int64_t batch_size_ = 0;
   float loss_scale_ = 1;
   // gradients_final_after_[i]: learnable parameters whose diff is final after layer i's Backward.

@@ -51,6 +51,7 @@ TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
   const auto plain = MakeNet(middle, false), shared = MakeNet(middle, true);
   EXPECT_FALSE(IsFreed(*plain));
   EXPECT_TRUE(IsFreed(*shared));
+  EXPECT_EQ(shared->diff_plan().values, 1);
   EXPECT_GE(shared->diff_plan().separate_bytes - shared->diff_plan().planned_bytes,
             shared->blob("a").count() * 4);
   for (int i = 0; i < 2; ++i) {

@@ -40,8 +40,10 @@ void RunOnce(LocalNet& local, Times* times) {
 
 void LogPlan(const caffe::MemoryPlan& plan, const char* what) {
   constexpr double kMiB = 1 << 20;
-  log::Info("{} of {} blobs share {:.1f} MiB; one by one they would take {:.1f} MiB.", what,
-            plan.blobs, static_cast<double>(plan.planned_bytes) / kMiB,
+  const std::string values =
+      plan.values == 0 ? "" : fmt::format(", and values of {},", plan.values);
+  log::Info("{} of {} blobs{} share {:.1f} MiB; one by one they would take {:.1f} MiB.", what,
+            plan.blobs, values, static_cast<double>(plan.planned_bytes) / kMiB,
             static_cast<double>(plan.separate_bytes) / kMiB);
 }
 

@@ -121,7 +121,7 @@ layer {{ name: "odd" type: "Python" bottom: "ip2" top: "odd" include {{ phase: T
   python_param {{ module: "m" layer: "L" param_str: "{}" }} }}
 layer {{ name: "end" type: "SoftmaxWithLoss" bottom: "odd" bottom: "label" top: "end"
   include {{ phase: TRAIN }} }})",
-                                           what);
+                                            what);
     training.train = Split(training.processes, training.max_iter, 12);
     try {
       Train(training);
