@@ -10,6 +10,8 @@ namespace {
 
 // Features of an example whose names are remembered; of a damaged one there may be any number.
 constexpr size_t kPlaces = 64;
+// Examples in a row that are learned from though none was like the one before.
+constexpr int kTries = 16;
 
 const char* KindName(FeatureKind kind) {
   constexpr const char* kNames[] = {"no", "bytes", "float", "int64"};
@@ -46,6 +48,10 @@ void ForEachEntry(std::string_view example, Visit visit) {
       visit(name, feature);
     }
   }
+}
+
+size_t Offset(std::string_view part, std::string_view whole) {
+  return static_cast<size_t>(part.data() - whole.data());
 }
 
 struct Feature {
@@ -86,48 +92,53 @@ void ForEachValue(const Feature& feature, PutPacked put_packed, Put put) {
   }
 }
 
-void AddFloats(const Feature& feature, std::vector<float>* out) {
-  ForEachValue(
-      feature,
-      [&](std::string_view packed) {
-        Require(packed.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
-                "an example is malformed: its floats have {} bytes", packed.size());
-        // They may lie at any address.
-        const size_t before = out->size();
-        out->resize(before + packed.size() / sizeof(float));
-        std::memcpy(out->data() + before, packed.data(), packed.size());
-      },
-      [&](WireReader& wire) { out->push_back(wire.Float()); });
+// Adds packed numbers, or one value of a bytes list.
+void AddRun(std::string_view run, FeatureColumn* out) {
+  if (out->kind == FeatureKind::kFloat) {
+    Require(run.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
+            "an example is malformed: its floats have {} bytes", run.size());
+    // They may lie at any address.
+    const size_t before = out->floats.size();
+    out->floats.resize(before + run.size() / sizeof(float));
+    std::memcpy(out->floats.data() + before, run.data(), run.size());
+  } else if (out->kind == FeatureKind::kInt64) {
+    for (WireReader wire(run); !wire.done();) {
+      out->ints.push_back(static_cast<int64_t>(wire.Varint()));
+    }
+  } else {
+    out->bytes.append(run);
+    out->byte_offsets.push_back(static_cast<int64_t>(out->bytes.size()));
+  }
 }
 
-void AddInts(const Feature& feature, std::vector<int64_t>* out) {
-  ForEachValue(
-      feature,
-      [&](std::string_view packed) {
-        for (WireReader wire(packed); !wire.done();) {
-          out->push_back(static_cast<int64_t>(wire.Varint()));
-        }
-      },
-      [&](WireReader& wire) { out->push_back(static_cast<int64_t>(wire.Varint())); });
-}
-
-void AddBytes(const Feature& feature, FeatureColumn* out) {
-  ForEachValue(
-      feature, [](std::string_view) {},
-      [&](WireReader& wire) {
-        out->bytes.append(wire.Bytes());
-        out->byte_offsets.push_back(static_cast<int64_t>(out->bytes.size()));
-      });
-}
-
-void AddValues(const Feature& feature, FeatureColumn* column) {
-  if (feature.kind == FeatureKind::kNone) return;  // a feature that says nothing of its values
+// Calls on_run(bytes) for what it adds by AddRun(); returns whether that was all.
+template <typename OnRun>
+bool AddValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
+  if (feature.kind == FeatureKind::kNone) return true;  // it says nothing of its values
   Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
           "feature '{}' is a {} list in one example, a {} list was expected", column->name,
           KindName(feature.kind), KindName(column->kind));
-  if (feature.kind == FeatureKind::kFloat) AddFloats(feature, &column->floats);
-  if (feature.kind == FeatureKind::kInt64) AddInts(feature, &column->ints);
-  if (feature.kind == FeatureKind::kBytes) AddBytes(feature, column);
+  bool all = true;
+  ForEachValue(
+      feature,
+      [&](std::string_view packed) {
+        AddRun(packed, column);
+        on_run(packed);
+      },
+      [&](WireReader& wire) {
+        if (feature.kind == FeatureKind::kBytes) {
+          const std::string_view value = wire.Bytes();
+          AddRun(value, column);
+          on_run(value);
+          return;
+        }
+        all = false;
+        if (feature.kind == FeatureKind::kFloat) column->floats.push_back(wire.Float());
+        if (feature.kind == FeatureKind::kInt64) {
+          column->ints.push_back(static_cast<int64_t>(wire.Varint()));
+        }
+      });
+  return all;
 }
 
 }  // namespace
@@ -156,17 +167,55 @@ FeatureColumn* ExampleColumns::Find(size_t place, std::string_view name) {
 
 void ExampleColumns::Add(std::string_view example) {
   ++rows_;
+  Known& known = known_[example.size() % known_.size()];
+  if (known.shape.Matches(example)) {
+    known.misses = 0;
+    AddAsBefore(known, example);
+  } else {
+    auto runs = AddByParsing(example);
+    // Where examples keep changing there is nothing to learn from each.
+    if (++known.misses <= kTries || known.misses % kTries == 0) {
+      known.shape.Forget();
+      known.present.clear();
+      for (const FeatureColumn& column : columns_) known.present.push_back(column.present.back());
+      if (runs) known.shape.Learn(example, std::move(*runs));
+    }
+  }
+  for (FeatureColumn& column : columns_) column.row_offsets.push_back(column.values());
+}
+
+void ExampleColumns::AddAsBefore(const Known& known, std::string_view example) {
+  for (size_t i = 0; i < columns_.size(); ++i) columns_[i].present.push_back(known.present[i]);
+  for (const ExampleShape::Run& run : known.shape.runs()) {
+    if (run.column == ExampleShape::Run::kUnwanted) continue;
+    AddRun(example.substr(run.offset, run.size), &columns_[static_cast<size_t>(run.column)]);
+  }
+}
+
+std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
+    std::string_view example) {
+  std::vector<ExampleShape::Run> runs;
+  bool all = true;
+  const auto add_run = [&](std::string_view bytes, int column) {
+    runs.push_back({Offset(bytes, example), bytes.size(), column});
+  };
   for (FeatureColumn& column : columns_) column.present.push_back(0);
   size_t place = 0;
   ForEachEntry(example, [&](std::string_view name, std::string_view message) {
     FeatureColumn* const column = Find(place++, name);
-    if (column == nullptr) return;
+    if (column == nullptr) {
+      if (!message.empty()) add_run(message, ExampleShape::Run::kUnwanted);
+      return;
+    }
     Require(column->present.back() == 0, ErrorCode::kDataLoss,
             "an example is malformed: it has the feature '{}' twice", column->name);
     column->present.back() = 1;
-    AddValues(ReadFeature(message), column);
+    const auto index = static_cast<int>(column - columns_.data());
+    all &=
+        AddValues(ReadFeature(message), column, [&](std::string_view run) { add_run(run, index); });
   });
-  for (FeatureColumn& column : columns_) column.row_offsets.push_back(column.values());
+  if (!all) return std::nullopt;
+  return runs;
 }
 
 void ForEachFeature(std::string_view example,
@@ -174,7 +223,7 @@ void ForEachFeature(std::string_view example,
   ForEachEntry(example, [&](std::string_view name, std::string_view message) {
     const Feature feature = ReadFeature(message);
     FeatureColumn values{.name = std::string(name), .kind = feature.kind};
-    AddValues(feature, &values);
+    AddValues(feature, &values, [](std::string_view) {});
     visit(name, feature.kind, values.values());
   });
 }

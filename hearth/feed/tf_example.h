@@ -2,14 +2,17 @@
 // TensorFlow and a protobuf library of ours in one process would clash.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hearth/feed/batch_view.h"
+#include "hearth/feed/tf_example_shape.h"
 
 namespace hearth::feed {
 
@@ -46,8 +49,18 @@ class ExampleColumns {
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
+  // Examples of one size: in a file they mostly differ by their values alone.
+  struct Known {
+    ExampleShape shape;
+    std::vector<uint8_t> present;  // per column
+    int misses = 0;                // since it matched
+  };
+
   // The column of the example's feature number `place`, null where it was not chosen.
   FeatureColumn* Find(size_t place, std::string_view name);
+  void AddAsBefore(const Known& known, std::string_view example);
+  // Returns the places of the values; nothing where some numbers are not packed.
+  std::optional<std::vector<ExampleShape::Run>> AddByParsing(std::string_view example);
 
   struct Place {
     std::string name;
@@ -56,7 +69,8 @@ class ExampleColumns {
 
   std::vector<FeatureColumn> columns_;
   std::map<std::string, FeatureColumn*, std::less<>> by_name_;
-  std::vector<Place> places_;  // the features of an example before: most files have one order
+  std::vector<Place> places_;   // the features of an example before: most files have one order
+  std::array<Known, 8> known_;  // by size
   int64_t rows_ = 0;
 };
 

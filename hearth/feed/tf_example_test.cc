@@ -89,6 +89,57 @@ TEST(TfExample, ExamplesMayHaveTheirFeaturesInAnyOrder) {
   EXPECT_THAT(rows.columns()[1].ints, ElementsAre(2, 4, 4, 6, 2));
 }
 
+// Rows one after the other are what each of them is alone, whichever came before.
+TEST(TfExample, WhatCameBeforeMakesNoDifference) {
+  std::mt19937 random(3);
+  const auto integer = [&] { return static_cast<int64_t>(random() >> (random() % 31)); };
+  const auto pick = [&](std::vector<std::string> of) { return of[random() % of.size()]; };
+  std::vector<std::string> examples;
+  for (int i = 0; i < 3000; ++i) {
+    BatchBuilder rows;
+    rows.AddInt64("n", {integer()}, {random() % 8 == 0});
+    rows.AddFloatList("x", {std::vector<float>(random() % 3, static_cast<float>(i))});
+    rows.AddString(random() % 9 == 0 ? "other" : "s", {pick({"", "a", "bb", "cc"})});
+    rows.AddInt64("unwanted", {integer()});
+    rows.AddFloat("y", {static_cast<float>(i)});
+    examples.push_back(Encode(rows)[0]);
+  }
+  const auto want = [] {
+    return std::vector<FeatureColumn>{
+        Want("n", FeatureKind::kInt64), Want("x", FeatureKind::kFloat),
+        Want("s", FeatureKind::kBytes), Want("y", FeatureKind::kFloat)};
+  };
+  ExampleColumns together(want());
+  std::vector<FeatureColumn> expected = want();
+  for (const std::string& example : examples) {
+    together.Add(example);
+    ExampleColumns alone(want());
+    alone.Add(example);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      FeatureColumn &all = expected[i], &one = alone.columns()[i];
+      all.floats.insert(all.floats.end(), one.floats.begin(), one.floats.end());
+      all.ints.insert(all.ints.end(), one.ints.begin(), one.ints.end());
+      all.bytes += one.bytes;
+      for (size_t j = 1; j < one.byte_offsets.size(); ++j) {
+        all.byte_offsets.push_back(all.byte_offsets.back() + one.byte_offsets[j] -
+                                   one.byte_offsets[j - 1]);
+      }
+      all.present.push_back(one.present[0]);
+      all.row_offsets.push_back(all.values());
+    }
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(expected[i].name);
+    const FeatureColumn& found = together.columns()[i];
+    EXPECT_EQ(found.floats, expected[i].floats);
+    EXPECT_EQ(found.ints, expected[i].ints);
+    EXPECT_EQ(found.bytes, expected[i].bytes);
+    EXPECT_EQ(found.byte_offsets, expected[i].byte_offsets);
+    EXPECT_EQ(found.present, expected[i].present);
+    EXPECT_EQ(found.row_offsets, expected[i].row_offsets);
+  }
+}
+
 TEST(TfExample, AnotherKindNamesTheFeature) {
   ExampleColumns rows({Want("n", FeatureKind::kFloat)});
   const Error error = Thrown([&] { rows.Add(Sample()[0]); });
@@ -106,6 +157,7 @@ TEST(TfExample, DamagedExamplesAreRefusedWithoutACrash) {
     if (random() % 4 == 0) bad.resize(random() % bad.size());
     ExampleColumns rows({Want("n", FeatureKind::kInt64), Want("x", FeatureKind::kFloat),
                          Want("s", FeatureKind::kBytes)});
+    for (const std::string& example : good) rows.Add(example);
     try {
       rows.Add(bad);
       ForEachFeature(bad, [](std::string_view, FeatureKind, int64_t) {});
