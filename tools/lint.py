@@ -96,6 +96,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fix", action="store_true", help="format in place, check nothing else")
     parser.add_argument("--no-tidy", action="store_true", help="leave clang-tidy out (it is slow)")
+    parser.add_argument("files", nargs="*", help=".cc files for clang-tidy (default: all)")
     options = parser.parse_args()
     sources = tracked(".h", ".cc")
     ruff = str(ROOT / ".venv/bin/ruff")
@@ -108,7 +109,7 @@ def main() -> int:
     good &= run("clang-format", "--dry-run", "-Werror", *sources)
     good &= run(ruff, "check", ".") and run(ruff, "format", "--check", ".")
     if not options.no_tidy:
-        with_commands = [f for f in sources if f.endswith(".cc")]
+        with_commands = options.files or [f for f in sources if f.endswith(".cc")]
         good &= tidy(with_commands, os.cpu_count() or 1)
     return 0 if good else 1
 
