@@ -78,7 +78,7 @@ def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained,
         trained.maxBadRecords = ""
 
 
-def test_a_test_judges_the_bad_pictures_of_all_partitions_together(spark, digits, trained, spoiled):
+def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, trained, spoiled):
     # No partition has more than one of them, and half of the rows of one.
     bad = spoiled.where("id like 'bad%'").repartition(BAD)
     rows = spoiled.where("id not like 'bad%'").coalesce(1).union(bad)
@@ -91,9 +91,13 @@ def test_a_test_judges_the_bad_pictures_of_all_partitions_together(spark, digits
             if is_enough:
                 assert CaffeOnSpark(spark, events.append).test(source)
                 assert re.search(said, events.pop()["text"])
+                assert CaffeOnSpark(spark, events.append).features(source).count() == GOOD
+                assert re.search(said, events.pop()["text"])
             else:
                 with pytest.raises(HearthError, match=f"{said} where -maxBadRecords allows "):
                     CaffeOnSpark(spark, events.append).test(source)
+                with pytest.raises(HearthError, match=f"{said} where -maxBadRecords allows "):
+                    CaffeOnSpark(spark, events.append).features(source)
     finally:
         trained.maxBadRecords = ""
 

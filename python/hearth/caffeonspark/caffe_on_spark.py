@@ -85,13 +85,32 @@ class CaffeOnSpark:
         """A DataFrame with `SampleID` (string) and the blobs of conf (array<float>), a row per row.
 
         It is computed when it is used, and anew each time: cache() or write it for more than one.
+        With `maxBadRecords` it is computed at once, as the limit counts all rows, and Spark keeps
+        it on the executors' disks: unpersist() frees them.
+
+        Raises:
+            FlagError: the configuration is wrong.
+            HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
         """
+        from pyspark import StorageLevel
+
         job = predict_job(source.conf, "features")
         if not job["features"]:
             raise FlagError("features needs -features: the blobs to extract")
         columns = [f"`{blob}` array<float> not null" for blob in job["features"]]
         schema = ", ".join(["SampleID string not null", *columns])
-        return _rows_of(source).mapInArrow(partial(features_task, _spec(job)), schema)
+        rows = _rows_of(source)
+        features = rows.mapInArrow(partial(features_task, _spec(job)), schema)
+        if str(source.conf.max_bad_records):
+            features = features.persist(StorageLevel.DISK_ONLY)
+            try:
+                with launch.rank_errors():
+                    used = features.count()
+                self._judge_bad_rows(source.conf, rows.count(), used)
+            except BaseException:
+                features.unpersist()
+                raise
+        return features
 
     train_with_validation = trainWithValidation
 
@@ -111,7 +130,7 @@ class CaffeOnSpark:
             return launch.run(self._spark, plan, progress.show, conf.max_restarts)
 
     def _judge_bad_rows(self, conf: Config, given: int, used: int) -> None:
-        """Tells of a test's unusable rows, of all partitions together."""
+        """Tells of the unusable rows of a test or of features, of all partitions together."""
         bad = given - used
         if not bad:
             return
@@ -119,9 +138,10 @@ class CaffeOnSpark:
         log = "the executors' logs name them"
         rows, fraction = parse_bad_records(str(conf.max_bad_records))
         if 0 <= rows < bad or 0 <= fraction < bad / given:
+            allowed = f"a fraction of {fraction:g}" if fraction >= 0 else f"{rows}"
             raise HearthError(
-                f"{text} where -maxBadRecords allows {conf.max_bad_records}; mend or leave out the "
-                f"rows ({log}), or allow more"
+                f"{text} where -maxBadRecords allows {allowed}; mend or leave out the rows, or "
+                f"allow more: {log}"
             )
         self._tell({"event": "log", "level": "W", "text": f"{text} and were left out; {log}"})
 

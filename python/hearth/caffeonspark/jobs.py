@@ -36,8 +36,8 @@ def predict_job(conf: Config, mode: str) -> dict[str, Any]:
     job = {**_net_job(conf), "mode": mode, "weights": [_input_file("-model", conf.model_path)]}
     if mode == "features":
         job["features"] = conf.blobs
-    else:  # of all partitions together: the driver knows
-        job.pop("max_bad_fraction", None)
+    # Of all partitions together, which the driver knows.
+    job.pop("max_bad_fraction", None)
     return job
 
 
