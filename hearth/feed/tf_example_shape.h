@@ -2,10 +2,10 @@
 // the values lie where they lay before.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hearth::feed {
@@ -24,38 +24,43 @@ class ExampleShape {
   // `runs` are in the order of the bytes and do not overlap. All other bytes, tags and lengths
   // among them, must be the same in an example for it to match.
   void Learn(std::string_view example, std::vector<Run> runs) {
-    example_.assign(example);
     runs_ = std::move(runs);
+    size_ = example.size();
     fixed_.clear();
-    size_t from = 0;
-    for (const Run& run : runs_) {
-      if (run.offset > from) fixed_.push_back({from, run.offset - from});
-      from = run.offset + run.size;
-    }
-    if (example.size() > from) fixed_.push_back({from, example.size() - from});
+    ForEachFixed([&](size_t from, size_t count) {
+      fixed_.append(example, from, count);
+      return true;
+    });
     known_ = true;
   }
   void Forget() { known_ = false; }
 
   bool Matches(std::string_view example) const {
-    if (!known_ || example.size() != example_.size()) return false;
-    for (const Part& part : fixed_) {
-      if (std::memcmp(example.data() + part.offset, example_.data() + part.offset, part.size) != 0)
-        return false;
-    }
-    return true;
+    if (!known_ || example.size() != size_) return false;
+    const char* fixed = fixed_.data();
+    return ForEachFixed([&](size_t from, size_t count) {
+      const char* const before = std::exchange(fixed, fixed + count);
+      return std::memcmp(example.data() + from, before, count) == 0;
+    });
   }
   const std::vector<Run>& runs() const { return runs_; }
 
  private:
-  struct Part {
-    size_t offset, size;
-  };
+  // f(offset, count) for the bytes between the runs, while it returns true; whether it always did.
+  template <typename Function>
+  bool ForEachFixed(Function f) const {
+    size_t from = 0;
+    for (const Run& run : runs_) {
+      if (!f(from, run.offset - from)) return false;
+      from = run.offset + run.size;
+    }
+    return f(from, size_ - from);
+  }
 
   bool known_ = false;
-  std::string example_;
+  size_t size_ = 0;
   std::vector<Run> runs_;
-  std::vector<Part> fixed_;
+  std::string fixed_;  // without the values: a picture is not kept
 };
 
 }  // namespace hearth::feed
