@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/net.h"
 #include "hearth/caffe/net_file.h"
+#include "hearth/caffe/test_nets.h"
 
 namespace hearth::caffe {
 namespace {
@@ -31,21 +32,6 @@ NetContext Context(bool share_diffs) {
   context.share_diffs = share_diffs;
   context.random = std::make_shared<Random>(1);
   return context;
-}
-
-void SetInputs(Net& net) {
-  Random random(2);
-  for (const char* input : {"x", "y"}) {
-    Blob& blob = net.blob(input);
-    for (int64_t i = 0; i < blob.count(); ++i) blob.data_ptr()[i] = random.Uniform(-1, 1);
-  }
-}
-
-void Step(Net& net) {
-  SetInputs(net);
-  net.ClearParamDiffs();
-  net.Forward();
-  net.Backward();
 }
 
 TEST(DiffPlan, GradientsOfTheParametersAreTheSame) {

@@ -42,9 +42,9 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
   }
   FindGradientOrder();
   PlanLayouts(graph_);
-  if (given.share_diffs) {
-    // A net's own debug lines tell of every layer's diffs.
-    if (!param.debug_info()) short_lived_ = MoveReluGates(graph_);
+  // A net's own debug lines tell of every layer's diffs.
+  if (given.share_diffs && !param.debug_info()) {
+    short_lived_ = MoveReluGates(graph_);
     diff_plan_ = ShareDiffs(graph_, short_lived_);
   }
   if (given.share_data) data_plan_ = ShareData(graph_, given.kept_blobs);

@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/net.h"
 #include "hearth/caffe/net_file.h"
+#include "hearth/caffe/test_nets.h"
 
 namespace hearth::caffe {
 namespace {
@@ -24,26 +25,14 @@ constexpr char kPool[] = R"(layer { name: "p" type: "Pooling" bottom: "a" top: "
         pooling_param { pool: MAX kernel_size: 3 stride: 2 } })";
 
 std::unique_ptr<Net> MakeNet(const std::string& middle, bool share_diffs) {
-  NetContext context;
+  NetContext context = ContextOf(TRAIN);
   context.share_diffs = share_diffs;
-  context.random = std::make_shared<Random>(1);
   return std::make_unique<Net>(ParseNet(kStart + middle + kEnd, "net"), context);
 }
 
 bool IsFreed(Net& net) {
   Blob& blob = net.blob("a");
   return blob.data_ptr() == blob.diff_ptr();
-}
-
-void Step(Net& net) {
-  Random random(2);
-  for (const char* input : {"x", "y"}) {
-    Blob& blob = net.blob(input);
-    for (int64_t i = 0; i < blob.count(); ++i) blob.data_ptr()[i] = random.Uniform(-1, 1);
-  }
-  net.ClearParamDiffs();
-  net.Forward();
-  net.Backward();
 }
 
 TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {

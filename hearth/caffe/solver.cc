@@ -47,7 +47,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   context.rank = static_cast<int>(options_.rank);
   context.ranks = options_.ranks;
   context.seed = options_.test_context.seed = seed_;
-  if (param_.debug_info()) context.share_diffs = false;  // its lines tell of every layer's diffs
+  if (param_.debug_info()) context.share_diffs = false;  // as a net's own
   net_ = BuildNet(TrainNetOf(param_), context, TRAIN, options_.registry);
   for (const std::string& uri : param_.weights()) LoadWeights(uri);
   BuildTestNets(MixSeed(seed_, options_.rank + (uint64_t{1} << 32)));

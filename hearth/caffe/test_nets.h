@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hearth/caffe/layer_registry.h"
+#include "hearth/caffe/net.h"
 #include "hearth/caffe/net_file.h"
 
 namespace hearth::caffe {
@@ -76,6 +77,23 @@ inline std::string RowsNet(int batch_size, int rows, int first = 0,
              inner_product_param {{ num_output: 1 weight_filler {{ type: "xavier" }} }} }}
     layer {{ name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }})",
                      batch_size, rows, first, middle);
+}
+
+// Values between -1 and 1 for the inputs "x" and "y", the same each time.
+inline void SetInputs(Net& net) {
+  Random random(2);
+  for (const char* input : {"x", "y"}) {
+    Blob& blob = net.blob(input);
+    for (int64_t i = 0; i < blob.count(); ++i) blob.data_ptr()[i] = random.Uniform(-1, 1);
+  }
+}
+
+// Forward and backward on these.
+inline void Step(Net& net) {
+  SetInputs(net);
+  net.ClearParamDiffs();
+  net.Forward();
+  net.Backward();
 }
 
 inline NetContext ContextOf(Phase phase, uint64_t seed = 1) {
