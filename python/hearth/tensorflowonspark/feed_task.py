@@ -76,26 +76,22 @@ class Connection:
         self._listener.start()
 
     def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
-        sock: socket.socket | None = None
+        if self.from_afar:
+            sock = socket.socket(socket.AF_INET6 if ":" in self.node["host"] else socket.AF_INET)
+            address = (self.node["host"], self.node["feed_port"])
+        else:
+            sock = socket.socket(socket.AF_UNIX)
+            address = "\0" + self.node["addr"]
         try:
-            sock = self._connect()
+            sock.settimeout(_CONNECT_TIMEOUT_S)
+            sock.connect(address)
             offer_handshake(sock, bytes.fromhex(spec.token))
             channel = Channel(sock)
             channel.send(greeting)
             return channel
         except (OSError, EOFError) as error:
-            if sock is not None:
-                sock.close()
+            sock.close()
             raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
-
-    def _connect(self) -> socket.socket:
-        if self.from_afar:
-            address = (self.node["host"], self.node["feed_port"])
-            return socket.create_connection(address, _CONNECT_TIMEOUT_S)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.settimeout(_CONNECT_TIMEOUT_S)
-        sock.connect("\0" + self.node["addr"])
-        return sock
 
     def _receive(self) -> Message:
         try:
