@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth import HearthError, launch
+from hearth import launch
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.data_source import Source
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
@@ -124,13 +125,22 @@ class CaffeOnSpark:
             else:
                 files[name] = FileRows(source.uri, tuple(columns))
         plan = launch.Plan(conf.cluster_size, job, files, frames)
+        with self._listener() as on_event:
+            return launch.run(self._spark, plan, on_event, conf.max_restarts)
+
+    @contextmanager
+    def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:
+        """What events go to: the caller's function, else what shows them."""
         if self._on_event is not None:
-            return launch.run(self._spark, plan, self._on_event, conf.max_restarts)
+            yield self._on_event
+            return
         with Progress() as progress:
-            return launch.run(self._spark, plan, progress.show, conf.max_restarts)
+            yield progress.show
 
     def _judge_bad_rows(self, conf: Config, given: int, used: int) -> None:
         """Tells of the unusable rows of a test or of features, of all partitions together."""
+        from hearth import HearthError
+
         bad = given - used
         if not bad:
             return
@@ -143,14 +153,8 @@ class CaffeOnSpark:
                 f"{text} where -maxBadRecords allows {allowed}; mend or leave out the rows, or "
                 f"allow more: {log}"
             )
-        self._tell({"event": "log", "level": "W", "text": f"{text} and were left out; {log}"})
-
-    def _tell(self, event: dict[str, Any]) -> None:
-        if self._on_event is not None:
-            self._on_event(event)
-            return
-        with Progress() as progress:
-            progress.show(event)
+        with self._listener() as on_event:
+            on_event({"event": "log", "level": "W", "text": f"{text} and were left out; {log}"})
 
     def _validation_frame(self, conf: Config, validations: list[dict[str, Any]]) -> DataFrame:
         outputs = [validation["outputs"] for validation in validations]

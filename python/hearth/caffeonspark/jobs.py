@@ -13,8 +13,11 @@ from hearth.storage import local_path
 def train_job(conf: Config, validate: bool) -> dict[str, Any]:
     """Raises FlagError where a file that is needed does not exist or cannot be reached."""
     weights = [uri for uri in conf.snapshot_model_file.split(",") if uri]
+    # Of test and features a process sees a part only; there the driver judges.
+    _, fraction = parse_bad_records(str(conf.max_bad_records))
     return {
         **_net_job(conf),
+        **({"max_bad_fraction": fraction} if fraction >= 0 else {}),
         "mode": "train",
         "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
         "weights": [_input_file("-weights", uri) for uri in weights],
@@ -36,18 +39,14 @@ def predict_job(conf: Config, mode: str) -> dict[str, Any]:
     job = {**_net_job(conf), "mode": mode, "weights": [_input_file("-model", conf.model_path)]}
     if mode == "features":
         job["features"] = conf.blobs
-    # Of all partitions together, which the driver knows.
-    job.pop("max_bad_fraction", None)
     return job
 
 
 def _net_job(conf: Config) -> dict[str, Any]:
     if not conf.net_file:
         raise FlagError("-conf is missing: the solver prototxt")
-    rows, fraction = parse_bad_records(str(conf.max_bad_records))
-    limit = {"max_bad_fraction": fraction} if fraction >= 0 else {"max_bad_records": rows}
     return {
-        **limit,
+        "max_bad_records": parse_bad_records(str(conf.max_bad_records))[0],
         "net": {"path": conf.net_file, "text": conf.net_text},
         "precision": conf.precision,
         "resize": conf.resize,
