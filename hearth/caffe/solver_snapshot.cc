@@ -67,12 +67,24 @@ std::pair<std::string, std::string> Solver::Snapshot() {
   const std::string ending = hdf5 ? ".h5" : "";
   const std::string model = SnapshotName(prefix, iteration_, "caffemodel" + ending);
   const std::string state = SnapshotName(prefix, iteration_, "solverstate" + ending);
-  log::Info("Snapshotting to {} file {}", format, model);
-  WriteModel(net_->ToProto(param_.snapshot_diff()), model);
-  // Second, so that a state always has its model; the seal last.
-  log::Info("Snapshotting solver state to {} file {}", format, state);
-  WriteState(MakeState(model), state);
-  SealSnapshot(Position(), {model, state});
+  std::vector<std::string> written;
+  try {
+    log::Info("Snapshotting to {} file {}", format, model);
+    WriteModel(net_->ToProto(param_.snapshot_diff()), model);
+    written.push_back(model);
+    // Second, so that a state always has its model; the seal last.
+    log::Info("Snapshotting solver state to {} file {}", format, state);
+    WriteState(MakeState(model), state);
+    written.push_back(state);
+    SealSnapshot(Position(), {model, state});
+  } catch (...) {
+    // Half a snapshot is of no use, and a full disk needs its space.
+    for (const std::string& file : written) {
+      std::error_code ignored;
+      fs::remove(storage::LocalPath(file), ignored);
+    }
+    throw;
+  }
   if (options_.on_snapshot) options_.on_snapshot(model, state);
   return {model, state};
 }

@@ -96,6 +96,17 @@ TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
   EXPECT_FALSE(fs::exists(folder_ / "a_iter_2.solverstate"));
 }
 
+TEST_F(SolverSnapshotTest, ThatFailsHalfwayLeavesNoFile) {
+  for (const char* name : {"a_iter_1.caffemodel", "a_iter_1.solverstate", "a_iter_1.hearth.json"}) {
+    auto solver = Make();
+    solver->Step(1);
+    fs::create_directories(folder_ / name / "in the way");  // nothing can be renamed to this
+    EXPECT_THAT([&] { solver->Snapshot(); }, ThrowsMessage<Error>(HasSubstr(name)));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << name;
+    fs::remove_all(folder_ / name);
+  }
+}
+
 TEST_F(SolverSnapshotTest, IsFoundAfterItWasMoved) {
   auto solver = Make();
   solver->Step(1);
