@@ -23,7 +23,8 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
       ->excludes(snapshot);
   add("iterations", options->iterations, "how many iterations to run (default: 50)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
-  add("gpu", options->gpu, "ids by comma, or all; nets compute on the CPU all the same");
+  add("gpu", options->gpu,
+      "CUDA devices by comma, or all (default: train as solver_mode says, else the CPU)");
   add("level", options->level, "level of the net's state");
   add("stage", options->stages, "stages of the net's state, by comma")->delimiter(',');
   add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "hearth/caffe/tools/compute_image_mean.h"
 #include "hearth/caffe/tools/convert_imageset.h"
 #include "hearth/caffe/tools/extract_features.h"
+#include "hearth/trainer/compute_devices.h"
 
 namespace hearth::program {
 namespace {
@@ -75,6 +77,18 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
+// "CPU", or "GPU" and perhaps a number, which DEVICE_ID= may precede.
+caffe::ComputeDevice DeviceNamed(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "CPU") return {};
+  Require(words[0] == "GPU" && words.size() <= 2, ErrorCode::kInvalidArgument,
+          "the device '{}' is not CPU or GPU", fmt::join(words, " "));
+  constexpr std::string_view kKey = "DEVICE_ID=";
+  std::string number = words.size() > 1 ? words[1] : "0";
+  if (number.starts_with(kKey)) number.erase(0, kKey.size());
+  const std::vector<int> gpus = trainer::FindGpus(number);
+  return gpus.empty() ? caffe::ComputeDevice{} : caffe::CudaDevice(static_cast<size_t>(gpus[0]));
+}
+
 void AddExtractFeatures(CLI::App* app) {
   CLI::App* tool =
       app->add_subcommand("extract_features", "store what blobs of a trained net hold");
@@ -89,12 +103,10 @@ void AddExtractFeatures(CLI::App* app) {
   tool->add_option("NUM_BATCHES", options->batches, "minibatches to run")->required();
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
   tool->add_option("DEVICE", *device,
-                   "CPU (default), or GPU DEVICE_ID=n; nets compute on the CPU all the same");
+                   "CPU (default), or GPU, with DEVICE_ID=n behind it for another than 0");
   AddLoggingFlags(tool);
   tool->callback([=] {
-    Require(device->empty() || device->front() == "CPU" || device->front() == "GPU",
-            ErrorCode::kInvalidArgument, "the device '{}' is not CPU or GPU",
-            fmt::join(*device, " "));
+    options->device = DeviceNamed(*device);
     options->blobs = SplitAtCommas(*blobs);
     options->databases = SplitAtCommas(*databases);
     options->backend = caffe::BackendNamed(*backend);

@@ -1,5 +1,4 @@
 // hearth device_query
-#include <charconv>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -7,8 +6,8 @@
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
 #include "apps/cuda_devices.h"
-#include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/trainer/compute_devices.h"
 
 namespace hearth::program {
 namespace {
@@ -47,30 +46,14 @@ void LogProcessor() {
             {"Total memory", ProcValue("/proc/meminfo", "MemTotal")}});
 }
 
-// The ids that `flag` names: numbers by comma, all of `count` for "all" or nothing.
-std::vector<size_t> IdsOf(const std::string& flag, size_t count) {
-  std::vector<size_t> ids;
-  if (flag.empty() || flag == "all") {
-    for (size_t id = 0; id < count; ++id) ids.push_back(id);
-    return ids;
-  }
-  for (const std::string& word : CLI::detail::split(flag, ',')) {
-    size_t id = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    Require(error == std::errc() && end == word.data() + word.size() && id < count,
-            ErrorCode::kInvalidArgument, "-gpu {}: there is no device \"{}\"; this machine has {}",
-            flag, word, count);
-    ids.push_back(id);
-  }
-  return ids;
-}
-
 void QueryDevices(const std::string& gpu) {
   LogProcessor();
   const std::vector<DeviceFacts> devices = CudaDevices();
   log::Info("Querying GPUs {}", gpu.empty() ? "all" : gpu);
   if (devices.empty()) log::Info("This machine has no CUDA driver or no device.");
-  for (const size_t id : IdsOf(gpu, devices.size())) LogFacts(devices[id]);
+  for (const int id : trainer::ParseGpus(gpu.empty() ? "all" : gpu, devices.size())) {
+    LogFacts(devices[static_cast<size_t>(id)]);
+  }
 }
 
 }  // namespace

@@ -36,14 +36,14 @@ void Blob::Reshape(Shape shape) {
   const int64_t count = CheckedCount(shape);
   shape_ = std::move(shape);
   count_ = count;
-  data_.reset();
-  diff_.reset();
+  data_.DropViews();
+  diff_.DropViews();
 }
 
 void Blob::set_layout(Layout layout) {
   layout_ = layout;
-  data_.reset();
-  diff_.reset();
+  data_.DropViews();
+  diff_.DropViews();
 }
 
 int64_t Blob::count(int64_t start, int64_t end) const {
@@ -67,52 +67,94 @@ std::string Blob::ShapeString() const {
   return text + fmt::format("({})", count_);
 }
 
-at::Tensor Blob::View(at::Tensor& storage) {
-  if (!storage.defined() || storage.numel() < count_) storage = at::zeros({count_}, at::kFloat);
-  at::Tensor flat = storage.narrow(0, 0, count_);
+at::Tensor Blob::View(const at::Tensor& memory) const {
+  const at::Tensor flat = memory.narrow(0, 0, count_);
   if (layout() == Layout::kContiguous) return flat.view(shape_);
   return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
 }
 
-at::Tensor& Blob::data() {
-  if (!data_.defined()) data_ = View(data_storage_);
-  return data_;
+SyncedArray& Blob::Values::Memory(const Blob& blob) {
+  if (!memory || memory->count() < blob.count_) {
+    memory = std::make_shared<SyncedArray>(blob.count_, blob.device_);
+  }
+  return *memory;
 }
 
-at::Tensor& Blob::diff() {
-  if (!diff_.defined()) diff_ = View(diff_storage_);
-  return diff_;
+at::Tensor& Blob::Values::Host(const Blob& blob) {
+  const at::Tensor& flat = Memory(blob).host();
+  if (!host.defined()) host = blob.View(flat);
+  return host;
+}
+
+at::Tensor& Blob::Values::Device(const Blob& blob) {
+  if (!blob.device_.separate) return Host(blob);
+  const at::Tensor& flat = Memory(blob).device();
+  if (!device.defined()) device = blob.View(flat);
+  return device;
+}
+
+const float* Blob::Values::Read(const Blob& blob) {
+  return Memory(blob).host_to_read().const_data_ptr<float>();
+}
+
+void Blob::Values::Share(const Blob& blob, Values& other) {
+  // A net shares again at every reshape; nearly always nothing has changed.
+  if (memory && memory == other.memory) return;
+  memory = other.memory;
+  DropViews();
+}
+
+void Blob::Values::Bind(const Blob& blob, at::Tensor flat, at::Tensor on_device) {
+  RequireRoom(flat, blob.count_);
+  memory = std::make_shared<SyncedArray>(std::move(flat), std::move(on_device));
+  DropViews();
+}
+
+void Blob::Values::DropViews() {
+  host.reset();
+  device.reset();
+}
+
+at::Tensor& Blob::data() { return data_.Host(*this); }
+
+at::Tensor& Blob::diff() { return diff_.Host(*this); }
+
+at::Tensor& Blob::device_data() { return data_.Device(*this); }
+
+at::Tensor& Blob::device_diff() { return diff_.Device(*this); }
+
+void Blob::set_device(const ComputeDevice& device) {
+  if (device == device_) return;
+  device_ = device;
+  for (Values* values : {&data_, &diff_}) {
+    if (!values->memory) continue;
+    const at::Tensor before = values->memory->host();
+    values->memory = std::make_shared<SyncedArray>(before.numel(), device);
+    values->memory->host().copy_(before);
+    values->DropViews();
+  }
 }
 
 void Blob::ShareData(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
-  other.data();
-  // A net shares again at every reshape; nearly always nothing has changed.
-  if (data_storage_.defined() && data_storage_.is_same(other.data_storage_)) return;
-  data_storage_ = other.data_storage_;
-  data_.reset();
+  other.data_.Memory(other);
+  data_.Share(*this, other.data_);
 }
 
 void Blob::ShareDiff(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share diffs", ShapeString(), other.ShapeString());
-  other.diff();
-  if (diff_storage_.defined() && diff_storage_.is_same(other.diff_storage_)) return;
-  diff_storage_ = other.diff_storage_;
-  diff_.reset();
+  other.diff_.Memory(other);
+  diff_.Share(*this, other.diff_);
 }
 
-void Blob::BindData(at::Tensor flat) {
-  RequireRoom(flat, count_);
-  data_storage_ = std::move(flat);
-  data_.reset();
+void Blob::BindData(at::Tensor flat, at::Tensor device) {
+  data_.Bind(*this, std::move(flat), std::move(device));
 }
 
-void Blob::BindDiff(at::Tensor flat) {
-  RequireRoom(flat, count_);
-  diff_storage_ = std::move(flat);
-  diff_.reset();
+void Blob::BindDiff(at::Tensor flat, at::Tensor device) {
+  diff_.Bind(*this, std::move(flat), std::move(device));
 }
 
 }  // namespace hearth::caffe

@@ -1,4 +1,6 @@
-// The unit of data between layers: a float32 array and, for training, its gradient.
+// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
+// computes on a device, host and device each have a copy; whichever is asked for is brought up to
+// date, and the other one is then old.
 // Not thread-safe: a blob belongs to one net, and a net to one thread.
 #pragma once
 
@@ -8,6 +10,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "hearth/caffe/synced_array.h"
 
 namespace hearth::caffe {
 
@@ -25,7 +29,11 @@ class Blob {
   // Gives the blob a new shape. Storage is kept while it is large enough, so that a smaller last
   // minibatch allocates nothing.
   void Reshape(Shape shape);
-  void ReshapeLike(const Blob& other) { Reshape(other.shape()); }
+  // The shape and the device of `other`.
+  void ReshapeLike(const Blob& other) {
+    if (device_ != other.device_) set_device(other.device_);
+    Reshape(other.shape());
+  }
 
   const Shape& shape() const { return shape_; }
   int64_t num_axes() const { return static_cast<int64_t>(shape_.size()); }
@@ -38,41 +46,63 @@ class Blob {
   // "2 3 4 5 (120)", as Caffe prints it.
   std::string ShapeString() const;
 
+  // Where device_data() lies. Values are kept.
+  void set_device(const ComputeDevice& device);
+
   // Of data and diff. What they hold is lost, not permuted.
   void set_layout(Layout layout);
   // kContiguous unless the blob has four axes.
   Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
 
-  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use.
+  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use. To be
+  // asked for anew after the other side was used.
   at::Tensor& data();
   at::Tensor& diff();
+  // In the device's memory; the same as above where that is the host's.
+  at::Tensor& device_data();
+  at::Tensor& device_diff();
   // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }
-  bool has_diff() const { return diff_.defined(); }
+  // For reading only: the device's copy stays good.
+  const float* read_data() { return data_.Read(*this); }
+  const float* read_diff() { return diff_.Read(*this); }
+  bool has_diff() const { return diff_.has_view(); }
 
   // Makes this blob use `other`'s memory (same count). Used by Split, Reshape, Flatten, sharing.
   void ShareData(Blob& other);
   void ShareDiff(Blob& other);
   // Places the memory in `flat` (float32, at least count() elements): parameters live in one
-  // arena so that their gradients can be reduced across ranks without a copy.
-  void BindData(at::Tensor flat);
-  void BindDiff(at::Tensor flat);
-  // Equal for blobs that share memory; null before there is any.
-  const void* data_identity() const { return Identity(data_storage_); }
-  const void* diff_identity() const { return Identity(diff_storage_); }
+  // arena so that their gradients can be reduced across ranks without a copy. `device` is the
+  // device's part of it, where that has its own.
+  void BindData(at::Tensor flat, at::Tensor device = {});
+  void BindDiff(at::Tensor flat, at::Tensor device = {});
+  // Equal for blobs that share memory by ShareData, ShareDiff; null before there is any.
+  const void* data_identity() const { return data_.memory.get(); }
+  const void* diff_identity() const { return diff_.memory.get(); }
 
  private:
-  at::Tensor View(at::Tensor& storage);
-  static const void* Identity(const at::Tensor& storage) {
-    return storage.defined() ? storage.unsafeGetTensorImpl() : nullptr;
-  }
+  // Data or diff: flat memory of at least count_ elements, and views of it in the blob's shape.
+  struct Values {
+    std::shared_ptr<SyncedArray> memory;
+    at::Tensor host, device;
+
+    SyncedArray& Memory(const Blob& blob);
+    at::Tensor& Host(const Blob& blob);
+    at::Tensor& Device(const Blob& blob);
+    const float* Read(const Blob& blob);
+    void Share(const Blob& blob, Values& other);
+    void Bind(const Blob& blob, at::Tensor flat, at::Tensor device);
+    bool has_view() const { return host.defined() || device.defined(); }
+    void DropViews();
+  };
+  at::Tensor View(const at::Tensor& flat) const;
 
   Shape shape_;
   int64_t count_ = 0;
   Layout layout_ = Layout::kContiguous;
-  at::Tensor data_storage_, diff_storage_;  // flat, capacity >= count_
-  at::Tensor data_, diff_;                  // views of shape_
+  ComputeDevice device_;
+  Values data_, diff_;
 };
 
 }  // namespace hearth::caffe

@@ -1,5 +1,6 @@
 #include "hearth/caffe/gradient_norm.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -28,6 +29,10 @@ double SumOfSquares(const float* values, int64_t count) {
     }
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+double NormOf(const at::Tensor& values) {
+  return at::linalg_vector_norm(values, 2, c10::nullopt, false, at::kDouble).item<double>();
 }
 
 }  // namespace hearth::caffe

@@ -1,6 +1,8 @@
 // The size of a gradient, for clip_gradients.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 namespace hearth::caffe {
@@ -8,5 +10,8 @@ namespace hearth::caffe {
 // Sum of squares in double precision. The same bits for any number of threads, so that ranks which
 // hold the same gradient clip it alike.
 double SumOfSquares(const float* values, int64_t count);
+
+// The root of it, by ATen, wherever the tensor lies.
+double NormOf(const at::Tensor& values);
 
 }  // namespace hearth::caffe

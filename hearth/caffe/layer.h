@@ -98,6 +98,9 @@ class Layer {
 
  protected:
   const NetContext& context() const { return context_; }
+  // Whether to compute with the blobs' device_data() and device_diff(), by ATen's kernels. Layers
+  // that have no such form use the host's copies wherever the net computes.
+  bool on_device() const { return context_.device.separate; }
 
   LayerParameter param_;
   std::vector<std::shared_ptr<Blob>> blobs_;

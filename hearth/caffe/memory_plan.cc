@@ -61,7 +61,8 @@ int64_t LowestOffset(const Span& span, const std::vector<Span>& placed) {
 }
 
 // Gives every span a place, the largest ones first.
-MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(at::Tensor)) {
+MemoryPlan Place(std::vector<Span> spans, NetGraph& graph,
+                 void (Blob::*bind)(at::Tensor, at::Tensor)) {
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
   MemoryPlan plan;
@@ -78,7 +79,7 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(at
   const at::Tensor memory = at::empty({total}, at::kFloat);
   for (const Span& span : spans) {
     const at::Tensor place = memory.narrow(0, span.offset, span.count);
-    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place);
+    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});
   }
   return plan;
 }

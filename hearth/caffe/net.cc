@@ -36,22 +36,26 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
         if (!context.random) context.random = std::make_shared<Random>(std::random_device{}());
         return BuildNetGraph(Prepare(param, context.phase), context, registry);
       }()),
-      params_(graph_) {
+      params_(graph_, given.device) {
   for (const NetLayer& layer : graph_.layers) {
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
-  PlanLayouts(graph_);
-  // A net's own debug lines tell of every layer's diffs.
-  if (given.share_diffs && !param.debug_info()) {
-    short_lived_ = MoveReluGates(graph_);
-    diff_plan_ = ShareDiffs(graph_, short_lived_);
-  }
-  if (given.share_data) data_plan_ = ShareData(graph_, given.kept_blobs);
+  if (!given.device.separate) PlanMemory(given, param.debug_info());
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 
 Net::~Net() = default;
+
+void Net::PlanMemory(const NetContext& context, bool debug_info) {
+  PlanLayouts(graph_);
+  // A net's own debug lines tell of every layer's diffs.
+  if (context.share_diffs && !debug_info) {
+    short_lived_ = MoveReluGates(graph_);
+    diff_plan_ = ShareDiffs(graph_, short_lived_);
+  }
+  if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
+}
 
 std::optional<int64_t> Net::Fetch() {
   std::optional<int64_t> rows;
@@ -96,7 +100,7 @@ float Net::TakeLoss(NetLayer& layer) {
     const float weight = layer.loss_weights[i];
     if (weight == 0) continue;
     Blob& top = *layer.top[i];
-    loss += weight * (top.count() == 1 ? *top.data_ptr() : top.data().sum().item<float>());
+    loss += weight * (top.count() == 1 ? *top.read_data() : top.data().sum().item<float>());
     if (!layer.need_backward) continue;
     std::fill_n(top.diff_ptr(), top.count(), weight * loss_scale_);
   }
@@ -106,7 +110,7 @@ float Net::TakeLoss(NetLayer& layer) {
 void Net::Backward(int from, int to) {
   Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
           "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
-  params_.diff();  // layers that share a parameter must add to one buffer
+  params_.AllocateDiffs();
   if (on_gradient_ready_ && from == last_layer()) {
     for (size_t index : gradients_never_written_) on_gradient_ready_(index);
   }

@@ -68,6 +68,7 @@ class Net {
   // --- structure ---
   const std::string& name() const { return graph_.name; }
   Phase phase() const { return phase_; }
+  const ComputeDevice& device() const { return params_.device(); }
   const std::vector<NetLayer>& layers() const { return graph_.layers; }
   int last_layer() const { return static_cast<int>(graph_.layers.size()) - 1; }
   // kNotFound with the nearest names where there is none.
@@ -102,6 +103,7 @@ class Net {
   NetParameter ToProto(bool write_diff = false) const;
 
  private:
+  void PlanMemory(const NetContext& context, bool debug_info);
   float TakeLoss(NetLayer& layer);
   void Tell(LayerEvent event, int layer) const {
     for (const auto& callback : layer_callbacks_) callback(event, layer);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/compute_device.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/random.h"
 #include "hearth/feed/minibatch.h"
@@ -26,6 +27,8 @@ inline Precision ParsePrecision(std::string_view name) {
 
 struct NetContext {
   Phase phase = TRAIN;
+  // With memory of its own, no blobs share memory by share_diffs, share_data.
+  ComputeDevice device;
   // Opens the row source of a fed data layer; empty where the net is not fed by rows.
   std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.

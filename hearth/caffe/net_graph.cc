@@ -99,6 +99,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckInPlace(layer, connected);
     connected.loss_weights = LossWeights(param, layer, connected.top.size());
     layer.SetUp(connected.bottom, connected.top);
+    for (const auto& blob : layer.blobs()) blob->set_device(context_.device);
     layer.Reshape(connected.bottom, connected.top);
     Require(param.param().size() <= layer.blobs().size(), ErrorCode::kInvalidArgument,
             "param is given {} time(s), but the layer has {} parameter(s)", param.param_size(),
@@ -151,6 +152,7 @@ void GraphBuilder::AddAutomaticTops(NetLayer* layer) {
 
 int GraphBuilder::AddBlob(const std::string& name) {
   graph_.blobs.push_back(std::make_unique<Blob>());
+  graph_.blobs.back()->set_device(context_.device);
   graph_.blob_names.push_back(name);
   return static_cast<int>(graph_.blobs.size()) - 1;
 }

@@ -37,7 +37,8 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
 
 }  // namespace
 
-NetParams::NetParams(NetGraph& graph) : graph_(&graph) {
+NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
+    : graph_(&graph), device_(device) {
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     Layer& layer = *graph.layers[i].layer;
     InLayer(layer, "parameters", graph.layers[i].bottom, [&] {
@@ -89,37 +90,71 @@ void NetParams::Share(NetGraph& graph, NetParam& param) {
   has_decay_mult_[owner.learnable] = has_decay_mult_[owner.learnable] || spec.has_decay_mult();
 }
 
+const at::Tensor& NetParams::data() const {
+  for (const LearnableParam& param : learnable_) param.blob->data();
+  return data_;
+}
+
 const at::Tensor& NetParams::diff() {
-  if (!diff_.defined()) BindDiff(at::zeros({layout_.size}, at::kFloat));
+  AllocateDiffs();
+  for (const LearnableParam& param : learnable_) param.blob->diff();
   return diff_;
 }
 
-at::Tensor NetParams::SliceOf(const at::Tensor& flat, const NetParam& param) const {
-  const ParamLayout::Slice slice = layout_.slices[param.learnable];
+const at::Tensor& NetParams::device_diff() {
+  if (!device_.separate) return diff();
+  AllocateDiffs();
+  for (const LearnableParam& param : learnable_) param.blob->device_diff();
+  return device_diff_;
+}
+
+void NetParams::AllocateDiffs() {
+  if (!diff_.defined()) BindDiff(at::zeros({layout_.size}, at::kFloat));
+}
+
+at::Tensor NetParams::DeviceBuffer() const {
+  if (!device_.separate) return {};
+  return at::zeros({layout_.size}, at::TensorOptions(at::kFloat).device(device_.device));
+}
+
+at::Tensor NetParams::SliceOf(const at::Tensor& flat, size_t learnable) const {
+  if (!flat.defined()) return {};
+  const ParamLayout::Slice slice = layout_.slices[learnable];
   return flat.narrow(0, slice.offset, slice.count);
 }
 
 void NetParams::BindData(at::Tensor flat) {
   data_ = std::move(flat);
-  for (const NetParam& param : all_) {
-    Blob& blob = *graph_->layers[param.layer].layer->blobs()[param.index];
-    at::Tensor slice = SliceOf(data_, param);
-    // Values move along; those of a sharing layer's own filler are dropped.
-    if (param.owner < 0) slice.copy_(blob.data().view({-1}));
-    blob.BindData(std::move(slice));
+  const at::Tensor on_device = DeviceBuffer();
+  for (size_t i = 0; i < learnable_.size(); ++i) {
+    Blob& blob = *learnable_[i].blob;
+    at::Tensor slice = SliceOf(data_, i);
+    slice.copy_(blob.data().view({-1}));  // values move along
+    blob.BindData(std::move(slice), SliceOf(on_device, i));
   }
+  ShareWithOwners(&Blob::ShareData);  // those of a sharing layer's own filler are dropped
 }
 
 void NetParams::BindDiff(at::Tensor flat) {
   diff_ = std::move(flat);
+  device_diff_ = DeviceBuffer();
+  for (size_t i = 0; i < learnable_.size(); ++i) {
+    Blob& blob = *learnable_[i].blob;
+    at::Tensor slice = SliceOf(diff_, i);
+    if (blob.has_diff()) slice.copy_(blob.diff().view({-1}));
+    blob.BindDiff(std::move(slice), SliceOf(device_diff_, i));
+  }
+  ShareWithOwners(&Blob::ShareDiff);
+}
+
+void NetParams::ShareWithOwners(void (Blob::*share)(Blob&)) {
   for (const NetParam& param : all_) {
+    if (param.owner < 0) continue;
     Blob& blob = *graph_->layers[param.layer].layer->blobs()[param.index];
-    at::Tensor slice = SliceOf(diff_, param);
-    if (param.owner < 0 && blob.has_diff()) slice.copy_(blob.diff().view({-1}));
-    blob.BindDiff(std::move(slice));
+    (blob.*share)(*learnable_[param.learnable].blob);
   }
 }
 
-void NetParams::ClearDiffs() { diff().zero_(); }
+void NetParams::ClearDiffs() { device_diff().zero_(); }
 
 }  // namespace hearth::caffe

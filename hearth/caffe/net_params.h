@@ -29,19 +29,26 @@ struct NetParam {
 
 class NetParams {
  public:
-  // Connects shared parameters and moves all learnable ones into one flat buffer.
-  explicit NetParams(NetGraph& graph);
+  // Connects shared parameters and moves all learnable ones into one flat buffer, with another one
+  // in the device's memory where that is apart.
+  NetParams(NetGraph& graph, const ComputeDevice& device);
 
   const std::vector<NetParam>& all() const { return all_; }
   const std::vector<LearnableParam>& learnable() const { return learnable_; }
   const ParamLayout& layout() const { return layout_; }
+  const ComputeDevice& device() const { return device_; }
 
   // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use.
-  const at::Tensor& data() const { return data_; }
+  // As with a blob's, the device's copy is old after these.
+  const at::Tensor& data() const;
   const at::Tensor& diff();
+  // The device's copy of all diffs.
+  const at::Tensor& device_diff();
   // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
+  // Diffs of which no part was there yet: layers that share a parameter must add to one buffer.
+  void AllocateDiffs();
   void ClearDiffs();
   // Drops the data buffer once every parameter uses another net's memory.
   void ReleaseData() { data_.reset(); }
@@ -49,14 +56,18 @@ class NetParams {
  private:
   void Add(NetGraph& graph, int layer_index, int index);
   void Share(NetGraph& graph, NetParam& param);
-  at::Tensor SliceOf(const at::Tensor& flat, const NetParam& param) const;
+  void ShareWithOwners(void (Blob::*share)(Blob&));
+  at::Tensor DeviceBuffer() const;
+  at::Tensor SliceOf(const at::Tensor& flat, size_t learnable) const;
 
   NetGraph* graph_;
+  ComputeDevice device_;
   std::vector<NetParam> all_;
   std::vector<LearnableParam> learnable_;
   std::vector<bool> has_lr_mult_, has_decay_mult_;  // per learnable: given in the prototxt
   ParamLayout layout_;
   at::Tensor data_, diff_;
+  at::Tensor device_diff_;  // undefined where the device has no memory of its own
 };
 
 }  // namespace hearth::caffe

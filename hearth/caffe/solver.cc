@@ -54,7 +54,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   const ParamLayout& layout = net_->params().layout();
   net_->params().BindDiff(sync_->AllocateDiff(layout));
   for (int i = 0; i < rule_->history_count(); ++i) {
-    history_.push_back(at::zeros({layout.size}, at::kFloat));
+    history_.emplace_back(Shape{layout.size}).set_device(context.device);
   }
   FindStatistics();
   net_->set_on_gradient_ready([this](size_t index) { TellGradient(index); });
@@ -205,23 +205,18 @@ void Solver::FindStatistics() {
 void Solver::TellGradient(size_t index) {
   if (!in_last_pass_) return;
   if (std::find(statistics_.begin(), statistics_.end(), index) != statistics_.end()) {
-    const ParamLayout::Slice slice = net_->params().layout().slices[index];
-    net_->params()
-        .diff()
-        .narrow(0, slice.offset, slice.count)
-        .copy_(net_->params().data().narrow(0, slice.offset, slice.count) * gradient_.local_weight);
+    Blob& statistic = *net_->params().learnable()[index].blob;
+    statistic.diff().copy_(statistic.data() * gradient_.local_weight);
   }
+  if (options_.ranks > 1) net_->params().learnable()[index].blob->diff();  // from the device
   sync_->GradientReady(index);
 }
 
 void Solver::TakeStatistics() {
   for (const size_t index : statistics_) {
-    const ParamLayout::Slice slice = net_->params().layout().slices[index];
-    at::Tensor sum = net_->params().diff().narrow(0, slice.offset, slice.count);
-    if (gradient_.weight > 0) {
-      net_->params().data().narrow(0, slice.offset, slice.count).copy_(sum / gradient_.weight);
-    }
-    sum.zero_();
+    Blob& statistic = *net_->params().learnable()[index].blob;
+    if (gradient_.weight > 0) statistic.data().copy_(statistic.diff() / gradient_.weight);
+    statistic.diff().zero_();
   }
 }
 
@@ -232,8 +227,7 @@ float Solver::GradientScale() {
   double scale = iter_size / gradient_.weight;
   const float limit = param_.clip_gradients();
   if (limit >= 0) {
-    const at::Tensor& diff = net_->params().diff();
-    const double norm = scale * std::sqrt(SumOfSquares(diff.data_ptr<float>(), diff.numel()));
+    const double norm = scale * GradientNorm();
     if (norm > limit) {
       if (options_.is_root) {
         log::Info(
@@ -244,6 +238,13 @@ float Solver::GradientScale() {
     }
   }
   return static_cast<float>(scale / iter_size);
+}
+
+double Solver::GradientNorm() {
+  NetParams& params = net_->params();
+  if (options_.train_context.device.separate) return NormOf(params.device_diff());
+  const at::Tensor& diff = params.diff();
+  return std::sqrt(SumOfSquares(diff.data_ptr<float>(), diff.numel()));
 }
 
 void Solver::ApplyUpdate() {
@@ -259,24 +260,41 @@ void Solver::set_base_lr(float base_lr) {
 
 void Solver::ApplyUpdate(float rate) {
   NetParams& params = net_->params();
+  const bool on_device = options_.train_context.device.separate;
   const float scale = GradientScale();
-  const float* diff = params.diff().data_ptr<float>();
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const ParamLayout::Slice slice = params.layout().slices[i];
     const LearnableParam& param = params.learnable()[i];
+    const float lr = rate * param.lr_mult;
+    const float decay = param_.weight_decay() * param.decay_mult;
     // Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
-    ParamUpdate update{param.blob->data_ptr(),
-                       diff + slice.offset,
-                       {},
-                       slice.count,
-                       scale,
-                       rate * param.lr_mult,
-                       param_.weight_decay() * param.decay_mult};
+    if (on_device) {
+      TensorUpdate update{param.blob->device_data().view({-1}),
+                          param.blob->device_diff().view({-1}),
+                          {},
+                          scale,
+                          lr,
+                          decay};
+      for (size_t j = 0; j < history_.size(); ++j) {
+        update.history[j] = history_[j].device_data().narrow(0, slice.offset, slice.count);
+      }
+      rule_->Apply(update, iteration_);
+      continue;
+    }
+    ParamUpdate update{
+        param.blob->data_ptr(), param.blob->diff_ptr(), {}, slice.count, scale, lr, decay};
     for (size_t j = 0; j < history_.size(); ++j) {
-      update.history[j] = history_[j].data_ptr<float>() + slice.offset;
+      update.history[j] = history_[j].data_ptr() + slice.offset;
     }
     rule_->Apply(update, iteration_);
   }
+}
+
+std::vector<at::Tensor> Solver::history() {
+  std::vector<at::Tensor> groups;
+  groups.reserve(history_.size());
+  for (Blob& group : history_) groups.push_back(group.data());
+  return groups;
 }
 
 }  // namespace hearth::caffe

@@ -106,8 +106,8 @@ class Solver {
   float last_loss() const { return last_loss_; }  // of the last forward pass
   bool stopped() const { return stopped_; }
   // Flat history buffers in the layout of net().params(), one per history group: to be made equal
-  // on all ranks together with the weights.
-  std::vector<at::Tensor>& history() { return history_; }
+  // on all ranks together with the weights. Valid until the next iteration.
+  std::vector<at::Tensor> history();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -131,13 +131,14 @@ class Solver {
   void TakeStatistics();
   float GradientScale();
   void ApplyUpdate(float rate);
+  double GradientNorm();
   void UpdateSmoothedLoss(float loss);
   bool DisplayIsDue() const;
   void Display(float rate);
   void DisplayLastLoss();
   void SnapshotIfDue();
   void CheckSnapshotPrefix() const;
-  SolverState MakeState(const std::string& model) const;
+  SolverState MakeState(const std::string& model);
   TrainingPosition Position() const;
   void RestoreHistory(const SolverState& state, const std::string& uri);
   void SkipToFeedPosition(int64_t epoch, int64_t fetches);
@@ -150,7 +151,7 @@ class Solver {
   std::vector<std::unique_ptr<Net>> test_nets_;
   LearningRate learning_rate_;
   std::unique_ptr<UpdateRule> rule_;
-  std::vector<at::Tensor> history_;
+  std::vector<Blob> history_;
 
   uint64_t seed_ = 0;
   std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's

@@ -82,10 +82,10 @@ void Solver::DisplayLastLoss() {
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
     // Statistics that all ranks must keep equal move in a forward pass, and only the root runs it.
-    const at::Tensor& data = net_->params().data();
-    const at::Tensor before = statistics_.empty() ? at::Tensor() : data.clone();
+    at::Tensor before;
+    if (!statistics_.empty()) before = net_->params().data().clone();
     UpdateSmoothedLoss(net_->Forward());
-    if (before.defined()) data.copy_(before);
+    if (before.defined()) net_->params().data().copy_(before);
   }
   log::Info("Iteration {}, loss = {:g}", iteration_, smoothed_loss_);
 }

@@ -117,13 +117,13 @@ TrainingPosition Solver::Position() const {
   return position;
 }
 
-SolverState Solver::MakeState(const std::string& model) const {
+SolverState Solver::MakeState(const std::string& model) {
   SolverState state;
   state.set_iter(iteration_);
   state.set_learned_net(model);
   state.set_current_step(learning_rate_.current_step());
   const NetParams& params = net_->params();
-  for (const at::Tensor& group : history_) {
+  for (const at::Tensor& group : history()) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const ParamLayout::Slice slice = params.layout().slices[i];
       const float* values = group.data_ptr<float>() + slice.offset;
@@ -204,7 +204,7 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
             "{}: history blob {} has shape {}, the parameter has {}", uri, i, ShapeString(blob),
             param.ShapeString());
     Blob history(param.shape());
-    history.BindData(history_[i / count].narrow(0, slice.offset, slice.count));
+    history.BindData(history_[i / count].data().narrow(0, slice.offset, slice.count));
     ReadBlobData(blob, &history);
   }
 }

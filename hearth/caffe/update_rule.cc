@@ -1,5 +1,6 @@
 #include "hearth/caffe/update_rule.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <cmath>
@@ -34,6 +35,13 @@ void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
   });
 }
 
+// The regularised gradient.
+at::Tensor GradientOf(const TensorUpdate& u, bool l1) {
+  at::Tensor gradient = u.diff * u.gradient_scale;
+  if (u.decay != 0) gradient.add_(l1 ? u.data.sign() : u.data, u.decay);
+  return gradient;
+}
+
 class RuleBase : public UpdateRule {
  public:
   explicit RuleBase(const SolverParameter& param)
@@ -57,6 +65,10 @@ class Sgd final : public RuleBase {
       data[i] -= history[i];
     });
   }
+  void Apply(const TensorUpdate& u, int) const override {
+    u.history[0].mul_(momentum_).add_(GradientOf(u, l1_), u.rate);
+    u.data.sub_(u.history[0]);
+  }
 };
 
 class Nesterov final : public RuleBase {
@@ -70,6 +82,11 @@ class Nesterov final : public RuleBase {
       data[i] -= (1 + momentum) * history[i] - momentum * before;
     });
   }
+  void Apply(const TensorUpdate& u, int) const override {
+    const at::Tensor before = u.history[0].clone();
+    u.history[0].mul_(momentum_).add_(GradientOf(u, l1_), u.rate);
+    u.data.sub_(u.history[0], 1 + momentum_).add_(before, momentum_);
+  }
 };
 
 class AdaGrad final : public RuleBase {
@@ -81,6 +98,11 @@ class AdaGrad final : public RuleBase {
       history[i] += gradient * gradient;
       data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
     });
+  }
+  void Apply(const TensorUpdate& u, int) const override {
+    const at::Tensor gradient = GradientOf(u, l1_);
+    u.history[0].addcmul_(gradient, gradient);
+    u.data.addcdiv_(gradient, u.history[0].sqrt().add_(delta_), -u.rate);
   }
 };
 
@@ -94,6 +116,11 @@ class RmsProp final : public RuleBase {
                       history[i] = keep * history[i] + (1 - keep) * gradient * gradient;
                       data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
                     });
+  }
+  void Apply(const TensorUpdate& u, int) const override {
+    const at::Tensor gradient = GradientOf(u, l1_);
+    u.history[0].mul_(keep_).addcmul_(gradient, gradient, 1 - keep_);
+    u.data.addcdiv_(gradient, u.history[0].sqrt().add_(delta_), -u.rate);
   }
 
  private:
@@ -116,6 +143,14 @@ class AdaDelta final : public RuleBase {
           data[i] -= rate * update;
         });
   }
+  void Apply(const TensorUpdate& u, int) const override {
+    const at::Tensor gradient = GradientOf(u, l1_);
+    const at::Tensor &gradients = u.history[0], &updates = u.history[1];
+    gradients.mul_(momentum_).addcmul_(gradient, gradient, 1 - momentum_);
+    const at::Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
+    updates.mul_(momentum_).addcmul_(update, update, 1 - momentum_);
+    u.data.sub_(update, u.rate);
+  }
 };
 
 // history[0]: mean gradients; history[1]: mean squared gradients.
@@ -126,10 +161,7 @@ class Adam final : public RuleBase {
   void Apply(const ParamUpdate& u, int iteration) const override {
     float* data = u.data;
     float *mean = u.history[0], *square = u.history[1];
-    const double t = iteration + 1;
-    const double correction =
-        std::sqrt(1 - std::pow(double{momentum2_}, t)) / (1 - std::pow(double{momentum_}, t));
-    const auto rate = static_cast<float>(u.rate * correction);
+    const auto rate = static_cast<float>(u.rate * Correction(iteration));
     ForEachGradient(
         u, l1_, [=, b1 = momentum_, b2 = momentum2_, delta = delta_](int64_t i, float gradient) {
           mean[i] = b1 * mean[i] + (1 - b1) * gradient;
@@ -138,7 +170,21 @@ class Adam final : public RuleBase {
         });
   }
 
+  void Apply(const TensorUpdate& u, int iteration) const override {
+    const at::Tensor gradient = GradientOf(u, l1_);
+    const at::Tensor &mean = u.history[0], &square = u.history[1];
+    mean.mul_(momentum_).add_(gradient, 1 - momentum_);
+    square.mul_(momentum2_).addcmul_(gradient, gradient, 1 - momentum2_);
+    u.data.addcdiv_(mean, square.sqrt().add_(delta_), -u.rate * Correction(iteration));
+  }
+
  private:
+  // Of the two means, which begin at zero.
+  double Correction(int iteration) const {
+    const double t = iteration + 1;
+    return std::sqrt(1 - std::pow(double{momentum2_}, t)) / (1 - std::pow(double{momentum_}, t));
+  }
+
   float momentum2_;
 };
 

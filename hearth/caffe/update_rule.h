@@ -1,6 +1,8 @@
 // The six ways in which a gradient changes a weight, each as one pass over memory.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -21,6 +23,13 @@ struct ParamUpdate {
   float decay;  // weight_decay * decay_mult
 };
 
+// The same for flat tensors on any device.
+struct TensorUpdate {
+  at::Tensor data, diff;
+  at::Tensor history[2];
+  float gradient_scale, rate, decay;
+};
+
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -28,6 +37,8 @@ class UpdateRule {
   virtual int history_count() const { return 1; }
   // Updates data and history. `iteration` counts from 0. Uses ATen's threads.
   virtual void Apply(const ParamUpdate& update, int iteration) const = 0;
+  // By ATen's kernels.
+  virtual void Apply(const TensorUpdate& update, int iteration) const = 0;
 };
 
 // By SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.

@@ -33,6 +33,8 @@ Group::~Group() = default;
 
 int Group::rank() const { return impl_->rank; }
 int Group::world() const { return impl_->world; }
+int Group::host_index() const { return impl_->local->self(); }
+
 const std::string& Group::description() const { return impl_->description; }
 
 void* Group::Allocate(size_t bytes) {

@@ -44,6 +44,8 @@ class Group {
 
   int rank() const;
   int world() const;
+  // This rank's place among those that share its host's memory.
+  int host_index() const;
 
   // Zeroed, page-aligned memory that operations work on in place, owned by the group. All ranks
   // call it together with the same size. Any other memory works too, but costs copies.

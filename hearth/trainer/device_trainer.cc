@@ -11,6 +11,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/sha256.h"
 #include "hearth/caffe/snapshot.h"
+#include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/crash_report.h"
 #include "hearth/trainer/net_source.h"
 
@@ -34,6 +35,7 @@ void DeviceTrainer::Run() {
 
 caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
+  context.device = device_;
   context.share_diffs = true;  // nobody looks at a blob's diff after backward
   context.precision = job_.precision;
   context.resize_images = job_.resize;
@@ -52,6 +54,11 @@ caffe::NetContext DeviceTrainer::ForwardContext() const {
 }
 
 void DeviceTrainer::BuildSolver() {
+  const caffe::SolverParameter solver = SolverOf(job_);
+  device_ = ChooseDevice(job_.gpus, solver, options_.group->host_index());
+  if (device_.separate) {
+    log::Info("Rank {} computes on {}", options_.group->rank(), NameOf(device_));
+  }
   sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds);
   caffe::SolverOptions options;
   options.train_context = Context();
@@ -78,7 +85,7 @@ void DeviceTrainer::BuildSolver() {
   options.on_snapshot = [this](const std::string&, const std::string& state) {
     outcome_.snapshot = state;
   };
-  solver_ = std::make_unique<caffe::Solver>(SolverOf(job_), std::move(options));
+  solver_ = std::make_unique<caffe::Solver>(solver, std::move(options));
   sync_->set_on_finish([this] { CheckBadRows(); });
   sync_->set_on_stop([this] { solver_->RequestStop(); });
 }

@@ -77,6 +77,7 @@ class DeviceTrainer {
 
   const Job& job_;
   const DeviceOptions options_;
+  caffe::ComputeDevice device_;
   std::shared_ptr<DistributedSync> sync_;
   std::unique_ptr<caffe::Solver> solver_;
   std::unique_ptr<Validator> validator_;

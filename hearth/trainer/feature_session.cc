@@ -5,6 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/snapshot.h"
+#include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 #include "hearth/trainer/row_id.h"
 
@@ -56,6 +57,10 @@ void FeatureSession::BuildNet() {
   at::set_num_threads(job_.threads);
   caffe::NetContext context;
   context.phase = caffe::TEST;
+  // A net without a solver has Caffe's default mode.
+  const caffe::SolverParameter solver =
+      job_.solver.text.empty() ? caffe::SolverParameter() : SolverOf(job_);
+  context.device = ChooseDevice(job_.gpus, solver, job_.rank);
   context.open_source = OpenOnce(source_, "test");
   context.random = std::make_shared<caffe::Random>(job_.seed);
   context.precision = job_.precision;

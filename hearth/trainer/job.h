@@ -66,6 +66,7 @@ struct Job {
   bool local = false;
   int level = 0;
   std::vector<std::string> stages;
+  std::vector<int> gpus;  // of -gpu; see ChooseDevice
 
   // The rows.
   std::optional<StreamFds> train, test, results;

@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/caffe/net_file.h"
 #include "hearth/caffe/snapshot.h"
 #include "hearth/feed/spool_source.h"
+#include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 
 namespace hearth::trainer {
@@ -46,6 +48,9 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   at::set_num_threads(ComputeThreads(options));
   caffe::NetContext context;
   context.phase = phase;
+  const std::vector<int> gpus = FindGpus(options.gpu);
+  if (!gpus.empty()) context.device = caffe::CudaDevice(static_cast<size_t>(gpus[0]));
+  log::Info("Use {}.", NameOf(context.device));
   context.precision = caffe::ParsePrecision(options.precision);
   context.share_diffs = runs_backward;
   context.share_data = !runs_backward;

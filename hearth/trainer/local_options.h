@@ -13,7 +13,7 @@ struct LocalOptions {
   std::string snapshot;              // train: .solverstate to resume from
   std::vector<std::string> weights;  // .caffemodel files
   int iterations = 50;               // test, time
-  std::string gpu;                   // device_query: ids, or "all"
+  std::string gpu;                   // ids by comma, or "all"
   int level = 0;
   std::vector<std::string> stages;
   std::string sigint_effect = "stop";

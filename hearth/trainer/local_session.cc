@@ -1,5 +1,8 @@
 #include "hearth/trainer/local_session.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <random>
 
 #include "hearth/base/error.h"
@@ -8,6 +11,7 @@
 #include "hearth/caffe/snapshot_seal.h"
 #include "hearth/caffe/solver_nets.h"
 #include "hearth/storage/file.h"
+#include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/local_net.h"
 #include "hearth/trainer/local_rows.h"
 #include "hearth/trainer/net_source.h"
@@ -49,6 +53,17 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapsho
   return std::random_device()();
 }
 
+// One solver thread for each GPU that the flag names.
+void UseDevices(const LocalOptions& options, const caffe::SolverParameter& solver, Job* job) {
+  job->gpus = FindGpus(options.gpu);
+  job->devices = std::max(1, static_cast<int>(job->gpus.size()));
+  std::vector<std::string> names;
+  for (int i = 0; i < job->devices; ++i) {
+    names.push_back(NameOf(ChooseDevice(job->gpus, solver, i)));
+  }
+  log::Info("Use {}.", fmt::join(names, ", "));
+}
+
 // One line per value, as the caffe program writes them.
 void LogMeans(caffe::Net& net, const OutputMeans& means) {
   const auto sizes = means.sizes();
@@ -83,12 +98,12 @@ void AddOutputs(caffe::Net& net, int batch, int64_t rows, OutputMeans* means) {
 }  // namespace
 
 void TrainLocally(const LocalOptions& options) {
-  log::Info("Use CPU.");
   SignalEffects signals(ParseSignalEffect("sigint_effect", options.sigint_effect),
                         ParseSignalEffect("sighup_effect", options.sighup_effect));
   Job job = LocalJob(options);
   job.solver = ReadPrototxt(options.solver);
   const caffe::SolverParameter solver = caffe::ParseSolver(job.solver.text, job.solver.path);
+  UseDevices(options, solver, &job);
   job.seed = SeedOf(solver, options.snapshot);
   if (solver.has_net()) job.net = ReadPrototxt(solver.net());
 
@@ -111,7 +126,6 @@ void TrainLocally(const LocalOptions& options) {
 }
 
 void TestLocally(const LocalOptions& options) {
-  log::Info("Use CPU.");
   LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
   caffe::Net& net = local.net();
   log::Info("Running for {} iterations.", options.iterations);

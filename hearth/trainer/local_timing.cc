@@ -31,10 +31,16 @@ void RunOnce(LocalNet& local, Times* times) {
   caffe::Net& net = local.net();
   times->fetch += Timed([&] { local.Fetch(); });
   for (int i = 0; i <= net.last_layer(); ++i) {
-    times->forward[i] += Timed([&] { net.Forward(i, i); });
+    times->forward[i] += Timed([&] {
+      net.Forward(i, i);
+      net.device().Synchronize();
+    });
   }
   for (int i = net.last_layer(); i >= 0; --i) {
-    times->backward[i] += Timed([&] { net.Backward(i, i); });
+    times->backward[i] += Timed([&] {
+      net.Backward(i, i);
+      net.device().Synchronize();
+    });
   }
 }
 
@@ -65,7 +71,6 @@ void LogTimes(const caffe::Net& net, const Times& times, int iterations) {
 }  // namespace
 
 void TimeLocally(const LocalOptions& options) {
-  log::Info("Use CPU.");
   LocalNet local(options, options.phase == "TEST" ? caffe::TEST : caffe::TRAIN,
                  /*runs_backward=*/true);
   caffe::Net& net = local.net();

@@ -14,6 +14,7 @@ NB_MODULE(_caffe, m) {
   hearth::bindings::RegisterNet(m);
   hearth::bindings::RegisterNetText(m);
   hearth::bindings::RegisterSolver(m);
+  hearth::bindings::RegisterDevice(m);
   hearth::bindings::RegisterImages(m);
   hearth::bindings::RegisterLog(m);
   hearth::bindings::RegisterProgram(m);

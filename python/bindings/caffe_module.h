@@ -6,6 +6,7 @@
 namespace hearth::bindings {
 
 void RegisterBlobs(nanobind::module_& m);
+void RegisterDevice(nanobind::module_& m);
 void RegisterImages(nanobind::module_& m);
 void RegisterLog(nanobind::module_& m);
 void RegisterNet(nanobind::module_& m);

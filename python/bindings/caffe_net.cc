@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "caffe_blob.h"
+#include "caffe_device.h"
 #include "caffe_module.h"
 #include "caffe_python_layer.h"
 #include "hearth/base/error.h"
@@ -58,6 +59,7 @@ std::unique_ptr<Net> BuildNet(caffe::NetParameter param, const std::string& phas
   context.phase = PhaseOf(phase);
   context.random = std::make_shared<caffe::Random>(seed);
   context.seed = seed;
+  context.device = ModeDevice();
   return std::make_unique<Net>(param, context);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "caffe_device.h"
 #include "caffe_module.h"
 #include "hearth/base/error.h"
 #include "hearth/caffe/net_file.h"
@@ -78,6 +79,7 @@ std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions 
   auto calls = std::make_shared<SolverCalls>();
   options.sync = std::make_shared<TellingSync>(calls);
   options.on_iteration = RaiseSignals;
+  options.train_context.device = options.test_context.device = ModeDevice();
   options.before_forward = [calls, place = std::move(place),
                             iter_size = param.iter_size()](Net& net) {
     if (calls->passes++ % iter_size == 0) {

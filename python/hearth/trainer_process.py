@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from hearth import native
+from hearth.task_resources import task_gpus
 
 # A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
 _EXIT_TIMEOUT_S = 10.0
@@ -142,6 +143,8 @@ def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
     of that name in the net does no harm.
     """
     environment = native.environment()
+    if gpus := task_gpus():
+        environment = environment | {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
     if '"Python"' in net or "'Python'" in net:
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return [sys.executable, "-m", "hearth.caffe.program"], environment | path

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+from hearth.native import _caffe
 
 DATA = Path(__file__).parent.parent / "data" / "golden"
 
@@ -64,3 +68,14 @@ def all_cases() -> tuple[Case, ...]:
 def cases(*kinds: str) -> list[Case]:
     """The cases of the given kinds."""
     return [case for case in all_cases() if case.kind in kinds]
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def computed_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On the CPU, and as on a GPU: by ATen's kernels, on a device with memory of its own."""
+    if request.param == "gpu" and _caffe.count_gpus() == 0:
+        monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "1")
+    if request.param == "gpu":
+        _caffe.use_gpu(0)
+    yield
+    _caffe.use_cpu()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from golden import Case, cases
+from golden import Case, cases, computed_on  # noqa: F401 (a fixture)
 
 from hearth.native import _caffe
 
@@ -16,6 +16,8 @@ DEFECTS = {
 }
 
 NETS = cases("net")
+
+pytestmark = pytest.mark.usefixtures("computed_on")
 
 
 def make_net(case: Case) -> _caffe.Net:

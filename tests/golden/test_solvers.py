@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from golden import Case, cases
+from golden import Case, cases, computed_on  # noqa: F401 (a fixture)
 from hand_fed import fed_solver, set_params
 
 from hearth.native import _caffe
@@ -27,6 +27,7 @@ def compare_iteration(case: Case, solver: _caffe.Solver, arrays: dict[str, np.nd
             case.close(np.float32(solver.last_loss), expected, key)
 
 
+@pytest.mark.usefixtures("computed_on")
 @pytest.mark.parametrize("case", cases("solver"), ids=lambda case: case.name)
 def test_solver_steps_as_caffe_did(case: Case) -> None:
     arrays = case.arrays()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_modes_ranks_and_timer() -> None:
     from hearth import caffe
 
     caffe.set_mode_cpu()
-    with pytest.warns(UserWarning, match="run on the CPU"):
+    with pytest.warns(UserWarning, match="compute on the CPU"):
         caffe.set_mode_gpu()
     caffe.set_device(0)
     with pytest.raises(ValueError, match="-1"):
@@ -92,6 +93,35 @@ def test_modes_ranks_and_timer() -> None:
     sum(range(100_000))
     timer.stop()
     assert 0 < timer.ms == timer.ms < 10_000
+
+
+NET_OF_TWO = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+  inner_product_param { num_output: 1 } }
+"""
+
+
+def test_in_gpu_mode_nets_compute_on_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hearth import caffe
+
+    (tmp_path / "net.prototxt").write_text(NET_OF_TWO)
+    monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "2")
+    caffe.set_device(1)
+    caffe.set_mode_gpu()
+    try:
+        net = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST)
+        with pytest.raises(ValueError, match="no CUDA device 2"):
+            caffe.set_device(2)
+    finally:
+        caffe.set_mode_cpu()
+        caffe.set_device(0)
+    net.params["ip"][0].data[...] = 2
+    for value in (1, 3):  # what is asked for anew after a pass is sent to the device again
+        net.blobs["x"].data[...] = value
+        assert net.forward()["y"] == 2 * 2 * value
 
 
 def test_the_log_can_be_silenced() -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from hearth import native
+from hearth import native, trainer_process
 from hearth.trainer_process import RankError, TrainerProcess
 
 JOB = {"rank": 3, "host": "h", "token": "secret"}
@@ -37,6 +37,12 @@ def start(tmp_path, monkeypatch):
     yield start
     for trainer in started:
         trainer.close()
+
+
+def test_it_sees_the_gpus_that_spark_granted(start, monkeypatch):
+    monkeypatch.setattr(trainer_process, "task_gpus", lambda: ["3", "1"])
+    body = 'send(event="done", gpus=os.environ["CUDA_VISIBLE_DEVICES"])'
+    assert start(body).wait()["gpus"] == "3,1"
 
 
 def test_done_is_returned_whatever_comes_before(start):

@@ -21,6 +21,11 @@ class SigmoidLayer : public NeuronLayer {
     Map(
         dx, [](float g, float s) { return g * s * (1 - s); }, dy, y);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::sigmoid_out(y, x); }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::sigmoid_backward_out(dx, dy, y);
+  }
   bool GradientNeedsInput() const override { return false; }
 };
 
@@ -34,6 +39,11 @@ class TanHLayer : public NeuronLayer {
                 at::Tensor& dx) override {
     Map(
         dx, [](float g, float t) { return g * (1 - t * t); }, dy, y);
+  }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::tanh_out(y, x); }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::tanh_backward_out(dx, dy, y);
   }
   bool GradientNeedsInput() const override { return false; }
 };
@@ -54,6 +64,11 @@ class AbsValLayer : public NeuronLayer {
                                           : v < 0 ? -g
                                                   : 0; }, dy, x);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::abs_out(y, x); }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, x.sign());
+  }
 };
 
 class EluLayer : public NeuronLayer {
@@ -70,6 +85,11 @@ class EluLayer : public NeuronLayer {
                 at::Tensor& dx) override {
     Map(
         dx, [a = alpha_](float g, float v) { return v > 0 ? g : g * a * std::exp(v); }, dy, x);
+  }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::elu_out(y, x, alpha_); }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, at::where(x > 0, 1, alpha_ * x.exp()));
   }
 
  private:
@@ -91,6 +111,13 @@ class BnllLayer : public NeuronLayer {
     Map(
         dx, [](float g, float v) { return g * Sigmoid(v); }, dy, x);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::add_out(y, x.clamp_min(0), (-x.abs()).exp_().log1p_());
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, x.sigmoid());
+  }
 };
 
 // x * sigmoid(beta * x)
@@ -111,6 +138,14 @@ class SwishLayer : public NeuronLayer {
       return g * s * (1 + b * v * (1 - s));
     };
     Map(dx, slope, dy, x);
+  }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::mul_out(y, x, (beta_ * x).sigmoid_());
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    const at::Tensor s = (beta_ * x).sigmoid_();
+    at::mul_out(dx, dy, s * (1 + beta_ * x * (1 - s)));
   }
 
  private:
@@ -136,6 +171,13 @@ class ClipLayer : public NeuronLayer {
     };
     Map(dx, gate, dy, x);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::clamp_out(y, x, min_, max_);
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, at::logical_and(x >= min_, x <= max_));
+  }
 
  private:
   const float min_, max_;
@@ -156,6 +198,11 @@ class ThresholdLayer : public NeuronLayer {
   void Gradient(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) override {
     Throw(ErrorCode::kInvalidArgument,
           "a threshold has no gradient; put no loss behind it or set propagate_down: false");
+  }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { y.copy_(x > threshold_); }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    Gradient(dy, x, y, dx);
   }
   bool GradientNeedsInput() const override { return false; }
   bool GradientNeedsOutput() const override { return false; }

@@ -1,8 +1,10 @@
 // BatchNorm: every channel to mean 0 and variance 1. Scale and shift are the Scale layer's
 // business.
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
@@ -48,6 +50,7 @@ class BatchNormLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, top);
     if (global_) {
       UseRunningStatistics();
     } else {
@@ -66,6 +69,7 @@ class BatchNormLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
+    if (on_device()) return BackwardOnDevice(top, bottom);
     const float* y = (keeps_output(bottom, top) ? normalized_ : *top[0]).data_ptr();
     const float* dy = top[0]->diff_ptr();
     float* dx = bottom[0]->diff_ptr();
@@ -88,6 +92,47 @@ class BatchNormLayer : public Layer {
   }
 
  private:
+  // [rows, channels, values of a channel]
+  at::Tensor Channels(const at::Tensor& tensor) const {
+    return tensor.view({rows_, channels_, inner_});
+  }
+
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
+    const at::Tensor x = Channels(bottom[0]->device_data());
+    at::Tensor mean, variance;
+    if (global_) {
+      const at::Tensor& weight = blobs_[2]->device_data();
+      const at::Tensor scale = at::where(weight == 0, at::zeros_like(weight), weight.reciprocal());
+      mean = blobs_[0]->device_data() * scale;
+      variance = blobs_[1]->device_data() * scale;
+    } else {
+      std::tie(variance, mean) = at::var_mean(x, at::IntArrayRef{0, 2}, /*unbiased=*/false);
+      const double keep = param_.batch_norm_param().moving_average_fraction();
+      const auto count = static_cast<double>(rows_ * inner_);
+      blobs_[2]->device_data().mul_(keep).add_(1);
+      blobs_[0]->device_data().mul_(keep).add_(mean);
+      blobs_[1]->device_data().mul_(keep).add_(variance, count > 1 ? count / (count - 1) : 1);
+    }
+    factor_ = (variance + param_.batch_norm_param().eps()).rsqrt_().unsqueeze(1);
+    at::Tensor y = Channels(top[0]->device_data());
+    y.copy_((x - mean.unsqueeze(1)).mul_(factor_));
+    if (keeps_output(bottom, top)) normalized_.device_data().copy_(top[0]->device_data());
+  }
+
+  void BackwardOnDevice(const Blobs& top, const Blobs& bottom) {
+    const at::Tensor dy = Channels(top[0]->device_diff());
+    at::Tensor dx = Channels(bottom[0]->device_diff());
+    if (global_) {
+      dx.copy_(dy * factor_);
+      return;
+    }
+    Blob& kept = keeps_output(bottom, top) ? normalized_ : *top[0];
+    const at::Tensor y = Channels(kept.device_data());
+    const at::Tensor mean_dy = dy.mean(at::IntArrayRef{0, 2}, /*keepdim=*/true);
+    const at::Tensor mean_dy_y = (dy * y).mean(at::IntArrayRef{0, 2}, /*keepdim=*/true);
+    dx.copy_((dy - mean_dy - y * mean_dy_y).mul_(factor_));
+  }
+
   // The gradient needs the top as Forward left it, unless the statistics are constants.
   bool keeps_output(const Blobs& bottom, const Blobs& top) const {
     return !global_ && (top[0] == bottom[0] || top_overwritten());
@@ -151,6 +196,7 @@ class BatchNormLayer : public Layer {
   bool global_ = false;
   int64_t channels_ = 0, rows_ = 0, inner_ = 0;
   std::vector<float> mean_, variance_;  // those that the last Forward used
+  at::Tensor factor_;                   // likewise, on a device: [channels, 1]
   Blob normalized_;                     // a copy of the top, where it is kept
 };
 

@@ -43,7 +43,7 @@ class ConcatLayer : public Layer {
     if (bottom.size() == 1) return;
     int64_t begin = 0;
     for (Blob* blob : bottom) {
-      top[0]->data().narrow(axis_, begin, blob->shape(axis_)).copy_(blob->data());
+      top[0]->device_data().narrow(axis_, begin, blob->shape(axis_)).copy_(blob->device_data());
       begin += blob->shape(axis_);
     }
   }
@@ -54,7 +54,8 @@ class ConcatLayer : public Layer {
     int64_t begin = 0;
     for (size_t i = 0; i < bottom.size(); ++i) {
       const int64_t size = bottom[i]->shape(axis_);
-      if (propagate_down[i]) bottom[i]->diff().copy_(top[0]->diff().narrow(axis_, begin, size));
+      if (propagate_down[i])
+        bottom[i]->device_diff().copy_(top[0]->device_diff().narrow(axis_, begin, size));
       begin += size;
     }
   }
@@ -85,7 +86,7 @@ class SliceLayer : public Layer {
     if (top.size() == 1) return;
     int64_t begin = 0;
     for (Blob* blob : top) {
-      blob->data().copy_(bottom[0]->data().narrow(axis_, begin, blob->shape(axis_)));
+      blob->device_data().copy_(bottom[0]->device_data().narrow(axis_, begin, blob->shape(axis_)));
       begin += blob->shape(axis_);
     }
   }
@@ -95,7 +96,7 @@ class SliceLayer : public Layer {
     if (!propagate_down[0] || top.size() == 1) return;
     int64_t begin = 0;
     for (Blob* blob : top) {
-      bottom[0]->diff().narrow(axis_, begin, blob->shape(axis_)).copy_(blob->diff());
+      bottom[0]->device_diff().narrow(axis_, begin, blob->shape(axis_)).copy_(blob->device_diff());
       begin += blob->shape(axis_);
     }
   }

@@ -79,11 +79,12 @@ class ConvolutionLayer : public Layer {
     const ScopedWindow w = AtenWindow();
     const at::Tensor weight = AtenWeight();
     c10::optional<at::Tensor> bias;
-    if (has_bias()) bias = blobs_[1]->data();
+    if (has_bias()) bias = AsFactor(blobs_[1]->device_data());
     for (size_t i = 0; i < bottom.size(); ++i) {
-      at::Tensor y = AtenView(*top[i], top[i]->data());
-      y.copy_(at::convolution(AtenView(*bottom[i], bottom[i]->data()), weight, bias, w.stride,
-                              w.pad, w.dilation, transposed_, w.zero, group_));
+      at::Tensor y = AtenView(*top[i], top[i]->device_data());
+      const at::Tensor x = AsFactor(AtenView(*bottom[i], bottom[i]->device_data()));
+      y.copy_(at::convolution(x, weight, bias, w.stride, w.pad, w.dilation, transposed_, w.zero,
+                              group_));
     }
   }
 
@@ -100,19 +101,21 @@ class ConvolutionLayer : public Layer {
         continue;
       }
       const auto [dx, dw, db] = at::convolution_backward(
-          AtenView(*top[i], top[i]->diff()), AtenView(*bottom[i], bottom[i]->data()), weight,
+          AsFactor(AtenView(*top[i], top[i]->device_diff())),
+          AsFactor(AtenView(*bottom[i], bottom[i]->device_data())), weight,
           at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
           {propagate_down[i], wants_weight, wants_bias});
-      if (propagate_down[i]) AtenView(*bottom[i], bottom[i]->diff()).copy_(dx);
-      if (wants_weight) blobs_[0]->diff().view_as(weight).add_(dw);
-      if (wants_bias) blobs_[1]->diff().add_(db);
+      if (propagate_down[i]) AtenView(*bottom[i], bottom[i]->device_diff()).copy_(dx);
+      if (wants_weight) blobs_[0]->device_diff().view_as(weight).add_(dw);
+      if (wants_bias) blobs_[1]->device_diff().add_(db);
     }
   }
 
  private:
   // oneDNN takes pictures [batch, channels, height, width] of one shape and layout for all bottoms.
   void PlanPictures(const Blob& bottom, const Shape& top) {
-    if (transposed_ || axis_ != 1 || window_.kernel.size() != 2 || bottom.count() == 0) {
+    if (on_device() || transposed_ || axis_ != 1 || window_.kernel.size() != 2 ||
+        bottom.count() == 0) {
       pictures_.reset();
       return;
     }
@@ -167,7 +170,14 @@ class ConvolutionLayer : public Layer {
   }
 
   at::Tensor AtenWeight() {
-    return window_.kernel.empty() ? blobs_[0]->data().unsqueeze(-1) : blobs_[0]->data();
+    const at::Tensor weight = AsFactor(blobs_[0]->device_data());
+    return window_.kernel.empty() ? weight.unsqueeze(-1) : weight;
+  }
+
+  // On devices, in the precision of products.
+  at::Tensor AsFactor(const at::Tensor& tensor) const {
+    const bool narrow = on_device() && context().precision == Precision::kBfloat16;
+    return narrow ? tensor.to(at::kBFloat16) : tensor;
   }
 
   void MakeParameters(const ConvolutionParameter& param) {

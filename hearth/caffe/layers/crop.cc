@@ -38,17 +38,17 @@ class CropLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    top[0]->data().copy_(Part(bottom[0]->data(), *top[0]));
+    top[0]->device_data().copy_(Part(bottom[0]->device_data(), *top[0]));
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (propagate_down[0]) {
-      bottom[0]->diff().zero_();
-      Part(bottom[0]->diff(), *top[0]).copy_(top[0]->diff());
+      bottom[0]->device_diff().zero_();
+      Part(bottom[0]->device_diff(), *top[0]).copy_(top[0]->device_diff());
     }
     // Only its shape matters.
-    if (propagate_down[1]) bottom[1]->diff().zero_();
+    if (propagate_down[1]) bottom[1]->device_diff().zero_();
   }
 
  private:

@@ -47,6 +47,15 @@ class DropoutLayer : public NeuronLayer {
     }
   }
 
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    if (context().phase == TRAIN) key_ = context().random->engine()();
+    MaskOnDevice(x, y);
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor&, const at::Tensor&,
+                        at::Tensor& dx) override {
+    MaskOnDevice(dy, dx);
+  }
+
   bool GradientNeedsInput() const override { return false; }
   bool GradientNeedsOutput() const override { return false; }
 
@@ -61,6 +70,26 @@ class DropoutLayer : public NeuronLayer {
         to[i] = keep ? from[i] * scale_ : 0.f;
       }
     });
+  }
+
+  // The mask of Mix, bit for bit: 32-bit numbers in tensors of 64-bit ones.
+  void MaskOnDevice(const at::Tensor& in, at::Tensor& out) const {
+    if (context().phase != TRAIN) {
+      if (in.data_ptr() != out.data_ptr()) out.copy_(in);
+      return;
+    }
+    constexpr int64_t kWord = 0xFFFFFFFF;
+    const auto low = static_cast<int64_t>(key_ & kWord), high = static_cast<int64_t>(key_ >> 32);
+    const auto shift = [](const at::Tensor& h, int64_t bits) {
+      return at::bitwise_right_shift(h, bits);
+    };
+    at::Tensor h = at::arange(in.numel(), in.options().dtype(at::kLong));
+    h.mul_(int64_t{0x9E3779B9}).add_(low).bitwise_and_(kWord);
+    h.bitwise_xor_(shift(h, 16)).mul_(int64_t{0x21F0AAAD}).bitwise_and_(kWord);
+    h.bitwise_xor_(shift(h, 15)).bitwise_xor_(high).mul_(int64_t{0xD35A2D97}).bitwise_and_(kWord);
+    h.bitwise_xor_(shift(h, 15));
+    const at::Tensor kept = h >= static_cast<int64_t>(threshold_);
+    at::mul_out(out, in, kept.to(at::kFloat).mul_(scale_).view_as(in));
   }
 
   uint32_t threshold_;

@@ -35,6 +35,9 @@ class EltwiseLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device() && operation() != EltwiseParameter::MAX) {
+      return ForwardOnDevice(bottom, top[0]->device_data());
+    }
     at::Tensor& y = top[0]->data();
     if (operation() == EltwiseParameter::PROD) {
       at::mul_out(y, bottom[0]->data(), bottom[1]->data());
@@ -53,6 +56,10 @@ class EltwiseLayer : public Layer {
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
       if (!propagate_down[i]) continue;
+      if (on_device() && operation() != EltwiseParameter::MAX) {
+        BackwardOnDevice(bottom, *top[0], i);
+        continue;
+      }
       const at::Tensor& dy = top[0]->diff();
       at::Tensor& dx = bottom[i]->diff();
       if (operation() == EltwiseParameter::PROD) {
@@ -71,6 +78,35 @@ class EltwiseLayer : public Layer {
   }
 
  private:
+  void ForwardOnDevice(const Blobs& bottom, const at::Tensor& y) {
+    const bool is_sum = operation() == EltwiseParameter::SUM;
+    y.copy_(bottom[0]->device_data());
+    if (is_sum && coeff_[0] != 1) y.mul_(coeff_[0]);
+    for (size_t i = 1; i < bottom.size(); ++i) {
+      const at::Tensor& x = bottom[i]->device_data();
+      is_sum ? y.add_(x, coeff_[i]) : y.mul_(x);
+    }
+  }
+
+  void BackwardOnDevice(const Blobs& bottom, Blob& top, size_t i) {
+    const at::Tensor &dy = top.device_diff(), &dx = bottom[i]->device_diff();
+    dx.copy_(dy);
+    if (operation() == EltwiseParameter::SUM) {
+      if (coeff_[i] != 1) dx.mul_(coeff_[i]);
+    } else if (!DividesProduct()) {
+      for (size_t j = 0; j < bottom.size(); ++j) {
+        if (j != i) dx.mul_(bottom[j]->device_data());
+      }
+    } else {
+      dx.mul_(top.device_data() / bottom[i]->device_data());
+    }
+  }
+
+  // By division a gradient is faster, but gives 0 / 0 where a factor is 0.
+  bool DividesProduct() const {
+    return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
+  }
+
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
   // Of equal values, the second bottom wins against the first, and otherwise the earlier one.
@@ -94,8 +130,7 @@ class EltwiseLayer : public Layer {
 
   void BackwardProduct(const Blobs& bottom, Blob* top, size_t i) {
     at::Tensor& dx = bottom[i]->diff();
-    // By division it is faster, but gives 0 / 0 where a factor is 0.
-    if (!param_.eltwise_param().stable_prod_grad() && !top_overwritten()) {
+    if (DividesProduct()) {
       Map(
           dx, [](float y, float x, float g) { return y / x * g; }, top->data(), bottom[i]->data(),
           top->diff());

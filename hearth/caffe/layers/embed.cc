@@ -1,4 +1,6 @@
 // Embed: a learned row of numbers for each index, as a word's embedding.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -38,15 +40,23 @@ class EmbedLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const float* indices = bottom[0]->data_ptr();
-    const float* w = blobs_[0]->data_ptr();
-    const float* bias = has_bias() ? blobs_[1]->data_ptr() : nullptr;
-    float* y = top[0]->data_ptr();
-    for (int64_t i = 0; i < bottom[0]->count(); ++i, y += outputs_) {
+    const float* indices = bottom[0]->read_data();
+    for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       Require(indices[i] >= 0 && indices[i] < static_cast<float>(inputs_),
               ErrorCode::kInvalidArgument,
               "index {} at position {} is not from 0 to input_dim - 1 = {}", indices[i], i,
               inputs_ - 1);
+    }
+    if (on_device()) {
+      at::Tensor y = top[0]->device_data().view({-1, outputs_});
+      y.copy_(blobs_[0]->device_data().index_select(0, IndicesOnDevice(*bottom[0])));
+      if (has_bias()) y.add_(blobs_[1]->device_data());
+      return;
+    }
+    const float* w = blobs_[0]->data_ptr();
+    const float* bias = has_bias() ? blobs_[1]->data_ptr() : nullptr;
+    float* y = top[0]->data_ptr();
+    for (int64_t i = 0; i < bottom[0]->count(); ++i, y += outputs_) {
       std::copy_n(w + Row(indices[i]), outputs_, y);
       if (bias == nullptr) continue;
       for (int64_t o = 0; o < outputs_; ++o) y[o] += bias[o];
@@ -57,6 +67,14 @@ class EmbedLayer : public Layer {
                 const Blobs& bottom) override {
     Require(!propagate_down[0], ErrorCode::kInvalidArgument,
             "Embed has no gradient for its indices");
+    if (on_device()) {
+      const at::Tensor dy = top[0]->device_diff().view({-1, outputs_});
+      if (param_propagate_down(0)) {
+        blobs_[0]->device_diff().index_add_(0, IndicesOnDevice(*bottom[0]), dy);
+      }
+      if (has_bias() && param_propagate_down(1)) blobs_[1]->device_diff().add_(dy.sum(0));
+      return;
+    }
     const float* indices = bottom[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
     float* dw = param_propagate_down(0) ? blobs_[0]->diff_ptr() : nullptr;
@@ -69,6 +87,9 @@ class EmbedLayer : public Layer {
 
  private:
   bool has_bias() const { return blobs_.size() > 1; }
+  static at::Tensor IndicesOnDevice(Blob& indices) {
+    return indices.device_data().view({-1}).to(at::kLong);
+  }
   int64_t Row(float index) const { return static_cast<int64_t>(index) * outputs_; }
   void Add(const float* from, float* to) const {
     for (int64_t o = 0; o < outputs_; ++o) to[o] += from[o];

@@ -39,15 +39,17 @@ class InnerProductLayer : public Layer {
     Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);
     shape.push_back(outputs_);
     top[0]->Reshape(shape);
-    if (has_bias() && (!ones_.defined() || ones_.numel() != rows_)) ones_ = at::ones({rows_});
+    if (has_bias() && (!ones_.defined() || ones_.numel() != rows_)) {
+      ones_ = at::ones({rows_}, context().device.device);
+    }
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const at::Tensor x = bottom[0]->data().view({rows_, inputs_});
-    at::Tensor y = top[0]->data().view({rows_, outputs_});
-    const at::Tensor w = transpose_ ? blobs_[0]->data() : blobs_[0]->data().t();
+    const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
+    at::Tensor y = top[0]->device_data().view({rows_, outputs_});
+    const at::Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
     if (has_bias()) {
-      at::addmm_out(y, blobs_[1]->data(), x, w);
+      at::addmm_out(y, blobs_[1]->device_data(), x, w);
     } else {
       at::mm_out(y, x, w);
     }
@@ -55,19 +57,19 @@ class InnerProductLayer : public Layer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    const at::Tensor x = bottom[0]->data().view({rows_, inputs_});
-    const at::Tensor dy = top[0]->diff().view({rows_, outputs_});
-    const at::Tensor& w = blobs_[0]->data();
+    const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
+    const at::Tensor dy = top[0]->device_diff().view({rows_, outputs_});
+    const at::Tensor& w = blobs_[0]->device_data();
     if (param_propagate_down(0)) {
       if (transpose_) {
-        blobs_[0]->diff().addmm_(x.t(), dy);
+        blobs_[0]->device_diff().addmm_(x.t(), dy);
       } else {
-        blobs_[0]->diff().addmm_(dy.t(), x);
+        blobs_[0]->device_diff().addmm_(dy.t(), x);
       }
     }
-    if (has_bias() && param_propagate_down(1)) blobs_[1]->diff().addmv_(dy.t(), ones_);
+    if (has_bias() && param_propagate_down(1)) blobs_[1]->device_diff().addmv_(dy.t(), ones_);
     if (propagate_down[0]) {
-      at::Tensor dx = bottom[0]->diff().view({rows_, inputs_});
+      at::Tensor dx = bottom[0]->device_diff().view({rows_, inputs_});
       at::mm_out(dx, dy, transpose_ ? w.t() : w);
     }
   }

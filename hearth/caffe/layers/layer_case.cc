@@ -52,11 +52,13 @@ LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_cas
   NetContext context;
   context.phase = case_.phase;
   context.random = std::make_shared<Random>(5);
+  context.device = case_.device;
   if (case_.prepare_context) case_.prepare_context(&context);
   layer_ = LayerRegistry::Default().Create(param, context);
 
   const auto add = [this](Blobs* blobs) {
     storage_.push_back(std::make_unique<Blob>());
+    storage_.back()->set_device(case_.device);
     blobs->push_back(storage_.back().get());
   };
   for (size_t i = 0; i < case_.bottoms.size(); ++i) add(&bottom_pointers_);
@@ -71,6 +73,7 @@ LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_cas
   layer_->SetUp(bottom_pointers_, top_pointers_);
   std::mt19937 random(2);
   for (const auto& blob : layer_->blobs()) {
+    blob->set_device(case_.device);
     SetValues(MakeInput({{}, -0.9f, 1.1f}, blob->shape(), random), blob->data());
   }
   if (case_.prepare_layer) case_.prepare_layer(layer_.get());

@@ -51,6 +51,7 @@ struct LayerCase {
   bool fixed_rows = false;  // the first axis cannot change
   std::function<void(NetContext*)> prepare_context = {};
   std::function<void(Layer*)> prepare_layer = {};  // after SetUp
+  ComputeDevice device = {};
 };
 
 // A layer with its blobs, outside of a net.

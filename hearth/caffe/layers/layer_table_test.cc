@@ -193,24 +193,31 @@ TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
 }
 
 template <typename Predicate>
-auto CasesWhere(Predicate is_wanted) {
+auto CasesWhere(Predicate is_wanted, const ComputeDevice& device = {}) {
   std::vector<LayerCase> wanted = AllLayerCases();
   std::erase_if(wanted, [&](const LayerCase& row) { return !is_wanted(row); });
+  for (LayerCase& row : wanted) row.device = device;
   return ::testing::ValuesIn(wanted);
 }
 
+bool Any(const LayerCase&) { return true; }
+bool HasOtherRows(const LayerCase& row) { return !row.fixed_rows && !row.bottoms.empty(); }
+bool HasGradient(const LayerCase& row) { return row.has_gradient; }
+bool RunsInPlace(const LayerCase& row) { return row.in_place; }
+
 std::string NameOf(const ::testing::TestParamInfo<LayerCase>& info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(All, LayerTable, CasesWhere([](const LayerCase&) { return true; }),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(All, LayerTableRows, CasesWhere([](const LayerCase& row) {
-                           return !row.fixed_rows && !row.bottoms.empty();
-                         }),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(All, LayerTableGradients,
-                         CasesWhere([](const LayerCase& row) { return row.has_gradient; }), NameOf);
-INSTANTIATE_TEST_SUITE_P(All, LayerTableInPlace,
-                         CasesWhere([](const LayerCase& row) { return row.in_place; }), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, LayerTable, CasesWhere(Any), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, LayerTableRows, CasesWhere(HasOtherRows), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, LayerTableGradients, CasesWhere(HasGradient), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, LayerTableInPlace, CasesWhere(RunsInPlace), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTable, CasesWhere(Any, ComputeDevice::Simulated()), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableRows,
+                         CasesWhere(HasOtherRows, ComputeDevice::Simulated()), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableGradients,
+                         CasesWhere(HasGradient, ComputeDevice::Simulated()), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableInPlace,
+                         CasesWhere(RunsInPlace, ComputeDevice::Simulated()), NameOf);
 
 TEST(LayerTableCompleteness, EveryRegisteredTypeHasARow) {
   std::set<std::string> covered;

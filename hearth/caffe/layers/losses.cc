@@ -1,5 +1,7 @@
 // Losses against class labels or targets: HingeLoss, MultinomialLogisticLoss and
 // SigmoidCrossEntropyLoss. SoftmaxWithLoss has its own file.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +26,7 @@ class LabelLossLayer : public Layer {
                 const Blobs& bottom) override {
     Require(!propagate_down[1], ErrorCode::kInvalidArgument, "{} has no gradient for its labels",
             type());
-    if (propagate_down[0]) Gradient(*top[0]->diff_ptr(), bottom);
+    if (propagate_down[0]) Gradient(*top[0]->read_diff(), bottom);
   }
 
  protected:
@@ -138,6 +140,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, top);
     const float *x = bottom[0]->data_ptr(), *t = bottom[1]->data_ptr();
     double sum = 0;
     int64_t valid = 0;
@@ -154,6 +157,14 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
  protected:
   void Gradient(float loss_weight, const Blobs& bottom) override {
     const float scale = loss_weight / divisor_;
+    if (on_device()) {
+      at::Tensor& dx = bottom[0]->device_diff();
+      const at::Tensor targets = bottom[1]->device_data().view_as(dx);
+      at::sub_out(dx, bottom[0]->device_data().sigmoid(), targets);
+      dx.mul_(scale);
+      if (ignored_) dx.masked_fill_(targets.to(at::kLong) == *ignored_, 0);
+      return;
+    }
     const float *x = bottom[0]->data_ptr(), *t = bottom[1]->data_ptr();
     float* dx = bottom[0]->diff_ptr();
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
@@ -162,6 +173,20 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   }
 
  private:
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
+    const at::Tensor& x = bottom[0]->device_data();
+    const at::Tensor t = bottom[1]->device_data().view_as(x);
+    at::Tensor losses = x.clamp_min(0) - x * t + (-x.abs()).exp_().log1p_();
+    int64_t valid = x.numel();
+    if (ignored_) {
+      const at::Tensor ignored = t.to(at::kLong) == *ignored_;
+      losses.masked_fill_(ignored, 0);
+      valid -= ignored.sum().item<int64_t>();
+    }
+    divisor_ = normalizer_.Divisor(bottom[0]->shape(0), bottom[0]->count(1), valid);
+    top[0]->device_data().copy_(losses.sum() / divisor_);
+  }
+
   // The target is cut to a whole number first, as in Caffe: 0 ignores every soft target below 1.
   bool IsIgnored(float target) const { return static_cast<int64_t>(target) == ignored_; }
 

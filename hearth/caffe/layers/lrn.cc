@@ -1,4 +1,5 @@
 // Local response normalization: y = x * s^-beta, s = k + alpha / n * (sum of squares around x).
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <cmath>
@@ -56,6 +57,7 @@ class LrnLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device() && !within_) return ForwardOnDevice(*bottom[0], *top[0]);
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     float* scale = scale_.data_ptr();
@@ -74,6 +76,7 @@ class LrnLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
+    if (on_device() && !within_) return BackwardOnDevice(*top[0], *bottom[0]);
     const float* x = bottom[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
     const float* scale = scale_.data_ptr();
@@ -92,6 +95,31 @@ class LrnLayer : public Layer {
   }
 
  private:
+  // The sum over the channels around each one, of the tensor's own.
+  at::Tensor SumAround(const at::Tensor& values) const {
+    const int64_t half = size_ / 2, channels = values.size(1);
+    at::Tensor sum = values.clone();
+    for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {
+      const int64_t common = channels - d;
+      sum.narrow(1, 0, common).add_(values.narrow(1, d, common));
+      sum.narrow(1, d, common).add_(values.narrow(1, 0, common));
+    }
+    return sum;
+  }
+
+  void ForwardOnDevice(Blob& bottom, Blob& top) {
+    const at::Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    scale.copy_(SumAround(x * x).mul_(alpha_).add_(k_));
+    at::mul_out(top.device_data(), x, scale.pow(-beta_));
+  }
+
+  void BackwardOnDevice(Blob& top, Blob& bottom) {
+    const at::Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    const at::Tensor scaled = top.device_diff() * scale.pow(-beta_);
+    const at::Tensor sums = SumAround(scaled * x / scale);
+    at::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
+  }
+
   // f(offset of the picture, scratch memory), on several threads.
   template <typename Function>
   void ForEachPicture(int64_t count, Function f) {

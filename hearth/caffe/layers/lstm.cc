@@ -10,7 +10,9 @@ namespace {
 class LstmLayer : public RecurrentLayer {
  public:
   LstmLayer(const LayerParameter& param, const NetContext& context)
-      : RecurrentLayer(param, context, /*states=*/2, /*terms=*/4) {}
+      : RecurrentLayer(param, context, /*states=*/2, /*terms=*/4) {
+    for (Blob* blob : {&cells_, &squashed_}) blob->set_device(context.device);
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     RecurrentLayer::Reshape(bottom, top);
@@ -21,7 +23,29 @@ class LstmLayer : public RecurrentLayer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     ForwardInputs(bottom);
     TakeStates(bottom);
-    cells_.data()[0].copy_(states_[1].data()[0]);
+    cells_.device_data()[0].copy_(states_[1].device_data()[0]);
+    if (on_device()) {
+      StepsOnDevice(bottom[1]->device_data(), top[0]->device_data());
+    } else {
+      Steps(bottom, top);
+    }
+    states_[0].device_data().copy_(top[0]->device_data()[steps_ - 1]);
+    states_[1].device_data().copy_(cells_.device_data()[steps_]);
+    GiveStates(top);
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    if (on_device()) {
+      StepsBackOnDevice(bottom[1]->device_data(), top[0]->device_diff());
+    } else {
+      StepsBack(bottom, top);
+    }
+    BackwardInputs(propagate_down, bottom);
+  }
+
+ private:
+  void Steps(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
     const at::Tensor gates = terms_.data(), carried = carried_.data();
     const at::Tensor weight = blobs_[hidden_weight()]->data().t();
@@ -37,13 +61,9 @@ class LstmLayer : public RecurrentLayer {
         hidden = step.hidden;
       }
     });
-    states_[0].data().copy_(top[0]->data()[steps_ - 1]);
-    states_[1].data().copy_(cells_.data()[steps_]);
-    GiveStates(top);
   }
 
-  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
-                const Blobs& bottom) override {
+  void StepsBack(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
     const at::Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
     // The gradients of the hidden values and of the cells from later steps.
@@ -63,10 +83,47 @@ class LstmLayer : public RecurrentLayer {
         Continue(step.cont, d_hidden.data_ptr<float>(), d_hidden);
       }
     });
-    BackwardInputs(propagate_down, bottom);
   }
 
- private:
+  void StepsOnDevice(const at::Tensor& cont, const at::Tensor& top) {
+    const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
+    const at::Tensor &cells = cells_.device_data(), &carried = carried_.device_data();
+    at::Tensor hidden = states_[0].device_data()[0];
+    for (int64_t t = 0; t < steps_; ++t) {
+      const at::Tensor keep = cont[t].unsqueeze(1);
+      carried[t].copy_(hidden * keep);
+      const at::Tensor gates = terms_.device_data()[t].addmm_(carried[t], weight);
+      gates.narrow(1, 0, 3 * outputs_).sigmoid_();
+      const std::vector<at::Tensor> parts = gates.chunk(4, 1);
+      const at::Tensor &i = parts[0], &f = parts[1].mul_(keep), &o = parts[2],
+                       &g = parts[3].tanh_();
+      at::Tensor squashed = squashed_.device_data()[t];
+      at::tanh_out(squashed, cells[t + 1].copy_(f * cells[t]).addcmul_(i, g));
+      hidden = top[t];
+      at::mul_out(hidden, o, squashed);
+    }
+  }
+
+  void StepsBackOnDevice(const at::Tensor& cont, const at::Tensor& top_diff) {
+    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
+    at::Tensor d_hidden = at::zeros_like(top_diff[0]), d_cells = at::zeros_like(d_hidden);
+    for (int64_t t = steps_ - 1; t >= 0; --t) {
+      d_hidden.add_(top_diff[t]);
+      const std::vector<at::Tensor> parts = terms_.device_data()[t].chunk(4, 1);
+      const at::Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
+      const at::Tensor squashed = squashed_.device_data()[t], before = cells_.device_data()[t];
+      d_cells.add_(d_hidden * o * (1 - squashed * squashed));
+      const at::Tensor d_gates = terms_.device_diff()[t];
+      const std::vector<at::Tensor> diffs = d_gates.chunk(4, 1);
+      diffs[0].copy_(d_cells * g * i * (1 - i));
+      diffs[1].copy_(d_cells * before * f * (1 - f));
+      diffs[2].copy_(d_hidden * squashed * o * (1 - o));
+      diffs[3].copy_(d_cells * i * (1 - g * g));
+      d_cells.mul_(f);
+      if (t > 0) d_hidden = d_gates.mm(weight).mul_(cont[t].unsqueeze(1));
+    }
+  }
+
   // The arrays of all steps. Made before threads use them: a blob allocates on first use.
   struct Sequence {
     int64_t rows, size;

@@ -12,9 +12,11 @@ void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 }
 
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
-  if (keeps_input(bottom, top)) input_.data().copy_(bottom[0]->data());
-  Apply(bottom[0]->data(), top[0]->data());
-  if (keeps_output()) output_.data().copy_(top[0]->data());
+  const at::Tensor& x = bottom[0]->device_data();
+  at::Tensor& y = top[0]->device_data();
+  if (keeps_input(bottom, top)) input_.device_data().copy_(x);
+  on_device() ? ApplyOnDevice(x, y) : Apply(x, y);
+  if (keeps_output()) output_.device_data().copy_(y);
 }
 
 void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_down,
@@ -25,7 +27,10 @@ void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_
   Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];
   Blob& output = keeps_output() ? output_ : *top[0];
-  Gradient(top[0]->diff(), input.data(), output.data(), target.diff());
+  const at::Tensor &dy = top[0]->device_diff(), &x = input.device_data();
+  const at::Tensor& y = output.device_data();
+  at::Tensor& dx = target.device_diff();
+  on_device() ? GradientOnDevice(dy, x, y, dx) : Gradient(dy, x, y, dx);
 }
 
 }  // namespace hearth::caffe

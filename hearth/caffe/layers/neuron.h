@@ -1,6 +1,7 @@
 // What element-wise layers with one bottom and one top share.
 #pragma once
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include "hearth/caffe/layer.h"
@@ -43,6 +44,10 @@ class NeuronLayer : public Layer {
   // below say that they are needed.
   virtual void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
                         at::Tensor& dx) = 0;
+  // The same by ATen's kernels, for tensors on any device.
+  virtual void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) = 0;
+  virtual void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                                at::Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }
   virtual bool GradientNeedsOutput() const { return !GradientNeedsInput(); }
 

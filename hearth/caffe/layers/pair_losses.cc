@@ -1,4 +1,6 @@
 // Losses between two blobs of one shape: EuclideanLoss and ContrastiveLoss.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -31,6 +33,12 @@ class EuclideanLossLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      at::Tensor& d = difference_.device_data();
+      at::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
+      top[0]->device_data().copy_(d.square().sum() / (2.0 * bottom[0]->shape(0)));
+      return;
+    }
     const float *a = bottom[0]->data_ptr(), *b = bottom[1]->data_ptr();
     float* d = difference_.data_ptr();
     double sum = 0;
@@ -44,9 +52,14 @@ class EuclideanLossLayer : public Layer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    const float scale = *top[0]->diff_ptr() / static_cast<float>(bottom[0]->shape(0));
+    const float scale = *top[0]->read_diff() / static_cast<float>(bottom[0]->shape(0));
     for (int i = 0; i < 2; ++i) {
       if (!propagate_down[i]) continue;
+      if (on_device()) {
+        at::Tensor& dx = bottom[i]->device_diff();
+        dx.copy_(difference_.device_data().view_as(dx)).mul_(i == 0 ? scale : -scale);
+        continue;
+      }
       const float* d = difference_.data_ptr();
       float* dx = bottom[i]->diff_ptr();
       const float factor = i == 0 ? scale : -scale;

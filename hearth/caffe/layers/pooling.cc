@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <optional>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/device_pooling.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/place_pooling.h"
 #include "hearth/caffe/layers/pooling_windows.h"
@@ -47,9 +49,15 @@ class PoolingLayer : public Layer {
       if (aside_.layout() != bottom[0]->layout()) aside_.set_layout(bottom[0]->layout());
     }
     if (pool() != PoolingParameter::AVE) chosen_.resize(top[0]->count());
+    if (on_device()) device_ = DevicePooling::Of(pool(), rows_, columns_);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (device_) {
+      device_->Forward(bottom[0]->device_data(), top[0]->device_data());
+      if (top.size() > 1) top[1]->device_data().copy_(device_->chosen());
+      return;
+    }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     Blob& out = mixed ? aside_ : *top[0];
     if (bottom[0]->layout() == Layout::kChannelsLast) {
@@ -66,6 +74,10 @@ class PoolingLayer : public Layer {
     if (!propagate_down[0]) return;
     Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
             ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
+    if (device_) {
+      device_->Backward(top[0]->device_diff(), bottom[0]->device_data(), bottom[0]->device_diff());
+      return;
+    }
     if (gates_bottom()) {
       const auto gate = [](float g, float v) { return g * (v > 0 ? 1.f : 0.f); };
       Map(top[0]->diff(), gate, top[0]->diff(), top[0]->data());
@@ -258,6 +270,7 @@ class PoolingLayer : public Layer {
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
+  std::optional<DevicePooling> device_;  // on a device, where it applies
 };
 
 }  // namespace

@@ -52,6 +52,24 @@ class PowerLayer : public NeuronLayer {
       Map(dx, derivative, dy, x);
     }
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    if (is_constant()) {
+      y.fill_(power_ == 0 ? 1.f : std::pow(shift_, power_));
+    } else {
+      at::pow_out(y, shift_ + scale_ * x, power_);
+    }
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    const float slope = power_ * scale_;
+    if (is_constant()) {
+      dx.zero_();
+    } else if (power_ == 1) {
+      at::mul_out(dx, dy, at::scalar_tensor(slope));
+    } else {
+      at::mul_out(dx, dy, slope * (shift_ + scale_ * x).pow(power_ - 1));
+    }
+  }
 
   bool GradientNeedsInput() const override { return !is_constant() && power_ != 1; }
   bool GradientNeedsOutput() const override { return false; }
@@ -89,6 +107,13 @@ class ExpLayer : public NeuronLayer {
     Map(
         dx, [a = inner_](float g, float v) { return g * v * a; }, dy, y);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::mul_out(y, (inner_ * x).exp_(), at::scalar_tensor(outer_));
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, y * inner_);
+  }
   bool GradientNeedsInput() const override { return false; }
 
  private:
@@ -117,6 +142,13 @@ class LogLayer : public NeuronLayer {
           return g * f / (b + a * v);
         },
         dy, x);
+  }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::mul_out(y, (shift_ + scale_ * x).log_(), at::scalar_tensor(factor_));
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::mul_out(dx, dy, factor_ * scale_ / (shift_ + scale_ * x));
   }
 
  private:

@@ -18,6 +18,8 @@ RecurrentLayer::RecurrentLayer(const LayerParameter& param, const NetContext& co
   outputs_ = param.recurrent_param().num_output();
   Require(outputs_ > 0, ErrorCode::kInvalidArgument,
           "recurrent_param needs num_output, the number of outputs per row and step");
+  for (Blob* blob : {&terms_, &carried_, &static_terms_}) blob->set_device(context.device);
+  for (Blob& state : states_) state.set_device(context.device);
 }
 
 Layer::Arity RecurrentLayer::arity() const {
@@ -81,60 +83,64 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   carried_.Reshape({steps_, rows_, outputs_});
   terms_.Reshape({steps_, rows_, terms_per_output_ * outputs_});
   if (has_static_) static_terms_.Reshape({rows_, terms_per_output_ * outputs_});
-  if (!ones_.defined() || ones_.numel() != steps_ * rows_) ones_ = at::ones({steps_ * rows_});
+  if (!ones_.defined() || ones_.numel() != steps_ * rows_) {
+    ones_ = at::ones({steps_ * rows_}, context().device.device);
+  }
 }
 
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
-  at::Tensor terms = terms_.data().view({steps_ * rows_, -1});
-  const at::Tensor x = bottom[0]->data().view({steps_ * rows_, inputs_});
-  at::addmm_out(terms, blobs_[1]->data(), x, blobs_[0]->data().t());
+  at::Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
+  const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
+  at::addmm_out(terms, blobs_[1]->device_data(), x, blobs_[0]->device_data().t());
   if (!has_static_) return;
-  const at::Tensor input = bottom[2]->data().view({rows_, static_inputs_});
-  at::mm_out(static_terms_.data(), input, blobs_[2]->data().t());
-  terms_.data().add_(static_terms_.data());
+  const at::Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
+  at::mm_out(static_terms_.device_data(), input, blobs_[2]->device_data().t());
+  terms_.device_data().add_(static_terms_.device_data());
 }
 
 void RecurrentLayer::TakeStates(const Blobs& bottom) {
   if (!exposes_states()) return;
   for (size_t i = 0; i < states_.size(); ++i) {
-    states_[i].data().copy_(bottom[first_state_bottom() + i]->data());
+    states_[i].device_data().copy_(bottom[first_state_bottom() + i]->device_data());
   }
 }
 
 void RecurrentLayer::GiveStates(const Blobs& top) {
   if (!exposes_states()) return;
-  for (size_t i = 0; i < states_.size(); ++i) top[1 + i]->data().copy_(states_[i].data());
+  for (size_t i = 0; i < states_.size(); ++i)
+    top[1 + i]->device_data().copy_(states_[i].device_data());
 }
 
 void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom) {
   Require(!propagate_down[1], ErrorCode::kInvalidArgument,
           "{} has no gradient for the marks of continued sequences", type());
-  const at::Tensor terms = terms_.diff().view({steps_ * rows_, -1});
-  const at::Tensor x = bottom[0]->data().view({steps_ * rows_, inputs_});
-  if (param_propagate_down(0)) blobs_[0]->diff().addmm_(terms.t(), x);
-  if (param_propagate_down(1)) blobs_[1]->diff().addmv_(terms.t(), ones_);
+  const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
+  const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
+  if (param_propagate_down(0)) blobs_[0]->device_diff().addmm_(terms.t(), x);
+  if (param_propagate_down(1)) blobs_[1]->device_diff().addmv_(terms.t(), ones_);
   if (param_propagate_down(hidden_weight())) {
-    blobs_[hidden_weight()]->diff().addmm_(terms.t(),
-                                           carried_.data().view({steps_ * rows_, outputs_}));
+    blobs_[hidden_weight()]->device_diff().addmm_(
+        terms.t(), carried_.device_data().view({steps_ * rows_, outputs_}));
   }
   if (propagate_down[0]) {
-    at::Tensor dx = bottom[0]->diff().view({steps_ * rows_, inputs_});
-    at::mm_out(dx, terms, blobs_[0]->data());
+    at::Tensor dx = bottom[0]->device_diff().view({steps_ * rows_, inputs_});
+    at::mm_out(dx, terms, blobs_[0]->device_data());
   }
   if (has_static_) BackwardStatic(propagate_down[2], bottom[2]);
   // As in Caffe, the gradient ends at the first step.
   for (size_t i = first_state_bottom(); i < bottom.size(); ++i) {
-    if (propagate_down[i]) bottom[i]->diff().zero_();
+    if (propagate_down[i]) bottom[i]->device_diff().zero_();
   }
 }
 
 void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
-  at::sum_out(static_terms_.diff(), terms_.diff(), 0);
-  const at::Tensor input = bottom->data().view({rows_, static_inputs_});
-  if (param_propagate_down(2)) blobs_[2]->diff().addmm_(static_terms_.diff().t(), input);
+  at::sum_out(static_terms_.device_diff(), terms_.device_diff(), 0);
+  const at::Tensor input = bottom->device_data().view({rows_, static_inputs_});
+  if (param_propagate_down(2))
+    blobs_[2]->device_diff().addmm_(static_terms_.device_diff().t(), input);
   if (!propagate_down) return;
-  at::Tensor dx = bottom->diff().view({rows_, static_inputs_});
-  at::mm_out(dx, static_terms_.diff(), blobs_[2]->data());
+  at::Tensor dx = bottom->device_diff().view({rows_, static_inputs_});
+  at::mm_out(dx, static_terms_.device_diff(), blobs_[2]->device_data());
 }
 
 void RecurrentLayer::ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const {

@@ -34,6 +34,14 @@ class ReluLayer : public NeuronLayer {
     const auto gate = [slope = slope_](float g, float v) { return g * (v > 0 ? 1.f : slope); };
     Map(dx, gate, dy, GradientNeedsInput() ? x : y);
   }
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    at::leaky_relu_out(y, x, slope_);
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    at::leaky_relu_backward_out(dx, dy, GradientNeedsInput() ? x : y, slope_,
+                                /*self_is_result=*/false);
+  }
   // The output has the input's sign, unless a negative slope is itself negative.
   bool GradientNeedsInput() const override { return slope_ < 0; }
 
@@ -97,7 +105,31 @@ class PReluLayer : public NeuronLayer {
     });
   }
 
+  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+    y.copy_(at::where(x > 0, x, Slopes(x) * x));
+  }
+  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
+                        at::Tensor& dx) override {
+    const at::Tensor above = x > 0;
+    if (param_propagate_down(0)) {
+      std::vector<int64_t> axes;  // all but the channels, unless those share a slope
+      for (int64_t axis = 0; axis < x.dim(); ++axis) {
+        if (shared_ || axis != 1) axes.push_back(axis);
+      }
+      const at::Tensor products = (dy * x).masked_fill_(above, 0);
+      blobs_[0]->device_diff().add_(products.sum(axes));
+    }
+    dx.copy_(at::where(above, dy, Slopes(x) * dy));
+  }
+
  private:
+  at::Tensor Slopes(const at::Tensor& x) {
+    if (shared_) return blobs_[0]->device_data();
+    std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+    shape[1] = channels_;
+    return blobs_[0]->device_data().view(shape);
+  }
+
   template <typename Function>
   void ForEachPlane(int64_t count, Function f) {
     for (int64_t begin = 0, plane = 0; begin < count; begin += inner_, ++plane) {

@@ -9,7 +9,9 @@ namespace {
 class RnnLayer : public RecurrentLayer {
  public:
   RnnLayer(const LayerParameter& param, const NetContext& context)
-      : RecurrentLayer(param, context, /*states=*/1, /*terms=*/1) {}
+      : RecurrentLayer(param, context, /*states=*/1, /*terms=*/1) {
+    for (Blob* blob : {&hidden_, &output_}) blob->set_device(context.device);
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     RecurrentLayer::SetUp(bottom, top);
@@ -20,16 +22,46 @@ class RnnLayer : public RecurrentLayer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     RecurrentLayer::Reshape(bottom, top);
     for (Blob* blob : {&hidden_, &output_}) blob->Reshape({steps_, rows_, outputs_});
-    if (!ones_.defined() || ones_.numel() != steps_ * rows_) ones_ = at::ones({steps_ * rows_});
+    if (!ones_.defined() || ones_.numel() != steps_ * rows_) {
+      ones_ = at::ones({steps_ * rows_}, context().device.device);
+    }
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     ForwardInputs(bottom);
     TakeStates(bottom);
+    const at::Tensor hidden = hidden_.device_data();
+    if (on_device()) {
+      StepsOnDevice(bottom[1]->device_data());
+    } else {
+      Steps(bottom[1]->data_ptr());
+    }
+    states_[0].device_data().copy_(hidden[steps_ - 1]);
+    GiveStates(top);
+
+    at::Tensor output = Flat(output_.device_data());
+    at::addmm_out(output, out_bias().device_data(), Flat(hidden), out_weight().device_data().t());
+    output.tanh_();
+    top[0]->device_data().copy_(output_.device_data());
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    BackwardOutput(*top[0]);
+    if (on_device()) {
+      StepsBackOnDevice(bottom[1]->device_data());
+    } else {
+      StepsBack(bottom[1]->data_ptr());
+    }
+    BackwardInputs(propagate_down, bottom);
+  }
+
+ private:
+  void Steps(const float* cont) {
     // Made before threads use them: a blob makes its tensor on first use.
     const at::Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
     const at::Tensor weight = blobs_[hidden_weight()]->data().t();
-    const float *cont = bottom[1]->data_ptr(), *state = states_[0].data_ptr();
+    const float* state = states_[0].data_ptr();
     ForEachRowRange([&](int64_t begin, int64_t end) {
       const float* before = state + begin * outputs_;
       for (int64_t t = 0; t < steps_; ++t) {
@@ -40,22 +72,33 @@ class RnnLayer : public RecurrentLayer {
         before = values.data_ptr<float>();
       }
     });
-    states_[0].data().copy_(hidden[steps_ - 1]);
-    GiveStates(top);
-
-    at::Tensor output = Flat(output_.data());
-    at::addmm_out(output, out_bias().data(), Flat(hidden), out_weight().data().t());
-    output.tanh_();
-    top[0]->data().copy_(output_.data());
   }
 
-  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
-                const Blobs& bottom) override {
-    BackwardOutput(*top[0]);
+  void StepsOnDevice(const at::Tensor& cont) {
+    const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
+    const at::Tensor &hidden = hidden_.device_data(), &carried = carried_.device_data();
+    at::Tensor before = states_[0].device_data()[0];
+    for (int64_t t = 0; t < steps_; ++t) {
+      carried[t].copy_(before * cont[t].unsqueeze(1));
+      before = hidden[t];
+      at::tanh_out(before, terms_.device_data()[t].addmm_(carried[t], weight));
+    }
+  }
+
+  void StepsBackOnDevice(const at::Tensor& cont) {
+    const at::Tensor &hidden = hidden_.device_data(), &d_hidden = hidden_.device_diff();
+    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
+    for (int64_t t = steps_ - 1; t >= 0; --t) {
+      at::Tensor d_sums = terms_.device_diff()[t];
+      at::tanh_backward_out(d_sums, d_hidden[t], hidden[t]);
+      if (t > 0) d_hidden[t - 1].add_(d_sums.mm(weight).mul_(cont[t].unsqueeze(1)));
+    }
+  }
+
+  void StepsBack(const float* cont) {
     const at::Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
     const at::Tensor d_terms = terms_.diff(), d_carried = carried_.diff();
     const at::Tensor& weight = blobs_[hidden_weight()]->data();
-    const float* cont = bottom[1]->data_ptr();
     ForEachRowRange([&](int64_t begin, int64_t end) {
       for (int64_t t = steps_ - 1; t >= 0; --t) {
         const at::Tensor d_sums = Part(d_terms, t, begin, end);
@@ -69,26 +112,29 @@ class RnnLayer : public RecurrentLayer {
         Part(d_hidden, t - 1, begin, end).add_(d_before);
       }
     });
-    BackwardInputs(propagate_down, bottom);
   }
 
- private:
   Blob& out_weight() const { return *blobs_[hidden_weight() + 1]; }
   Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
   at::Tensor Flat(const at::Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
 
   // To hidden_'s gradient, without what later steps add to it.
   void BackwardOutput(Blob& top) {
-    Map(
-        output_.diff(), [](float g, float o) { return g * (1 - o * o); }, top.diff(),
-        output_.data());
-    const at::Tensor d_sums = Flat(output_.diff());
-    if (param_propagate_down(hidden_weight() + 1)) {
-      out_weight().diff().addmm_(d_sums.t(), Flat(hidden_.data()));
+    if (on_device()) {
+      at::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());
+    } else {
+      Map(
+          output_.diff(), [](float g, float o) { return g * (1 - o * o); }, top.diff(),
+          output_.data());
     }
-    if (param_propagate_down(hidden_weight() + 2)) out_bias().diff().addmv_(d_sums.t(), ones_);
-    at::Tensor d_hidden = Flat(hidden_.diff());
-    at::mm_out(d_hidden, d_sums, out_weight().data());
+    const at::Tensor d_sums = Flat(output_.device_diff());
+    if (param_propagate_down(hidden_weight() + 1)) {
+      out_weight().device_diff().addmm_(d_sums.t(), Flat(hidden_.device_data()));
+    }
+    if (param_propagate_down(hidden_weight() + 2))
+      out_bias().device_diff().addmv_(d_sums.t(), ones_);
+    at::Tensor d_hidden = Flat(hidden_.device_diff());
+    at::mm_out(d_hidden, d_sums, out_weight().device_data());
   }
 
   Blob hidden_;

@@ -84,6 +84,19 @@ class BroadcastLayer : public Layer {
     shape_ = Broadcast::Of(*bottom[0], Operand(bottom), operand_axis_);
   }
 
+  // A blob of the bottom's shape as outer x size x inner, and a smaller one to go with it.
+  at::Tensor Whole(const at::Tensor& tensor) const {
+    return tensor.view({shape_.outer, shape_.size, shape_.inner});
+  }
+  static at::Tensor Part(const at::Tensor& tensor) { return tensor.view({-1, 1}); }
+
+  // Adds the sums of products to a parameter's diff; a bottom's is written.
+  static void AddSumsOnDevice(const at::Tensor& products, bool overwrite, Blob& operand) {
+    const at::Tensor sums = products.sum(at::IntArrayRef{0, 2});
+    at::Tensor diff = operand.device_diff().view({-1});
+    overwrite ? diff.copy_(sums) : diff.add_(sums);
+  }
+
   Blob& Operand(const Blobs& bottom) { return bottom.size() > 1 ? *bottom[1] : *blobs_[0]; }
 
   void AddBias(const float* x, const float* bias, float* y) const {
@@ -117,16 +130,33 @@ class BiasLayer : public BroadcastLayer {
   void Reshape(const Blobs& bottom, const Blobs& top) override { ReshapeTop(bottom, top); }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      at::Tensor y = Whole(top[0]->device_data());
+      at::add_out(y, Whole(bottom[0]->device_data()), Part(Operand(bottom).device_data()));
+      return;
+    }
     AddBias(bottom[0]->data_ptr(), Operand(bottom).data_ptr(), top[0]->data_ptr());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
+    if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
     if (bottom.size() > 1 ? propagate_down[1] : param_propagate_down(0)) {
       SumInto(bottom, [dy](int64_t i) { return dy[i]; });
     }
     if (propagate_down[0] && top[0] != bottom[0]) bottom[0]->diff().copy_(top[0]->diff());
+  }
+
+ private:
+  void BackwardOnDevice(const Blobs& top, const std::vector<bool>& propagate_down,
+                        const Blobs& bottom) {
+    const bool is_bottom = bottom.size() > 1;
+    const at::Tensor& dy = top[0]->device_diff();
+    if (is_bottom ? propagate_down[1] : param_propagate_down(0)) {
+      AddSumsOnDevice(Whole(dy), is_bottom, Operand(bottom));
+    }
+    if (propagate_down[0] && top[0] != bottom[0]) bottom[0]->device_diff().copy_(dy);
   }
 };
 
@@ -154,6 +184,7 @@ class ScaleLayer : public BroadcastLayer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, top);
     if (top[0] == bottom[0]) input_.data().copy_(bottom[0]->data());
     const float* x = bottom[0]->data_ptr();
     const float* scale = Operand(bottom).data_ptr();
@@ -166,6 +197,7 @@ class ScaleLayer : public BroadcastLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
+    if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
@@ -184,6 +216,31 @@ class ScaleLayer : public BroadcastLayer {
   }
 
  private:
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
+    const at::Tensor& x = bottom[0]->device_data();
+    if (top[0] == bottom[0]) input_.device_data().copy_(x);
+    at::Tensor y = Whole(top[0]->device_data());
+    at::mul_out(y, Whole(x), Part(Operand(bottom).device_data()));
+    if (has_bias()) y.add_(Part(blobs_.back()->device_data()));
+  }
+
+  void BackwardOnDevice(const Blobs& top, const std::vector<bool>& propagate_down,
+                        const Blobs& bottom) {
+    const at::Tensor dy = Whole(top[0]->device_diff());
+    if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
+      AddSumsOnDevice(dy, /*overwrite=*/false, *blobs_.back());
+    }
+    const bool is_bottom = bottom.size() > 1;
+    if (is_bottom ? propagate_down[1] : param_propagate_down(0)) {
+      Blob& x = top[0] == bottom[0] ? input_ : *bottom[0];
+      AddSumsOnDevice(dy * Whole(x.device_data()), is_bottom, Operand(bottom));
+    }
+    if (propagate_down[0]) {
+      at::Tensor dx = Whole(bottom[0]->device_diff());
+      at::mul_out(dx, dy, Part(Operand(bottom).device_data()));
+    }
+  }
+
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
   Blob input_;  // in place only

@@ -27,13 +27,13 @@ class SplitLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    at::Tensor& dx = bottom[0]->diff();
+    at::Tensor& dx = bottom[0]->device_diff();
     if (top.size() == 1) {
-      dx.copy_(top[0]->diff());
+      dx.copy_(top[0]->device_diff());
       return;
     }
-    at::add_out(dx, top[0]->diff(), top[1]->diff());
-    for (size_t i = 2; i < top.size(); ++i) dx.add_(top[i]->diff());
+    at::add_out(dx, top[0]->device_diff(), top[1]->device_diff());
+    for (size_t i = 2; i < top.size(); ++i) dx.add_(top[i]->device_diff());
   }
 };
 
@@ -129,7 +129,7 @@ class SilenceLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
-      if (propagate_down[i]) bottom[i]->diff().zero_();
+      if (propagate_down[i]) bottom[i]->device_diff().zero_();
     }
   }
 };

@@ -23,19 +23,19 @@ class SoftmaxLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    at::Tensor x = bottom[0]->data();
-    if (top[0] == bottom[0]) x = input_.data().copy_(x);
-    at::_softmax_out(top[0]->data(), x, axis_, /*half_to_float=*/false);
-    if (top_overwritten()) output_.data().copy_(top[0]->data());
+    at::Tensor x = bottom[0]->device_data();
+    if (top[0] == bottom[0]) x = input_.device_data().copy_(x);
+    at::_softmax_out(top[0]->device_data(), x, axis_, /*half_to_float=*/false);
+    if (top_overwritten()) output_.device_data().copy_(top[0]->device_data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    at::Tensor dy = top[0]->diff();
-    if (top[0] == bottom[0]) dy = input_.data().copy_(dy);
-    const at::Tensor& y = (top_overwritten() ? output_ : *top[0]).data();
-    at::_softmax_backward_data_out(bottom[0]->diff(), dy, y, axis_, at::kFloat);
+    at::Tensor dy = top[0]->device_diff();
+    if (top[0] == bottom[0]) dy = input_.device_data().copy_(dy);
+    const at::Tensor& y = (top_overwritten() ? output_ : *top[0]).device_data();
+    at::_softmax_backward_data_out(bottom[0]->device_diff(), dy, y, axis_, at::kFloat);
   }
 
  private:

@@ -16,6 +16,7 @@ set(HEARTH_LAYER_SOURCES
   layers/cos_top.cc
   layers/crop.cc
   layers/database_data.cc
+  layers/device_pooling.cc
   layers/dropout.cc
   layers/eltwise.cc
   layers/embed.cc
@@ -92,6 +93,7 @@ set(HEARTH_LAYER_TESTS
   layers/layer_case.cc
   layers/layer_docs_test.cc
   layers/layer_layout_test.cc
+  layers/layer_device_test.cc
   layers/layer_table_test.cc
   layers/loss_normalizer_test.cc
   layers/losses_test.cc

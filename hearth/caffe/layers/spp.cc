@@ -46,19 +46,19 @@ class SppLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     for (const auto& level : levels_) level->layer->Forward({&level->bottom}, {&level->top});
-    ForEachPart(top[0]->data(), [](const at::Tensor& part, Level& level) {
-      part.copy_(level.top.data().view(part.sizes()));
+    ForEachPart(top[0]->device_data(), [](const at::Tensor& part, Level& level) {
+      part.copy_(level.top.device_data().view(part.sizes()));
     });
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    bottom[0]->diff().zero_();
-    ForEachPart(top[0]->diff(), [&](const at::Tensor& part, Level& level) {
-      level.top.diff().view(part.sizes()).copy_(part);
+    bottom[0]->device_diff().zero_();
+    ForEachPart(top[0]->device_diff(), [&](const at::Tensor& part, Level& level) {
+      level.top.device_diff().view(part.sizes()).copy_(part);
       level.layer->Backward({&level.top}, {true}, {&level.bottom});
-      bottom[0]->diff().add_(level.bottom.diff());
+      bottom[0]->device_diff().add_(level.bottom.device_diff());
     });
   }
 
@@ -87,6 +87,7 @@ class SppLayer : public Layer {
       window->set_stride_w(columns.kernel);
       window->set_pad_w(columns.pad);
       levels_.push_back(std::make_unique<Level>());
+      levels_.back()->top.set_device(context().device);
       levels_.back()->layer = LayerRegistry::Default().Create(pooling, context());
     }
     height_ = height;

@@ -21,6 +21,7 @@ namespace {
 std::unique_ptr<Net> MakeNet(const FeatureOptions& options) {
   NetContext context;
   context.phase = TEST;
+  context.device = options.device;
   context.random = std::make_shared<Random>(0);
   context.transform_threads = options.threads;
   auto net = std::make_unique<Net>(ReadNet(options.net), context);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/caffe/compute_device.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
@@ -17,6 +18,7 @@ struct FeatureOptions {
   int64_t batches = 0;
   DataParameter::DB backend = DataParameter::LMDB;
   int threads = 1;  // that decode pictures
+  ComputeDevice device;
 };
 
 // One Datum with floats for each row of a blob, under its number in ten digits. Returns the rows.

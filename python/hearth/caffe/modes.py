@@ -33,6 +33,7 @@ __all__ = [
 TRAIN = 0
 TEST = 1
 
+_gpu: dict[str, Any] = {"mode": False, "device": 0}
 _ranks = {"count": 1, "rank": 0}
 _seeds: Any = None
 
@@ -47,18 +48,38 @@ def phase_name(phase: int | str) -> str:
 
 
 def set_mode_cpu() -> None:
-    """Nets run on the CPU: so they do anyway."""
+    """Nets and solvers that are built from now on compute on the CPU, as without this call."""
+    _gpu["mode"] = False
+    _caffe.use_cpu()
 
 
 def set_mode_gpu() -> None:
-    """Warns that nets run on the CPU all the same: there are no GPU kernels yet."""
-    warnings.warn("hearth.caffe has no GPU kernels yet: nets run on the CPU", stacklevel=2)
+    """Nets and solvers that are built from now on compute on the GPU of set_device(), else GPU 0.
+
+    Where this process can use no CUDA device, it warns and they compute on the CPU. Unlike Caffe's,
+    a net stays where it was built.
+
+    Raises:
+        ValueError: there are CUDA devices, but not the one of set_device().
+    """
+    if _caffe.count_gpus() == 0:
+        warnings.warn("there is no CUDA device here: nets compute on the CPU", stacklevel=2)
+        return
+    _caffe.use_gpu(_gpu["device"])
+    _gpu["mode"] = True
 
 
 def set_device(device: int) -> None:
-    """The GPU to use. Without GPU kernels only a negative number is refused."""
+    """The number of the GPU for nets that are built from now on, in GPU mode.
+
+    Raises:
+        ValueError: `device` is negative; or the mode is GPU, and there is no such device.
+    """
     if device < 0:
         raise ValueError(f"device {device} is not a GPU's number")
+    if _gpu["mode"]:
+        _caffe.use_gpu(device)
+    _gpu["device"] = device
 
 
 def set_random_seed(seed: int) -> None:

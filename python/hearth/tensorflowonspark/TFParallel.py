@@ -6,6 +6,7 @@ import logging
 import os
 from typing import Any
 
+from hearth.task_resources import task_gpus
 from hearth.tensorflowonspark import TFSparkNode
 from hearth.tensorflowonspark.errors import ClusterError
 from hearth.tensorflowonspark.spark_access import spark_access
@@ -49,7 +50,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
 
     def start(iterator: Any) -> Any:
         for number in iterator:
-            job = TFSparkNode.make_job(meta, number, options, TFSparkNode.task_gpus())
+            job = TFSparkNode.make_job(meta, number, options, task_gpus())
             TFSparkNode.start_node(job, program)
         return iter(())
 

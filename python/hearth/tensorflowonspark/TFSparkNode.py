@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hearth.task_resources import task_gpus
 from hearth.tensorflowonspark import TFNode, roles
 
 logger = logging.getLogger(__name__)
@@ -159,15 +160,6 @@ def _asked_gpus(tf_args: Any) -> int | None:
     except (TypeError, AttributeError):
         pass  # neither a mapping nor a namespace: it names no GPUs
     return None
-
-
-def task_gpus() -> list[str]:
-    """The addresses of the GPUs that Spark granted this task."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    resources = context.resources() if context is not None else {}
-    return list(resources["gpu"].addresses) if "gpu" in resources else []
 
 
 def make_job(

@@ -1,0 +1,30 @@
+// Where a net computes: on the CPU, or on a device with memory of its own.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+
+namespace hearth::caffe {
+
+struct ComputeDevice {
+  at::Device device = at::kCPU;
+  // Apart from the host's memory: blobs then have a copy on each side, and layers that can compute
+  // with ATen's kernels. On the CPU that is for tests: all is done as on a GPU, without one.
+  bool separate = false;
+
+  static ComputeDevice Simulated() { return {at::kCPU, true}; }
+  // Waits until all work that the device was given is done.
+  void Synchronize() const;
+  bool operator==(const ComputeDevice&) const = default;
+};
+
+// The CUDA devices that this process may use; 0 where there is no driver or PyTorch came without
+// CUDA. The first call loads PyTorch's CUDA library. The environment variable
+// HEARTH_SIMULATED_GPUS, for tests, makes it so many simulated ones. Thread-safe.
+size_t CountCudaDevices();
+
+// The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.
+ComputeDevice CudaDevice(size_t index);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,56 @@
+#include "hearth/trainer/compute_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <sstream>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+
+namespace hearth::trainer {
+
+std::vector<int> ParseGpus(const std::string& flag, size_t count) {
+  std::vector<int> gpus;
+  if (flag == "all") {
+    gpus.resize(count);
+    std::iota(gpus.begin(), gpus.end(), 0);
+    return gpus;
+  }
+  std::istringstream words(flag);
+  for (std::string word; std::getline(words, word, ',');) {
+    size_t gpu = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
+    Require(error == std::errc() && end == word.data() + word.size() && gpu < count,
+            ErrorCode::kInvalidArgument, "-gpu {}: there is no device \"{}\"; this machine has {}",
+            flag, word, count);
+    gpus.push_back(static_cast<int>(gpu));
+  }
+  return gpus;
+}
+
+std::vector<int> FindGpus(const std::string& flag) {
+  if (flag.empty()) return {};
+  const size_t count = caffe::CountCudaDevices();
+  if (count > 0) return ParseGpus(flag, count);
+  log::Warning("-gpu {}: this process can use no CUDA device; the CPU computes", flag);
+  return {};
+}
+
+caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
+                                  const caffe::SolverParameter& solver, int index) {
+  const auto turn = static_cast<size_t>(index);
+  if (!gpus.empty()) return caffe::CudaDevice(static_cast<size_t>(gpus[turn % gpus.size()]));
+  if (solver.solver_mode() != caffe::SolverParameter::GPU) return {};
+  const size_t count = caffe::CountCudaDevices();
+  if (count == 0) return {};
+  return caffe::CudaDevice((static_cast<size_t>(std::max(0, solver.device_id())) + turn) % count);
+}
+
+std::string NameOf(const caffe::ComputeDevice& device) {
+  return device.separate ? fmt::format("GPU {}", std::max<int>(0, device.device.index())) : "CPU";
+}
+
+}  // namespace hearth::trainer

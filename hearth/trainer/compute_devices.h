@@ -1,0 +1,29 @@
+// Which device a net or a solver thread computes on.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/compute_device.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::trainer {
+
+// The CUDA devices that a -gpu flag names: "0,2", "all", none for "". Where the process has no CUDA
+// device at all, a warning and none. Throws kInvalidArgument for one that is not there.
+std::vector<int> FindGpus(const std::string& flag);
+
+// The same for any list of `count` devices, without the warning.
+std::vector<int> ParseGpus(const std::string& flag, size_t count);
+
+// The device of solver thread `index`, counted over the processes of a host: the one of `gpus` that
+// is its turn; where none is named and the solver's mode is GPU (Caffe's default), that of all CUDA
+// devices of this process, from device_id on; the CPU where there is none.
+caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
+                                  const caffe::SolverParameter& solver, int index);
+
+// "GPU 0" or "CPU".
+std::string NameOf(const caffe::ComputeDevice& device);
+
+}  // namespace hearth::trainer

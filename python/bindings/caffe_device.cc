@@ -1,0 +1,30 @@
+// pycaffe's set_mode_cpu, set_mode_gpu and set_device.
+#include "caffe_device.h"
+
+#include <nanobind/nanobind.h>
+
+#include "caffe_module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+caffe::ComputeDevice mode_device;
+
+}  // namespace
+
+const caffe::ComputeDevice& ModeDevice() { return mode_device; }
+
+void RegisterDevice(nb::module_& m) {
+  m.def("count_gpus", caffe::CountCudaDevices, "The CUDA devices that this process can use.");
+  m.def(
+      "use_cpu", [] { mode_device = {}; }, "Nets that are built from now on compute on the CPU.");
+  m.def(
+      "use_gpu", [](size_t device) { mode_device = caffe::CudaDevice(device); }, "device"_a,
+      "Nets that are built from now on compute on that CUDA device. Raises ValueError where it is "
+      "not there.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,11 @@
+// Where nets of this process compute: pycaffe's mode. Read and set with the GIL only.
+#pragma once
+
+#include "hearth/caffe/compute_device.h"
+
+namespace hearth::bindings {
+
+// For nets and solvers that are built from now on.
+const caffe::ComputeDevice& ModeDevice();
+
+}  // namespace hearth::bindings

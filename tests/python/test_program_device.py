@@ -1,0 +1,103 @@
+"""`hearth train|test|time -gpu`: on simulated GPUs as on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program import messages, run, write_solver
+
+from hearth.native import _caffe
+
+NET = """name: "pictures"
+layer { name: "x" type: "DummyData" top: "x" top: "t"
+  dummy_data_param { shape { dim: 4 dim: 2 dim: 6 dim: 6 } shape { dim: 4 dim: 2 }
+    data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 2 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "c" top: "c" }
+layer { name: "pool" type: "Pooling" bottom: "c" top: "p"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "drop" type: "Dropout" bottom: "p" top: "p" }
+layer { name: "ip" type: "InnerProduct" bottom: "p" top: "y"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+"""
+OPTIONS = "momentum: 0.9 test_iter: 2 test_interval: 10 snapshot: 10"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_solver(tmp_path, OPTIONS, NET)
+    return tmp_path
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two simulated ones."""
+    monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "2")
+
+
+def weights(folder: Path) -> list[np.ndarray]:
+    net = _caffe.Net(NET, "TEST")
+    net.copy_from(str(folder / "snap_iter_20.caffemodel"))
+    return [blob.data.copy() for layer in ("conv", "ip") for blob in net.params[layer]]
+
+
+def train(folder: Path, *flags: str) -> tuple[list[str], list[np.ndarray]]:
+    log = messages(run("train", "-solver", "solver.prototxt", *flags, cwd=folder))
+    return log, weights(folder)
+
+
+def test_one_trains_as_the_cpu_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, expected = train(folder)
+    if "Use CPU." not in log:
+        pytest.skip("this machine has a GPU")
+    monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "2")
+    for flags in ([], ["-gpu", "1"]):  # the solver's mode is GPU unless it says otherwise
+        log, got = train(folder, *flags)
+        assert "Use GPU 0." in log
+        for ours, theirs in zip(got, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_several_train_one_model(folder: Path) -> None:
+    log, _ = train(folder, "-gpu", "all")
+    assert {"Rank 0 computes on GPU 0", "Rank 1 computes on GPU 0"} <= set(log)
+    assert "Optimization Done." in log
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_resumed_run_ends_with_the_same_weights(folder: Path) -> None:
+    _, expected = train(folder, "-gpu", "0")
+    _, got = train(folder, "-gpu", "0", "-snapshot", "snap_iter_10.solverstate")
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_the_cpu_is_used_where_the_solver_says_so(folder: Path) -> None:
+    write_solver(folder, OPTIONS + " solver_mode: CPU", NET)
+    log, _ = train(folder)
+    assert "Use CPU." in log
+
+
+@pytest.mark.usefixtures("gpus")
+def test_test_and_time_take_the_flag(folder: Path) -> None:
+    train(folder)
+    flags = ["-model", "net.prototxt", "-iterations", "2", "-gpu", "0"]
+    weight = ["-weights", "snap_iter_20.caffemodel"]
+    assert "Use GPU 0." in messages(run("test", *flags, *weight, cwd=folder))
+    assert "Use GPU 0." in messages(run("time", *flags, cwd=folder))
+    refused = run("test", *flags[:-1], "7", *weight, cwd=folder, status=1)
+    assert 'there is no device "7"; this machine has 2' in refused
+
+
+def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
+    if _caffe.count_gpus() > 0:
+        pytest.skip("this machine has a GPU")
+    log, _ = train(folder, "-gpu", "0")
+    assert "Use CPU." in log
+    assert "-gpu 0: this process can use no CUDA device; the CPU computes" in log
