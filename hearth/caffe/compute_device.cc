@@ -1,6 +1,7 @@
 #include "hearth/caffe/compute_device.h"
 
 #include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
@@ -26,10 +27,15 @@ bool LoadCuda() {
     log::Warning("PyTorch's CUDA library cannot be loaded, nets compute on the CPU: {}", dlerror());
     return false;
   }
+  // ATen asks once whether it has CUDA, in the first convolution for one, and keeps the answer.
+  if (!at::detail::getCUDAHooks().hasCUDART()) {
+    log::Warning("PyTorch's CUDA library was loaded too late: nets compute on the CPU");
+    return false;
+  }
   // A run must be repeatable, and its float32 be float32.
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setAllowTF32CuDNN(false);
-  return at::hasCUDA();
+  return true;
 }
 
 size_t SimulatedGpus() {

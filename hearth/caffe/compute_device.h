@@ -20,8 +20,9 @@ struct ComputeDevice {
 };
 
 // The CUDA devices that this process may use; 0 where there is no driver or PyTorch came without
-// CUDA. The first call loads PyTorch's CUDA library. The environment variable
-// HEARTH_SIMULATED_GPUS, for tests, makes it so many simulated ones. Thread-safe.
+// CUDA. The first call loads PyTorch's CUDA library, and must come before ATen has computed much:
+// a net makes it before its first layer. The environment variable HEARTH_SIMULATED_GPUS, for tests,
+// makes it so many simulated ones. Thread-safe.
 size_t CountCudaDevices();
 
 // The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.

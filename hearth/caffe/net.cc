@@ -32,6 +32,7 @@ int64_t FedBatchSize(const LayerParameter& param) {
 Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry& registry)
     : phase_(given.phase),
       graph_([&] {
+        CountCudaDevices();  // a later net may want one, and then it is too late to load CUDA
         NetContext context = given;
         if (!context.random) context.random = std::make_shared<Random>(std::random_device{}());
         return BuildNetGraph(Prepare(param, context.phase), context, registry);

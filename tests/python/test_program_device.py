@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from program import messages, run, write_solver
+from program import TIMEOUT_S, messages, run, write_solver
 
+from hearth import native
 from hearth.native import _caffe
 
 NET = """name: "pictures"
@@ -101,3 +105,28 @@ def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
     log, _ = train(folder, "-gpu", "0")
     assert "Use CPU." in log
     assert "-gpu 0: this process can use no CUDA device; the CPU computes" in log
+
+
+@pytest.mark.parametrize("program", ["hearth", "python"])
+def test_the_cuda_library_is_loaded_before_it_is_too_late(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Any library stands for the driver: with it, but without a device, the CPU computes."""
+    shutil.copy(native.program().parent / "libhearth_feed.so", folder / "libcuda.so.1")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    if program == "hearth":
+        log = run("time", "-model", "net.prototxt", "-iterations", "1", cwd=folder)
+        log += run("time", "-model", "net.prototxt", "-gpu", "0", "-iterations", "1", cwd=folder)
+    else:
+        code = (
+            "from hearth.native import _caffe\n"
+            "_caffe.Net(open('net.prototxt').read(), 'TRAIN').forward()\n"
+            "assert _caffe.count_gpus() == 0\n"
+            "assert 'libtorch_cuda.so' in open('/proc/self/maps').read()\n"
+        )
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
+        log = done.stderr
+        assert done.returncode == 0, log
+    assert "too late" not in log
+    assert "cannot be loaded" not in log
