@@ -135,6 +135,14 @@ void NetParams::BindData(at::Tensor flat) {
   ShareWithOwners(&Blob::ShareData);  // those of a sharing layer's own filler are dropped
 }
 
+void NetParams::ShareData(NetParams& owner) {
+  for (size_t i = 0; i < learnable_.size(); ++i) {
+    learnable_[i].blob->ShareData(*owner.learnable_[i].blob);
+  }
+  data_ = owner.data_;
+  ShareWithOwners(&Blob::ShareData);
+}
+
 void NetParams::BindDiff(at::Tensor flat) {
   diff_ = std::move(flat);
   device_diff_ = DeviceBuffer();

@@ -50,6 +50,9 @@ class NetParams {
   // Diffs of which no part was there yet: layers that share a parameter must add to one buffer.
   void AllocateDiffs();
   void ClearDiffs();
+  // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
+  // own. Whoever writes them sees to it that nobody reads meanwhile.
+  void ShareData(NetParams& owner);
   // Drops the data buffer once every parameter uses another net's memory.
   void ReleaseData() { data_.reset(); }
 

@@ -56,6 +56,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.emplace_back(Shape{layout.size}).set_device(context.device);
   }
+  update_end_ = layout.size;
   FindStatistics();
   net_->set_on_gradient_ready([this](size_t index) { TellGradient(index); });
   if (options_.is_root && param_.debug_info()) {
@@ -259,35 +260,65 @@ void Solver::set_base_lr(float base_lr) {
 }
 
 void Solver::ApplyUpdate(float rate) {
-  NetParams& params = net_->params();
-  const bool on_device = options_.train_context.device.separate;
+  const NetParams& params = net_->params();
   const float scale = GradientScale();
   for (size_t i = 0; i < params.learnable().size(); ++i) {
-    const ParamLayout::Slice slice = params.layout().slices[i];
     const LearnableParam& param = params.learnable()[i];
     const float lr = rate * param.lr_mult;
     const float decay = param_.weight_decay() * param.decay_mult;
-    // Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
-    if (on_device) {
-      TensorUpdate update{param.blob->device_data().view({-1}),
-                          param.blob->device_diff().view({-1}),
-                          {},
-                          scale,
-                          lr,
-                          decay};
-      for (size_t j = 0; j < history_.size(); ++j) {
-        update.history[j] = history_[j].device_data().narrow(0, slice.offset, slice.count);
-      }
-      rule_->Apply(update, iteration_);
-      continue;
+    if (options_.train_context.device.separate) {
+      UpdateOnDevice(i, {{}, {}, {}, scale, lr, decay});
+    } else {
+      UpdateOnHost(i, {nullptr, nullptr, {}, 0, scale, lr, decay});
     }
-    ParamUpdate update{
-        param.blob->data_ptr(), param.blob->diff_ptr(), {}, slice.count, scale, lr, decay};
-    for (size_t j = 0; j < history_.size(); ++j) {
-      update.history[j] = history_[j].data_ptr() + slice.offset;
-    }
-    rule_->Apply(update, iteration_);
   }
+  if (wait_for_update_) wait_for_update_();
+}
+
+// Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
+void Solver::UpdateOnDevice(size_t index, const TensorUpdate& rates) {
+  const ParamLayout::Slice slice = net_->params().layout().slices[index];
+  Blob& blob = *net_->params().learnable()[index].blob;
+  TensorUpdate update = rates;
+  update.data = blob.device_data().view({-1});
+  update.diff = blob.device_diff().view({-1});
+  for (size_t j = 0; j < history_.size(); ++j) {
+    update.history[j] = history_[j].device_data().narrow(0, slice.offset, slice.count);
+  }
+  rule_->Apply(update, iteration_);
+}
+
+void Solver::UpdateOnHost(size_t index, const ParamUpdate& rates) {
+  const ParamLayout::Slice slice = net_->params().layout().slices[index];
+  const int64_t begin = std::max(slice.offset, update_begin_);
+  const int64_t end = std::min(slice.offset + slice.count, update_end_);
+  if (begin >= end) return;
+  Blob& blob = *net_->params().learnable()[index].blob;
+  ParamUpdate update = rates;
+  update.data = blob.data_ptr() + begin - slice.offset;
+  update.diff = blob.diff_ptr() + begin - slice.offset;
+  update.count = end - begin;
+  for (size_t j = 0; j < history_.size(); ++j) update.history[j] = history_[j].data_ptr() + begin;
+  rule_->Apply(update, iteration_);
+}
+
+bool Solver::CanShareWeights() const {
+  const std::vector<NetLayer>& layers = net_->layers();
+  const bool writes = std::any_of(layers.begin(), layers.end(), [](const NetLayer& layer) {
+    const std::string& type = layer.layer->type();  // that may write its parameters in Forward
+    return (type == "BatchNorm" || type == "Python") && !layer.layer->blobs().empty();
+  });
+  return !writes && !options_.train_context.device.separate;
+}
+
+void Solver::ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait) {
+  const int64_t size = net_->params().layout().size;
+  update_begin_ = size * part / parts;
+  update_end_ = size * (part + 1) / parts;
+  wait_for_update_ = std::move(wait);
+  if (&owner == this) return;
+  net_->params().ShareData(owner.net_->params());
+  for (size_t j = 0; j < history_.size(); ++j) history_[j].ShareData(owner.history_[j]);
 }
 
 std::vector<at::Tensor> Solver::history() {

@@ -78,6 +78,13 @@ class Solver {
   // Changes the base_lr that the learning rate policy starts from.
   void set_base_lr(float base_lr);
 
+  // Whether the weights change in the update alone, on the CPU, so that solvers can share them.
+  bool CanShareWeights() const;
+  // For the solvers of a process's threads, of one net and with equal weights and history: from now
+  // on they use those of `owner`, one of them, and each update does part `part` of `parts`. `wait`
+  // must return once every one of them has called it; it is called behind each update.
+  void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
+
   // Weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
   // Goes on from a .solverstate: LoadSnapshot, then GoOnAt.
@@ -132,6 +139,8 @@ class Solver {
   float GradientScale();
   void ApplyUpdate(float rate);
   double GradientNorm();
+  void UpdateOnDevice(size_t index, const TensorUpdate& rates);
+  void UpdateOnHost(size_t index, const ParamUpdate& rates);
   void UpdateSmoothedLoss(float loss);
   bool DisplayIsDue() const;
   void Display(float rate);
@@ -152,6 +161,9 @@ class Solver {
   LearningRate learning_rate_;
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Blob> history_;
+  // Of the flat buffers, what this solver updates; whom it waits for behind that, if anyone.
+  int64_t update_begin_ = 0, update_end_ = 0;
+  std::function<void()> wait_for_update_;
 
   uint64_t seed_ = 0;
   std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's

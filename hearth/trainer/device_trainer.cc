@@ -24,6 +24,7 @@ void DeviceTrainer::Run() {
   at::set_num_threads(std::max(1, job_.threads / job_.devices));
   BuildSolver();
   LoadAndBroadcast();
+  ShareWeights();
   if (job_.validate) BuildValidator();
   AnnounceStart();
   solver_->Solve();
@@ -108,6 +109,18 @@ void DeviceTrainer::LoadAndBroadcast() {
   for (const at::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
   if (!position.empty()) solver_->GoOnAt(caffe::PositionFromText(position));
+}
+
+// Devices of one process keep one set of weights where only updates change them.
+void DeviceTrainer::ShareWeights() {
+  if (job_.devices == 1 || !solver_->CanShareWeights()) return;
+  collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
+  const auto wait = [&team] { team.Barrier(Deadline::After(kStepTimeoutSeconds)); };
+  if (options_.device == 0) options_.team->first = solver_.get();
+  wait();
+  solver_->ShareWeights(*options_.team->first, options_.device, job_.devices, wait);
+  wait();
+  if (is_root()) log::Info("The {} devices of a process share its weights", job_.devices);
 }
 
 // The validations that this run has behind it. Those of another run are none of its own.

@@ -24,8 +24,15 @@ namespace hearth::trainer {
 // a validation, not the loss of a rank: that the rendezvous reports within its heartbeat.
 inline constexpr double kStepTimeoutSeconds = 3600;
 
+// What the device threads of one process have in common.
+struct DeviceTeam {
+  std::vector<std::unique_ptr<collective::Group>> groups;  // of these threads alone, one for each
+  caffe::Solver* first = nullptr;                          // device 0's, once it is built
+};
+
 struct DeviceOptions {
   int device = 0;  // of this process
+  DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
   std::shared_ptr<feed::MinibatchSource> rows;
   std::shared_ptr<feed::Spool> validation_rows;  // given to one device of each process
@@ -62,6 +69,7 @@ class DeviceTrainer {
   caffe::NetContext ForwardContext() const;  // of nets that only run forward
   void BuildSolver();
   void LoadAndBroadcast();
+  void ShareWeights();
   std::optional<caffe::TrainingPosition> Load();
   void TakeNotes(const caffe::TrainingPosition& loaded);
   void Broadcast(std::string* text);

@@ -1,5 +1,6 @@
 // Many ranks are one process at the whole batch, and nothing of theirs is left to chance.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <set>
 
@@ -40,6 +41,27 @@ TEST_P(Solvers, RanksAndDevicesTrainAsOneProcessAtTheWholeBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Solvers, ::testing::Values("", "type: 'Adam' base_lr: 0.01"));
+
+TEST_F(ExactnessTest, RanksOnGpusTrainAsOneProcessOnTheCpu) {
+  Training one;
+  one.solver = "iter_size: 2";
+  one.train = Split(1, one.max_iter, 24);
+  const Trained alone = Train(one);
+  setenv("HEARTH_SIMULATED_GPUS", "2", 1);
+  for (const auto& [processes, devices] : {std::pair{1, 1}, {1, 2}, {2, 2}}) {
+    SCOPED_TRACE(fmt::format("{} processes x {} devices", processes, devices));
+    Training many = one;
+    many.solver = "iter_size: 2 solver_mode: GPU";
+    many.processes = processes;
+    many.devices = devices;
+    many.batch_size = 12 / (processes * devices);
+    many.train = Split(processes, many.max_iter, 24);
+    const Trained together = Train(many);
+    ExpectSameTraining(alone, together);
+    ExpectOneHash(together);
+  }
+  unsetenv("HEARTH_SIMULATED_GPUS");
+}
 
 TEST_F(ExactnessTest, TheClippingOfTheseTestsDoesClip) {
   Training clipped;

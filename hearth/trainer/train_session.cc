@@ -67,6 +67,7 @@ void TrainSession::OpenFeeds() {
 }
 
 void TrainSession::JoinCluster() {
+  team_.groups = collective::Group::ConnectThreads(job_.devices);
   if (!job_.coordinator) {
     groups_ = collective::Group::ConnectThreads(job_.devices);
     return;
@@ -102,6 +103,7 @@ void TrainSession::RunDevices() {
 void TrainSession::RunDevice(int device) {
   DeviceOptions options;
   options.device = device;
+  options.team = &team_;
   options.group = groups_[static_cast<size_t>(device)].get();
   options.rows = rows_[static_cast<size_t>(device)];
   if (device == 0) options.validation_rows = validation_rows_;
@@ -185,6 +187,7 @@ void TrainSession::Fail(const Failure& failure) {
     if (failure_) return;
     failure_ = failure;
   }
+  for (auto& group : team_.groups) group->Abort(failure.message);
   if (hooks_.on_failure) hooks_.on_failure(failure);
 }
 

@@ -62,6 +62,7 @@ class TrainSession {
   std::unique_ptr<rendezvous::Member> member_;
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
+  DeviceTeam team_;
   std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
   std::shared_ptr<feed::Spool> train_rows_, validation_rows_;
   TrainOutcome outcome_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/caffe/layers/python_layer.h"
 #include "hearth/trainer/train_session_harness.h"
 
@@ -101,6 +102,25 @@ class OddLayer : public caffe::Layer {
  private:
   int passes_ = 0;
 };
+
+TEST_F(TrainSessionTest, DevicesOfAProcessShareItsWeights) {
+  std::string said;
+  log::SetSink([&](const log::Record& record) { said += std::string(record.text) + "\n"; });
+  Training training;
+  training.devices = 2;
+  training.batch_size = 6;
+  training.train = Split(1, training.max_iter, 12);
+  Train(training);
+  EXPECT_THAT(said, ::testing::HasSubstr("The 2 devices of a process share its weights"));
+  said.clear();
+  training.net = TestNet(6);
+  training.net.insert(training.net.find("layer { name: \"ip2\""), R"(
+layer { name: "bn" type: "BatchNorm" bottom: "ip1" top: "ip1" }
+)");
+  Train(training);
+  EXPECT_THAT(said, ::testing::Not(::testing::HasSubstr("share its weights")));
+  log::SetSink({});
+}
 
 class OddRankTest : public TrainSessionFixture, public ::testing::WithParamInterface<bool> {
  protected:
