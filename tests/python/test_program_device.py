@@ -124,8 +124,13 @@ def test_the_cuda_library_is_loaded_before_it_is_too_late(
             "assert _caffe.count_gpus() == 0\n"
             "assert 'libtorch_cuda.so' in open('/proc/self/maps').read()\n"
         )
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
         log = done.stderr
         assert done.returncode == 0, log
     assert "too late" not in log
