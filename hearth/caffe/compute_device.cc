@@ -32,9 +32,6 @@ bool LoadCuda() {
     log::Warning("PyTorch's CUDA library was loaded too late: nets compute on the CPU");
     return false;
   }
-  // A run must be repeatable, and its float32 be float32.
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setAllowTF32CuDNN(false);
   return true;
 }
 
@@ -62,6 +59,9 @@ ComputeDevice CudaDevice(size_t index) {
           CountCudaDevices());
   if (SimulatedGpus() > 0) return ComputeDevice::Simulated();
   at::globalContext().lazyInitDevice(at::kCUDA);
+  // A run must be repeatable, and its float32 be float32. PyTorch has these for the whole process.
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setAllowTF32CuDNN(false);
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index)), true};
 }
 
