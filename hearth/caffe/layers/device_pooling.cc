@@ -37,10 +37,10 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
   return pooling;
 }
 
-void DevicePooling::Forward(const at::Tensor& x, at::Tensor& y) {
+void DevicePooling::Forward(const at::Tensor& x, at::Tensor& y, at::Tensor& chosen) const {
   if (is_max_) {
     at::Tensor values;
-    std::tie(values, chosen_) =
+    std::tie(values, chosen) =
         at::max_pool2d_with_indices(x, kernel_, stride_, pad_, /*dilation=*/1, rounds_up_);
     y.copy_(values);
   } else {
@@ -48,10 +48,11 @@ void DevicePooling::Forward(const at::Tensor& x, at::Tensor& y) {
   }
 }
 
-void DevicePooling::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& dx) const {
+void DevicePooling::Backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                             at::Tensor& dx) const {
   if (is_max_) {
     at::max_pool2d_with_indices_backward_out(dx, dy, x, kernel_, stride_, pad_, /*dilation=*/1,
-                                             rounds_up_, chosen_);
+                                             rounds_up_, chosen);
   } else {
     at::avg_pool2d_backward_out(dx, dy, x, kernel_, stride_, pad_, rounds_up_,
                                 /*count_include_pad=*/true, c10::nullopt);

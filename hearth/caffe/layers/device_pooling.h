@@ -18,16 +18,14 @@ class DevicePooling {
   static std::optional<DevicePooling> Of(PoolingParameter::PoolMethod method,
                                          const PoolingAxis& rows, const PoolingAxis& columns);
 
-  void Forward(const at::Tensor& x, at::Tensor& y);
-  // After Forward.
-  void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& dx) const;
-  // MAX: the place in its plane that each value of the last Forward came from.
-  const at::Tensor& chosen() const { return chosen_; }
+  // MAX puts into `chosen` the place in its plane that each value came from, and Backward reads it.
+  void Forward(const at::Tensor& x, at::Tensor& y, at::Tensor& chosen) const;
+  void Backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
+                at::Tensor& dx) const;
 
  private:
   bool is_max_ = true, rounds_up_ = true;
   std::array<int64_t, 2> kernel_{}, stride_{}, pad_{};
-  at::Tensor chosen_;
 };
 
 }  // namespace hearth::caffe

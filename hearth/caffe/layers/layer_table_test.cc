@@ -170,6 +170,23 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   }
 }
 
+// As when a program asks for new shapes before it runs backward.
+TEST_P(LayerTableGradients, SurviveAReshape) {
+  LayerRun straight(GetParam()), reshaped(GetParam());
+  if (straight.layer().type() == "Filter") return;  // its tops get their shapes in Forward
+  for (LayerRun* run : {&straight, &reshaped}) {
+    for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
+    run->Forward();
+  }
+  const Arrays weights = TopWeights(straight.TopValues(), GetParam(), straight.layer().IsLoss());
+  reshaped.layer().Reshape(reshaped.bottoms(), reshaped.tops());
+  straight.Backward(weights);
+  reshaped.Backward(weights);
+  for (size_t i = 0; i < straight.bottoms().size(); ++i) {
+    EXPECT_TRUE(at::allclose(reshaped.bottoms()[i]->diff(), straight.bottoms()[i]->diff()));
+  }
+}
+
 // As in the first layer of a net, whose bottoms are data.
 TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
   const LayerCase& row = GetParam();

@@ -20,7 +20,7 @@ class MvnLayer : public Layer {
     const int64_t axes = param_.mvn_param().across_channels() ? 1 : 2;
     const int64_t rows = bottom[0]->count(0, std::min(axes, bottom[0]->num_axes()));
     size_ = rows == 0 ? 0 : bottom[0]->count() / rows;
-    scale_.assign(rows, 1);
+    scale_.resize(rows, 1);
     if (keeps_output()) output_.ReshapeLike(*bottom[0]);
   }
 

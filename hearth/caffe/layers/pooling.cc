@@ -48,14 +48,14 @@ class PoolingLayer : public Layer {
       aside_.ReshapeLike(*top[0]);
       if (aside_.layout() != bottom[0]->layout()) aside_.set_layout(bottom[0]->layout());
     }
-    if (pool() != PoolingParameter::AVE) chosen_.resize(top[0]->count());
     if (on_device()) device_ = DevicePooling::Of(pool(), rows_, columns_);
+    if (!device_ && pool() != PoolingParameter::AVE) chosen_.resize(top[0]->count());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (device_) {
-      device_->Forward(bottom[0]->device_data(), top[0]->device_data());
-      if (top.size() > 1) top[1]->device_data().copy_(device_->chosen());
+      device_->Forward(bottom[0]->device_data(), top[0]->device_data(), chosen_on_device_);
+      if (top.size() > 1) top[1]->device_data().copy_(chosen_on_device_);
       return;
     }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
@@ -75,7 +75,8 @@ class PoolingLayer : public Layer {
     Require(pool() != PoolingParameter::STOCHASTIC || context().phase == TRAIN,
             ErrorCode::kInvalidArgument, "STOCHASTIC pooling has a gradient in phase TRAIN only");
     if (device_) {
-      device_->Backward(top[0]->device_diff(), bottom[0]->device_data(), bottom[0]->device_diff());
+      device_->Backward(top[0]->device_diff(), bottom[0]->device_data(), chosen_on_device_,
+                        bottom[0]->device_diff());
       return;
     }
     if (gates_bottom()) {
@@ -271,6 +272,7 @@ class PoolingLayer : public Layer {
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
   std::optional<DevicePooling> device_;  // on a device, where it applies
+  at::Tensor chosen_on_device_;          // likewise
 };
 
 }  // namespace
