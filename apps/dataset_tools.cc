@@ -85,8 +85,7 @@ caffe::ComputeDevice DeviceNamed(const std::vector<std::string>& words) {
   constexpr std::string_view kKey = "DEVICE_ID=";
   std::string number = words.size() > 1 ? words[1] : "0";
   if (number.starts_with(kKey)) number.erase(0, kKey.size());
-  const std::vector<int> gpus = trainer::FindGpus(number);
-  return gpus.empty() ? caffe::ComputeDevice{} : caffe::CudaDevice(static_cast<size_t>(gpus[0]));
+  return trainer::FindDevice(number);
 }
 
 void AddExtractFeatures(CLI::App* app) {

@@ -39,6 +39,11 @@ std::vector<int> FindGpus(const std::string& flag) {
   return {};
 }
 
+caffe::ComputeDevice FindDevice(const std::string& flag) {
+  const std::vector<int> gpus = FindGpus(flag);
+  return gpus.empty() ? caffe::ComputeDevice{} : caffe::CudaDevice(static_cast<size_t>(gpus[0]));
+}
+
 caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
                                   const caffe::SolverParameter& solver, int index) {
   const auto turn = static_cast<size_t>(index);

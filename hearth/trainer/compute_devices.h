@@ -17,6 +17,9 @@ std::vector<int> FindGpus(const std::string& flag);
 // The same for any list of `count` devices, without the warning.
 std::vector<int> ParseGpus(const std::string& flag, size_t count);
 
+// The first device that a -gpu flag names, as FindGpus; the CPU where it names none.
+caffe::ComputeDevice FindDevice(const std::string& flag);
+
 // The device of solver thread `index`, counted over the processes of a host: the one of `gpus` that
 // is its turn; where none is named and the solver's mode is GPU (Caffe's default), that of all CUDA
 // devices of this process, from device_id on; the CPU where there is none.

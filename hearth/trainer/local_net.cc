@@ -48,8 +48,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   at::set_num_threads(ComputeThreads(options));
   caffe::NetContext context;
   context.phase = phase;
-  const std::vector<int> gpus = FindGpus(options.gpu);
-  if (!gpus.empty()) context.device = caffe::CudaDevice(static_cast<size_t>(gpus[0]));
+  context.device = FindDevice(options.gpu);
   log::Info("Use {}.", NameOf(context.device));
   context.precision = caffe::ParsePrecision(options.precision);
   context.share_diffs = runs_backward;

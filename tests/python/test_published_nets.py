@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published_nets import FOLDER, net_text
 
 from hearth.native import _caffe
 
-FOLDER = Path(__file__).parents[2] / "examples" / "nets"
 NETS = sorted(path.stem for path in FOLDER.glob("*.prototxt"))
 CHECKED_PARAMETERS = 6  # per net, from the first to the last
-
-
-def small_text(name: str) -> str:
-    """The net with two rows per minibatch, narrow wide layers and few classes."""
-    text = (FOLDER / f"{name}.prototxt").read_text()
-    recurrent = name in ("lrcn", "lstm3")
-    rows = r"(shape \{ dim: 20 dim: )\d+" if recurrent else r"(input_param \{ shape \{ dim: )\d+"
-    text = re.sub(rows, r"\g<1>2", text)
-    text = text.replace("shape { dim: 16 dim: 256 }", "shape { dim: 2 dim: 256 }")
-    for wide, narrow in ((4096, 64), (1000, 20), (500, 20)):
-        text = re.sub(rf"(num_output|input_dim): {wide}\b", rf"\g<1>: {narrow}", text)
-    return text
 
 
 def fill(net: _caffe.Net, random: np.random.Generator) -> None:
@@ -81,7 +67,7 @@ def test_all_nets_are_there() -> None:
 # In phase TEST dropout lets everything pass, so that the loss is a function of the weights.
 @pytest.mark.parametrize("name", NETS)
 def test_the_gradient_is_the_losses_slope(name: str) -> None:
-    net = _caffe.Net(small_text(name), "TEST")
+    net = _caffe.Net(net_text(name, 2, {4096: 64, 1000: 20, 500: 20}), "TEST")
     fill(net, np.random.default_rng(zlib.crc32(name.encode())))
     loss = net.forward()
     assert np.isfinite(loss) and loss > 0

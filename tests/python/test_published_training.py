@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published_nets import net_text
 from sklearn.datasets import load_digits
 
 from hearth.native import _caffe
 
-FOLDER = Path(__file__).parents[2] / "examples" / "nets"
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 STEPS = 20
 
@@ -114,16 +112,6 @@ TRAININGS = [
 ]
 
 
-def net_text(training: Training) -> str:
-    """The net with the training's batch, and with narrow wide layers."""
-    text = (FOLDER / f"{training.name}.prototxt").read_text()
-    recurrent = training.name in ("lrcn", "lstm3")
-    rows = r"(shape \{ dim: 20 dim: )\d+" if recurrent else r"(input_param \{ shape \{ dim: )\d+"
-    text = re.sub(rows, rf"\g<1>{training.batch}", text)
-    text = text.replace("shape { dim: 16 dim: 256 }", f"shape {{ dim: {training.batch} dim: 256 }}")
-    return re.sub(r"num_output: 4096\b", "num_output: 128", text)
-
-
 def start_from_he(net: _caffe.Net) -> None:
     """Weights of a size that keeps signals alive: as published, deep nets need days to start."""
     random = np.random.default_rng(1)
@@ -144,9 +132,9 @@ def test_the_loss_falls(training: Training) -> None:
         for name, values in training.inputs(rows, shapes).items():
             net.blobs[name].data[...] = values
 
+    text = net_text(training.name, training.batch, {4096: 128})
     solver = _caffe.Solver(
-        f"lr_policy: 'fixed' random_seed: 3 display: 0 {training.solver} "
-        f"net_param {{ {net_text(training)} }}",
+        f"lr_policy: 'fixed' random_seed: 3 display: 0 {training.solver} net_param {{ {text} }}",
         before_forward=place,
     )
     if training.name not in ("lenet", "lrcn", "lstm3"):
