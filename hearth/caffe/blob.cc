@@ -97,7 +97,7 @@ const float* Blob::Values::Read(const Blob& blob) {
   return Memory(blob).host_to_read().const_data_ptr<float>();
 }
 
-void Blob::Values::Share(const Blob& blob, Values& other) {
+void Blob::Values::Share(const Values& other) {
   // A net shares again at every reshape; nearly always nothing has changed.
   if (memory && memory == other.memory) return;
   memory = other.memory;
@@ -123,6 +123,15 @@ at::Tensor& Blob::device_data() { return data_.Device(*this); }
 
 at::Tensor& Blob::device_diff() { return diff_.Device(*this); }
 
+void Blob::ClearDiff() { diff_.Memory(*this).SetZero(); }
+
+Blob::Sum Blob::diff_to_add_to() {
+  SyncedArray& memory = diff_.Memory(*this);
+  const float beta = memory.is_zero() ? 0.f : 1.f;
+  memory.device_to_overwrite();
+  return {device_diff(), beta};
+}
+
 void Blob::set_device(const ComputeDevice& device) {
   if (device == device_) return;
   device_ = device;
@@ -139,14 +148,14 @@ void Blob::ShareData(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
   other.data_.Memory(other);
-  data_.Share(*this, other.data_);
+  data_.Share(other.data_);
 }
 
 void Blob::ShareDiff(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share diffs", ShapeString(), other.ShapeString());
   other.diff_.Memory(other);
-  diff_.Share(*this, other.diff_);
+  diff_.Share(other.diff_);
 }
 
 void Blob::BindData(at::Tensor flat, at::Tensor device) {

@@ -31,7 +31,7 @@ class Blob {
   void Reshape(Shape shape);
   // The shape and the device of `other`.
   void ReshapeLike(const Blob& other) {
-    if (device_ != other.device_) set_device(other.device_);
+    set_device(other.device_);
     Reshape(other.shape());
   }
 
@@ -61,6 +61,15 @@ class Blob {
   // In the device's memory; the same as above where that is the host's.
   at::Tensor& device_data();
   at::Tensor& device_diff();
+  // The gradient is zero from now on, at no cost until it is asked for.
+  void ClearDiff();
+  // To add to the gradient by ATen's functions that take `beta`: it must be multiplied with that
+  // first, which is 0 where it was cleared (its memory may then hold anything) and else 1.
+  struct Sum {
+    at::Tensor& device_diff;
+    float beta;
+  };
+  Sum diff_to_add_to();
   // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }
@@ -91,7 +100,7 @@ class Blob {
     at::Tensor& Host(const Blob& blob);
     at::Tensor& Device(const Blob& blob);
     const float* Read(const Blob& blob);
-    void Share(const Blob& blob, Values& other);
+    void Share(const Values& other);
     void Bind(const Blob& blob, at::Tensor flat, at::Tensor device);
     bool has_view() const { return host.defined() || device.defined(); }
     void DropViews();

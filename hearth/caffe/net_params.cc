@@ -163,6 +163,9 @@ void NetParams::ShareWithOwners(void (Blob::*share)(Blob&)) {
   }
 }
 
-void NetParams::ClearDiffs() { device_diff().zero_(); }
+void NetParams::ClearDiffs() {
+  AllocateDiffs();
+  for (const LearnableParam& param : learnable_) param.blob->ClearDiff();
+}
 
 }  // namespace hearth::caffe

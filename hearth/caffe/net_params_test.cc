@@ -57,7 +57,39 @@ TEST(NetParams, GathersAllGradientsInTheBufferGiven) {
     EXPECT_GT(arena.narrow(0, slice.offset, slice.count).abs().sum().item<float>(), 0.0f);
   }
   net.ClearParamDiffs();
+  net.params().diff();
   EXPECT_EQ(arena.abs().sum().item<float>(), 0.0f);
+}
+
+TEST(NetParams, ForgetsClearedGradientsOfLayersThatDoNotLearn) {
+  Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
+  net.Fetch();
+  net.Forward();
+  net.Backward();
+  ASSERT_GT(net.layer("ip1").blobs()[1]->diff().abs().sum().item<float>(), 0.0f);
+  net.layer("ip1").set_param_propagate_down(1, false);
+  net.ClearParamDiffs();
+  net.Backward();
+  EXPECT_EQ(net.layer("ip1").blobs()[1]->diff().abs().sum().item<float>(), 0.0f);
+  EXPECT_GT(net.layer("ip1").blobs()[0]->diff().abs().sum().item<float>(), 0.0f);
+}
+
+// The first writes over what was cleared, the second adds.
+TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
+  auto net = Shared("", "");
+  net->params().diff().fill_(9);
+  for (const char* layer : {"a", "b"}) {
+    net->layer(layer).set_param_propagate_down(0, true);
+  }
+  net->blob("x").data().fill_(1);
+  net->blob("a").diff().fill_(1);
+  net->blob("b").diff().fill_(10);
+  net->ClearParamDiffs();
+  for (const NetLayer& layer : net->layers()) {
+    layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
+  }
+  const at::Tensor& diff = net->layer("a").blobs()[0]->diff();
+  EXPECT_TRUE(at::equal(diff, at::full({4, 3}, 22.f)));  // two rows
 }
 
 TEST(NetParams, KeepsDiffsThatWereReadBeforeTheBufferWasMade) {

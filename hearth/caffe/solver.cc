@@ -209,7 +209,10 @@ void Solver::TellGradient(size_t index) {
     Blob& statistic = *net_->params().learnable()[index].blob;
     statistic.diff().copy_(statistic.data() * gradient_.local_weight);
   }
-  if (options_.ranks > 1) net_->params().learnable()[index].blob->diff();  // from the device
+  // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the
+  // collective takes it.
+  Blob& param = *net_->params().learnable()[index].blob;
+  options_.ranks > 1 ? param.diff() : param.device_diff();
   sync_->GradientReady(index);
 }
 

@@ -18,12 +18,22 @@ const at::Tensor& SyncedArray::FromDevice() {
   return host_;
 }
 
+void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
+
+const at::Tensor& SyncedArray::device_to_overwrite() {
+  is_zero_ = false;
+  if (remote_.defined()) remote_is_new_ = true;  // soon; nothing is brought from the host
+  return device();
+}
+
 const at::Tensor& SyncedArray::host_to_read() {
+  if (is_zero_) FillZero();
   return device_.separate || !host_.defined() ? FromDevice() : host_;
 }
 
 const at::Tensor& SyncedArray::device() {
   if (!device_.separate) return host();
+  if (is_zero_) FillZero();
   if (!remote_.defined()) {
     remote_ = at::zeros({count_}, at::TensorOptions(at::kFloat).device(device_.device));
     remote_is_new_ = !host_.defined();

@@ -26,16 +26,25 @@ class SyncedArray {
   // For reading only.
   const at::Tensor& host_to_read();
 
+  // All values are zero from now on; memory is filled when a side is next asked for.
+  void SetZero() { is_zero_ = true; }
+  bool is_zero() const { return is_zero_; }
+  // device(), but the caller writes every value: after SetZero() the memory may hold anything.
+  const at::Tensor& device_to_overwrite();
+
  private:
   const at::Tensor& FromDevice();
+  void FillZero();
 
   int64_t count_;
   ComputeDevice device_;
   at::Tensor host_, remote_;
   bool host_is_new_ = true, remote_is_new_ = false;
+  bool is_zero_ = false;  // not yet filled
 };
 
 inline const at::Tensor& SyncedArray::host() {
+  if (is_zero_) FillZero();
   if (device_.separate) {
     FromDevice();
     remote_is_new_ = false;

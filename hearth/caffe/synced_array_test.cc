@@ -34,6 +34,50 @@ TEST(SyncedArray, CopiesNothingAfterReading) {
   EXPECT_EQ(First(array.device()), 2);
 }
 
+class ClearedArray : public testing::TestWithParam<bool> {
+ protected:
+  SyncedArray Cleared() {
+    SyncedArray array(1, GetParam() ? ComputeDevice::Simulated() : ComputeDevice());
+    array.host().fill_(5);
+    array.device();
+    array.SetZero();
+    return array;
+  }
+};
+
+TEST_P(ClearedArray, IsZeroOnWhicheverSideItIsAskedFor) {
+  EXPECT_EQ(First(Cleared().host()), 0);
+  EXPECT_EQ(First(Cleared().device()), 0);
+  EXPECT_EQ(First(Cleared().host_to_read()), 0);
+}
+
+TEST_P(ClearedArray, IsFilledOnlyOnce) {
+  SyncedArray array = Cleared();
+  array.host().fill_(3);
+  EXPECT_FALSE(array.is_zero());
+  EXPECT_EQ(First(array.device()), 3);
+  EXPECT_EQ(First(array.host()), 3);
+}
+
+TEST_P(ClearedArray, IsNotFilledForWhoWritesOverIt) {
+  SyncedArray array = Cleared();
+  EXPECT_EQ(First(array.device_to_overwrite()), 5);
+  array.device_to_overwrite().fill_(3);
+  EXPECT_EQ(First(array.host()), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Memories, ClearedArray, testing::Values(false, true));
+
+TEST(Blob, SaysWhetherItsGradientIsToBeAddedTo) {
+  Blob a({2}), b({2});
+  b.ShareDiff(a);
+  a.diff().fill_(5);
+  EXPECT_EQ(a.diff_to_add_to().beta, 1);
+  a.ClearDiff();
+  EXPECT_EQ(b.diff_to_add_to().beta, 0);
+  EXPECT_EQ(a.diff_to_add_to().beta, 1);
+}
+
 TEST(SyncedArray, IsOneCopyOnTheCpu) {
   SyncedArray array(1, {});
   EXPECT_EQ(array.host().data_ptr(), array.device().data_ptr());

@@ -181,7 +181,11 @@ void BindRunning(nb::class_<Net>& net) {
           "parameters' diffs.")
       .def("reshape", &Net::Reshape, nb::call_guard<nb::gil_scoped_release>(),
            "Propagates new input shapes.")
-      .def("clear_param_diffs", &Net::ClearParamDiffs)
+      .def("clear_param_diffs",
+           [](Net& self) {
+             self.ClearParamDiffs();
+             self.params().device_diff();  // arrays that Python holds must show it
+           })
       .def("add_layer_callback", AddLayerCallback, "event"_a, "call"_a,
            "Has call(layer_index) run at an event of every layer: before_forward, after_forward, "
            "before_backward or after_backward.")

@@ -4,6 +4,8 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/bias_gradient.h"
+#include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
 namespace {
@@ -39,20 +41,14 @@ class InnerProductLayer : public Layer {
     Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);
     shape.push_back(outputs_);
     top[0]->Reshape(shape);
-    if (has_bias() && (!ones_.defined() || ones_.numel() != rows_)) {
-      ones_ = at::ones({rows_}, context().device.device);
-    }
+    if (has_bias()) bias_gradient_.Reshape(rows_, context().device);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     at::Tensor y = top[0]->device_data().view({rows_, outputs_});
     const at::Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
-    if (has_bias()) {
-      at::addmm_out(y, blobs_[1]->device_data(), x, w);
-    } else {
-      at::mm_out(y, x, w);
-    }
+    Multiply(x, w, has_bias() ? blobs_[1]->device_data() : at::Tensor(), y);
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
@@ -61,16 +57,13 @@ class InnerProductLayer : public Layer {
     const at::Tensor dy = top[0]->device_diff().view({rows_, outputs_});
     const at::Tensor& w = blobs_[0]->device_data();
     if (param_propagate_down(0)) {
-      if (transpose_) {
-        blobs_[0]->device_diff().addmm_(x.t(), dy);
-      } else {
-        blobs_[0]->device_diff().addmm_(dy.t(), x);
-      }
+      const auto [dw, beta] = blobs_[0]->diff_to_add_to();
+      AddProduct(beta, transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, dw);
     }
-    if (has_bias() && param_propagate_down(1)) blobs_[1]->device_diff().addmv_(dy.t(), ones_);
+    if (has_bias() && param_propagate_down(1)) bias_gradient_.AddTo(*blobs_[1], dy);
     if (propagate_down[0]) {
       at::Tensor dx = bottom[0]->device_diff().view({rows_, inputs_});
-      at::mm_out(dx, dy, transpose_ ? w.t() : w);
+      Multiply(dy, transpose_ ? w.t() : w, {}, dx);
     }
   }
 
@@ -79,7 +72,7 @@ class InnerProductLayer : public Layer {
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
   bool transpose_ = false;
-  at::Tensor ones_;  // sums the bias gradient over rows
+  BiasGradient bias_gradient_;
 };
 
 }  // namespace

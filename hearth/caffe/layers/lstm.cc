@@ -2,10 +2,37 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/lstm_step.h"
+#include "hearth/caffe/layers/matrix_product.h"
 #include "hearth/caffe/layers/recurrent.h"
 
 namespace hearth::caffe {
 namespace {
+
+// LstmStep by ATen's kernels: `cont` is rows x 1, `gates` rows x 4 * size, the others rows x size.
+struct DeviceLstmStep {
+  at::Tensor cont, gates, before, cells, squashed, hidden;
+
+  void Forward() {
+    gates.narrow(1, 0, 3 * before.size(1)).sigmoid_();
+    const std::vector<at::Tensor> parts = gates.chunk(4, 1);
+    const at::Tensor &i = parts[0], &f = parts[1].mul_(cont), &o = parts[2], &g = parts[3].tanh_();
+    cells.copy_(f * before).addcmul_(i, g);
+    at::tanh_out(squashed, cells);
+    at::mul_out(hidden, o, squashed);
+  }
+
+  void Backward(const at::Tensor& d_hidden, const at::Tensor& d_cells,
+                const at::Tensor& d_gates) const {
+    const std::vector<at::Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
+    const at::Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
+    d_cells.add_(d_hidden * o * (1 - squashed * squashed));
+    diffs[0].copy_(d_cells * g * i * (1 - i));
+    diffs[1].copy_(d_cells * before * f * (1 - f));
+    diffs[2].copy_(d_hidden * squashed * o * (1 - o));
+    diffs[3].copy_(d_cells * i * (1 - g * g));
+    d_cells.mul_(f);
+  }
+};
 
 class LstmLayer : public RecurrentLayer {
  public:
@@ -25,7 +52,7 @@ class LstmLayer : public RecurrentLayer {
     TakeStates(bottom);
     cells_.device_data()[0].copy_(states_[1].device_data()[0]);
     if (on_device()) {
-      StepsOnDevice(bottom[1]->device_data(), top[0]->device_data());
+      StepsOnDevice(bottom, top);
     } else {
       Steps(bottom, top);
     }
@@ -37,7 +64,7 @@ class LstmLayer : public RecurrentLayer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (on_device()) {
-      StepsBackOnDevice(bottom[1]->device_data(), top[0]->device_diff());
+      StepsBackOnDevice(bottom, top);
     } else {
       StepsBack(bottom, top);
     }
@@ -56,7 +83,7 @@ class LstmLayer : public RecurrentLayer {
         const LstmStep step = sequence.At(t, begin, end);
         const at::Tensor input = Part(carried, t, begin, end);
         Continue(step.cont, hidden, input);
-        Part(gates, t, begin, end).addmm_(input, weight);
+        AddProduct(1, input, weight, Part(gates, t, begin, end));
         step.Forward();
         hidden = step.hidden;
       }
@@ -79,48 +106,44 @@ class LstmLayer : public RecurrentLayer {
         d_hidden.add_(Part(top_diff, t, begin, end));
         step.Backward(d_hidden.data_ptr<float>(), d_cells, d_gates.data_ptr<float>());
         if (t == 0) break;
-        at::mm_out(d_hidden, d_gates, weight);
+        Multiply(d_gates, weight, {}, d_hidden);
         Continue(step.cont, d_hidden.data_ptr<float>(), d_hidden);
       }
     });
   }
 
-  void StepsOnDevice(const at::Tensor& cont, const at::Tensor& top) {
+  DeviceLstmStep DeviceStep(int64_t t, const Blobs& bottom, const Blobs& top) {
+    const at::Tensor& cells = cells_.device_data();
+    return {bottom[1]->device_data()[t].unsqueeze(1),
+            terms_.device_data()[t],
+            cells[t],
+            cells[t + 1],
+            squashed_.device_data()[t],
+            top[0]->device_data()[t]};
+  }
+
+  void StepsOnDevice(const Blobs& bottom, const Blobs& top) {
     const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
-    const at::Tensor &cells = cells_.device_data(), &carried = carried_.device_data();
     at::Tensor hidden = states_[0].device_data()[0];
     for (int64_t t = 0; t < steps_; ++t) {
-      const at::Tensor keep = cont[t].unsqueeze(1);
-      carried[t].copy_(hidden * keep);
-      const at::Tensor gates = terms_.device_data()[t].addmm_(carried[t], weight);
-      gates.narrow(1, 0, 3 * outputs_).sigmoid_();
-      const std::vector<at::Tensor> parts = gates.chunk(4, 1);
-      const at::Tensor &i = parts[0], &f = parts[1].mul_(keep), &o = parts[2],
-                       &g = parts[3].tanh_();
-      at::Tensor squashed = squashed_.device_data()[t];
-      at::tanh_out(squashed, cells[t + 1].copy_(f * cells[t]).addcmul_(i, g));
-      hidden = top[t];
-      at::mul_out(hidden, o, squashed);
+      DeviceLstmStep step = DeviceStep(t, bottom, top);
+      at::Tensor carried = carried_.device_data()[t];
+      at::mul_out(carried, hidden, step.cont);
+      step.gates.addmm_(carried, weight);
+      step.Forward();
+      hidden = step.hidden;
     }
   }
 
-  void StepsBackOnDevice(const at::Tensor& cont, const at::Tensor& top_diff) {
+  void StepsBackOnDevice(const Blobs& bottom, const Blobs& top) {
     const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
+    const at::Tensor top_diff = top[0]->device_diff();
     at::Tensor d_hidden = at::zeros_like(top_diff[0]), d_cells = at::zeros_like(d_hidden);
     for (int64_t t = steps_ - 1; t >= 0; --t) {
-      d_hidden.add_(top_diff[t]);
-      const std::vector<at::Tensor> parts = terms_.device_data()[t].chunk(4, 1);
-      const at::Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
-      const at::Tensor squashed = squashed_.device_data()[t], before = cells_.device_data()[t];
-      d_cells.add_(d_hidden * o * (1 - squashed * squashed));
+      const DeviceLstmStep step = DeviceStep(t, bottom, top);
       const at::Tensor d_gates = terms_.device_diff()[t];
-      const std::vector<at::Tensor> diffs = d_gates.chunk(4, 1);
-      diffs[0].copy_(d_cells * g * i * (1 - i));
-      diffs[1].copy_(d_cells * before * f * (1 - f));
-      diffs[2].copy_(d_hidden * squashed * o * (1 - o));
-      diffs[3].copy_(d_cells * i * (1 - g * g));
-      d_cells.mul_(f);
-      if (t > 0) d_hidden = d_gates.mm(weight).mul_(cont[t].unsqueeze(1));
+      step.Backward(d_hidden.add_(top_diff[t]), d_cells, d_gates);
+      if (t > 0) d_hidden = d_gates.mm(weight).mul_(step.cont);
     }
   }
 
@@ -174,6 +197,11 @@ class LstmUnitLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      gates_.device_data().copy_(bottom[1]->device_data());
+      DeviceStep(bottom, top).Forward();
+      return;
+    }
     gates_.data().copy_(bottom[1]->data());
     Step(bottom, top).Forward();
   }
@@ -186,6 +214,11 @@ class LstmUnitLayer : public Layer {
     // Both gradients come from one loop; one that is not wanted goes nowhere.
     Blob& d_before = propagate_down[0] ? *bottom[0] : squashed_;
     Blob& d_gates = propagate_down[1] ? *bottom[1] : gates_;
+    if (on_device()) {
+      const at::Tensor d_cells = d_before.device_diff()[0].copy_(top[0]->device_diff()[0]);
+      DeviceStep(bottom, top).Backward(top[1]->device_diff()[0], d_cells, d_gates.device_diff()[0]);
+      return;
+    }
     d_before.diff().copy_(top[0]->diff());
     Step(bottom, top).Backward(top[1]->diff_ptr(), d_before.diff_ptr(), d_gates.diff_ptr());
   }
@@ -194,6 +227,15 @@ class LstmUnitLayer : public Layer {
   LstmStep Step(const Blobs& bottom, const Blobs& top) {
     return {bottom[0]->shape(1),   bottom[0]->shape(2), bottom[2]->data_ptr(), gates_.data_ptr(),
             bottom[0]->data_ptr(), top[0]->data_ptr(),  squashed_.data_ptr(),  top[1]->data_ptr()};
+  }
+
+  DeviceLstmStep DeviceStep(const Blobs& bottom, const Blobs& top) {
+    return {bottom[2]->device_data()[0].unsqueeze(1),
+            gates_.device_data()[0],
+            bottom[0]->device_data()[0],
+            top[0]->device_data()[0],
+            squashed_.device_data()[0],
+            top[1]->device_data()[0]};
   }
 
   Blob gates_, squashed_;

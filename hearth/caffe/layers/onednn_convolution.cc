@@ -1,11 +1,11 @@
 #include "hearth/caffe/layers/onednn_convolution.h"
 
 #include <array>
-#include <dnnl.hpp>
 #include <optional>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layers/onednn_engine.h"
 
 namespace hearth::caffe {
 namespace {
@@ -19,21 +19,6 @@ constexpr auto kFloat = memory::data_type::f32;
 // What a copy in scratch memory stands for: no call needs two of a kind.
 enum class Role { kPicture, kWeights, kOutput };
 
-// One engine serves all threads; a stream belongs to one.
-dnnl::engine& Engine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-dnnl::stream& Stream() {
-  thread_local dnnl::stream stream(Engine());
-  return stream;
-}
-
-memory At(const memory::desc& desc, const at::Tensor& tensor) {
-  return memory(desc, Engine(), tensor.data_ptr());
-}
-
 // One for each role, shared by all layers of a thread: no copy outlives the call that made it.
 memory ScratchAt(const memory::desc& desc, Role role) {
   thread_local std::array<at::Tensor, 3> buffers;
@@ -43,7 +28,7 @@ memory ScratchAt(const memory::desc& desc, Role role) {
     buffer.reset();  // before the larger one is there
     buffer = at::empty({size}, at::kByte);
   }
-  return At(desc, buffer);
+  return OnednnMemory(desc, buffer);
 }
 
 // Where the primitive wants another order or type than the caller's: the way into scratch memory.
@@ -58,8 +43,8 @@ class Reordered {
       sum.append_sum(1.f);
       attributes.set_post_ops(sum);
     }
-    reorder_ =
-        dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to, attributes));
+    reorder_ = dnnl::reorder(
+        dnnl::reorder::primitive_desc(OnednnEngine(), from, OnednnEngine(), to, attributes));
   }
 
   bool Leads(const memory::desc& from, const memory::desc& to) const {
@@ -68,23 +53,23 @@ class Reordered {
 
   // The tensor's values in the wanted order.
   memory Take(const at::Tensor& tensor) {
-    if (same_) return At(from_, tensor);
+    if (same_) return OnednnMemory(from_, tensor);
     const memory scratch = ScratchAt(to_, role_);
-    Copy(At(from_, tensor), scratch);
+    Copy(OnednnMemory(from_, tensor), scratch);
     return scratch;
   }
 
   // Memory in the primitive's order, whose values Give then puts into the tensor.
   memory Room(const at::Tensor& tensor) const {
-    return same_ ? At(to_, tensor) : ScratchAt(from_, role_);
+    return same_ ? OnednnMemory(to_, tensor) : ScratchAt(from_, role_);
   }
   void Give(const at::Tensor& tensor) {
-    if (!same_) Copy(ScratchAt(from_, role_), At(to_, tensor));
+    if (!same_) Copy(ScratchAt(from_, role_), OnednnMemory(to_, tensor));
   }
 
  private:
   void Copy(memory from, memory to) {
-    reorder_.execute(Stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+    reorder_.execute(OnednnStream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
   Role role_;
@@ -139,16 +124,12 @@ struct OnednnConvolution::Primitives {
       pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
                         spec.pad[i]);
     }
-    forward_desc = Forward::primitive_desc(Engine(), dnnl::prop_kind::forward_training,
+    forward_desc = Forward::primitive_desc(OnednnEngine(), dnnl::prop_kind::forward_training,
                                            dnnl::algorithm::convolution_direct, x, w, b, y,
                                            spec.stride, dilation, spec.pad, pad_end);
     forward = Forward(forward_desc);
   }
 
-  // The description of a tensor's memory: a blob's, in either layout.
-  static memory::desc Of(const at::Tensor& t) {
-    return {t.sizes().vec(), kFloat, t.strides().vec()};
-  }
   // Made on first use, then kept while the layouts are the same.
   static Reordered& Kept(std::optional<Reordered>& kept, Role role, const memory::desc& from,
                          const memory::desc& to, bool adds = false) {
@@ -157,16 +138,16 @@ struct OnednnConvolution::Primitives {
   }
 
   void MakeBackwardData() {
-    const BackwardData::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, dx, w,
-                                            dy, spec.stride, dilation, spec.pad, pad_end,
+    const BackwardData::primitive_desc desc(OnednnEngine(), dnnl::algorithm::convolution_direct, dx,
+                                            w, dy, spec.stride, dilation, spec.pad, pad_end,
                                             forward_desc);
     backward_data = BackwardData(desc);
     backward_w = desc.weights_desc();
   }
   void MakeBackwardWeights() {
-    const BackwardWeights::primitive_desc desc(Engine(), dnnl::algorithm::convolution_direct, x, dw,
-                                               b, dy, spec.stride, dilation, spec.pad, pad_end,
-                                               forward_desc);
+    const BackwardWeights::primitive_desc desc(OnednnEngine(), dnnl::algorithm::convolution_direct,
+                                               x, dw, b, dy, spec.stride, dilation, spec.pad,
+                                               pad_end, forward_desc);
     backward_weights = BackwardWeights(desc);
     diff_w = desc.diff_weights_desc();
     if (spec.has_bias) bias_diff = at::empty({spec.outputs});
@@ -195,14 +176,14 @@ void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const 
                                 at::Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, p.Of(x), p.x);
+    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, OnednnLayout(x), p.x);
     Reordered& w_in = p.Kept(p.w_in, Role::kWeights, p.plain_w, p.forward_desc.weights_desc());
-    Reordered& y_out = p.Kept(p.y_out, Role::kOutput, p.y, p.Of(y));
+    Reordered& y_out = p.Kept(p.y_out, Role::kOutput, p.y, OnednnLayout(y));
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                               {DNNL_ARG_DST, y_out.Room(y)}};
-    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_BIAS, At(p.b, b));
-    p.forward.execute(Stream(), arguments);
+    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_BIAS, OnednnMemory(p.b, b));
+    p.forward.execute(OnednnStream(), arguments);
     y_out.Give(y);
   });
 }
@@ -211,12 +192,12 @@ void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, 
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
-    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, p.Of(dy), p.dy);
+    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, OnednnLayout(dy), p.dy);
     Reordered& w_in = p.Kept(p.backward_w_in, Role::kWeights, p.plain_w, p.backward_w);
-    Reordered& dx_out = p.Kept(p.dx_out, Role::kPicture, p.dx, p.Of(dx));
-    p.backward_data.execute(Stream(), {{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
-                                       {DNNL_ARG_WEIGHTS, w_in.Take(w)},
-                                       {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
+    Reordered& dx_out = p.Kept(p.dx_out, Role::kPicture, p.dx, OnednnLayout(dx));
+    p.backward_data.execute(OnednnStream(), {{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                                             {DNNL_ARG_WEIGHTS, w_in.Take(w)},
+                                             {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
     dx_out.Give(dx);
   });
 }
@@ -226,14 +207,14 @@ void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& d
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();
-    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, p.Of(x), p.x);
-    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, p.Of(dy), p.dy);
+    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, OnednnLayout(x), p.x);
+    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, OnednnLayout(dy), p.dy);
     Reordered& dw_out = p.Kept(p.dw_out, Role::kWeights, p.diff_w, p.plain_w, /*adds=*/true);
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                                               {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}};
-    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, At(p.b, p.bias_diff));
-    p.backward_weights.execute(Stream(), arguments);
+    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, OnednnMemory(p.b, p.bias_diff));
+    p.backward_weights.execute(OnednnStream(), arguments);
     dw_out.Give(dw);
     if (db.defined()) db.add_(p.bias_diff);
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hearth/base/for_each_cpu.h"
+#include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
 namespace {
@@ -99,9 +100,8 @@ void PlaceConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, a
   const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
     at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
-    at::mm_out(columns,
-               Rows(gradients + first * places_ * spec_.outputs, count * places_, spec_.outputs),
-               weights_);
+    Multiply(Rows(gradients + first * places_ * spec_.outputs, count * places_, spec_.outputs),
+             weights_, {}, columns);
     for (int64_t n = 0; n < count; ++n) {
       Scatter(columns.data_ptr<float>() + n * places_ * window_, pictures + (first + n) * picture);
     }
@@ -123,8 +123,7 @@ void PlaceConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy
     at::Tensor sums = sums_[thread];
     float* bias = bias_sums_[thread].data_ptr<float>();
     if (!used[thread]) std::fill_n(bias, spec_.outputs, 0.f);
-    at::addmm_out(sums, sums, Rows(rows, count * places_, spec_.outputs).t(), columns,
-                  /*beta=*/used[thread]);
+    AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
     for (int64_t i = 0; i < count * places_; ++i)
       Add(rows + i * spec_.outputs, spec_.outputs, bias);
     used[thread] = 1;

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
 namespace {
@@ -83,18 +84,16 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   carried_.Reshape({steps_, rows_, outputs_});
   terms_.Reshape({steps_, rows_, terms_per_output_ * outputs_});
   if (has_static_) static_terms_.Reshape({rows_, terms_per_output_ * outputs_});
-  if (!ones_.defined() || ones_.numel() != steps_ * rows_) {
-    ones_ = at::ones({steps_ * rows_}, context().device.device);
-  }
+  bias_gradient_.Reshape(steps_ * rows_, context().device);
 }
 
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   at::Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
   const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
-  at::addmm_out(terms, blobs_[1]->device_data(), x, blobs_[0]->device_data().t());
+  Multiply(x, blobs_[0]->device_data().t(), blobs_[1]->device_data(), terms);
   if (!has_static_) return;
   const at::Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
-  at::mm_out(static_terms_.device_data(), input, blobs_[2]->device_data().t());
+  Multiply(input, blobs_[2]->device_data().t(), {}, static_terms_.device_data());
   terms_.device_data().add_(static_terms_.device_data());
 }
 
@@ -116,15 +115,15 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
           "{} has no gradient for the marks of continued sequences", type());
   const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
   const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
-  if (param_propagate_down(0)) blobs_[0]->device_diff().addmm_(terms.t(), x);
-  if (param_propagate_down(1)) blobs_[1]->device_diff().addmv_(terms.t(), ones_);
+  if (param_propagate_down(0)) AddWeightGradient(*blobs_[0], terms, x);
+  if (param_propagate_down(1)) bias_gradient_.AddTo(*blobs_[1], terms);
   if (param_propagate_down(hidden_weight())) {
-    blobs_[hidden_weight()]->device_diff().addmm_(
-        terms.t(), carried_.device_data().view({steps_ * rows_, outputs_}));
+    AddWeightGradient(*blobs_[hidden_weight()], terms,
+                      carried_.device_data().view({steps_ * rows_, outputs_}));
   }
   if (propagate_down[0]) {
     at::Tensor dx = bottom[0]->device_diff().view({steps_ * rows_, inputs_});
-    at::mm_out(dx, terms, blobs_[0]->device_data());
+    Multiply(terms, blobs_[0]->device_data(), {}, dx);
   }
   if (has_static_) BackwardStatic(propagate_down[2], bottom[2]);
   // As in Caffe, the gradient ends at the first step.
@@ -136,11 +135,16 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
 void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
   at::sum_out(static_terms_.device_diff(), terms_.device_diff(), 0);
   const at::Tensor input = bottom->device_data().view({rows_, static_inputs_});
-  if (param_propagate_down(2))
-    blobs_[2]->device_diff().addmm_(static_terms_.device_diff().t(), input);
+  if (param_propagate_down(2)) AddWeightGradient(*blobs_[2], static_terms_.device_diff(), input);
   if (!propagate_down) return;
   at::Tensor dx = bottom->device_diff().view({rows_, static_inputs_});
-  at::mm_out(dx, static_terms_.device_diff(), blobs_[2]->device_data());
+  Multiply(static_terms_.device_diff(), blobs_[2]->device_data(), {}, dx);
+}
+
+void RecurrentLayer::AddWeightGradient(Blob& weight, const at::Tensor& d_sums,
+                                       const at::Tensor& x) {
+  const auto [dw, beta] = weight.diff_to_add_to();
+  AddProduct(beta, d_sums.t(), x, dw);
 }
 
 void RecurrentLayer::ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const {

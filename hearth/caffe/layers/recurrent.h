@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "hearth/caffe/layer.h"
+#include "hearth/caffe/layers/bias_gradient.h"
 
 namespace hearth::caffe {
 
@@ -41,6 +42,9 @@ class RecurrentLayer : public Layer {
   // and including the hidden values' weights.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);
 
+  // Adds the gradient of a weight by which `x` made sums whose gradient is `d_sums`, row by row.
+  static void AddWeightGradient(Blob& weight, const at::Tensor& d_sums, const at::Tensor& x);
+
   // Rows do not depend on each other: f(begin, end) takes rows [begin, end) through all steps,
   // several ranges at a time.
   void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;
@@ -53,6 +57,7 @@ class RecurrentLayer : public Layer {
   Blob terms_;                // steps x rows x (terms * outputs)
   Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step before
   std::vector<Blob> states_;  // rows x outputs, kept from minibatch to minibatch
+  BiasGradient bias_gradient_;  // of steps * rows
 
  private:
   bool exposes_states() const { return param_.recurrent_param().expose_hidden(); }
@@ -63,7 +68,6 @@ class RecurrentLayer : public Layer {
   bool has_static_ = false;
   int64_t inputs_ = 0, static_inputs_ = 0;
   Blob static_terms_;  // rows x (terms * outputs)
-  at::Tensor ones_;    // sums the bias gradient over steps and rows
 };
 
 }  // namespace hearth::caffe

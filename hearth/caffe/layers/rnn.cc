@@ -1,5 +1,6 @@
 // RNN: hidden values h = tanh(W x + b + V h_before), outputs tanh(U h + c).
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/matrix_product.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/recurrent.h"
 
@@ -22,9 +23,6 @@ class RnnLayer : public RecurrentLayer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     RecurrentLayer::Reshape(bottom, top);
     for (Blob* blob : {&hidden_, &output_}) blob->Reshape({steps_, rows_, outputs_});
-    if (!ones_.defined() || ones_.numel() != steps_ * rows_) {
-      ones_ = at::ones({steps_ * rows_}, context().device.device);
-    }
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
@@ -40,7 +38,7 @@ class RnnLayer : public RecurrentLayer {
     GiveStates(top);
 
     at::Tensor output = Flat(output_.device_data());
-    at::addmm_out(output, out_bias().device_data(), Flat(hidden), out_weight().device_data().t());
+    Multiply(Flat(hidden), out_weight().device_data().t(), out_bias().device_data(), output);
     output.tanh_();
     top[0]->device_data().copy_(output_.device_data());
   }
@@ -68,7 +66,9 @@ class RnnLayer : public RecurrentLayer {
         const at::Tensor input = Part(carried, t, begin, end);
         Continue(cont + t * rows_ + begin, before, input);
         at::Tensor values = Part(hidden, t, begin, end);
-        at::tanh_out(values, Part(terms, t, begin, end).addmm_(input, weight));
+        const at::Tensor sums = Part(terms, t, begin, end);
+        AddProduct(1, input, weight, sums);
+        at::tanh_out(values, sums);
         before = values.data_ptr<float>();
       }
     });
@@ -107,7 +107,7 @@ class RnnLayer : public RecurrentLayer {
             Part(hidden, t, begin, end));
         if (t == 0) break;
         at::Tensor d_before = Part(d_carried, t, begin, end);
-        at::mm_out(d_before, d_sums, weight);
+        Multiply(d_sums, weight, {}, d_before);
         Continue(cont + t * rows_ + begin, d_before.data_ptr<float>(), d_before);
         Part(d_hidden, t - 1, begin, end).add_(d_before);
       }
@@ -129,17 +129,15 @@ class RnnLayer : public RecurrentLayer {
     }
     const at::Tensor d_sums = Flat(output_.device_diff());
     if (param_propagate_down(hidden_weight() + 1)) {
-      out_weight().device_diff().addmm_(d_sums.t(), Flat(hidden_.device_data()));
+      AddWeightGradient(out_weight(), d_sums, Flat(hidden_.device_data()));
     }
-    if (param_propagate_down(hidden_weight() + 2))
-      out_bias().device_diff().addmv_(d_sums.t(), ones_);
+    if (param_propagate_down(hidden_weight() + 2)) bias_gradient_.AddTo(out_bias(), d_sums);
     at::Tensor d_hidden = Flat(hidden_.device_diff());
-    at::mm_out(d_hidden, d_sums, out_weight().device_data());
+    Multiply(d_sums, out_weight().device_data(), {}, d_hidden);
   }
 
   Blob hidden_;
-  Blob output_;      // as the top, which a later layer may overwrite
-  at::Tensor ones_;  // sums the output bias's gradient
+  Blob output_;  // as the top, which a later layer may overwrite
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ set(HEARTH_LAYER_SOURCES
   layers/cos_top.cc
   layers/crop.cc
   layers/database_data.cc
+  layers/device_labels.cc
   layers/device_pooling.cc
   layers/dropout.cc
   layers/eltwise.cc
@@ -34,6 +35,7 @@ set(HEARTH_LAYER_SOURCES
   layers/lrn.cc
   layers/lstm.cc
   layers/lstm_step.cc
+  layers/matrix_product.cc
   layers/memory_data.cc
   layers/mvn.cc
   layers/neighbour_sum.cc
@@ -98,6 +100,7 @@ set(HEARTH_LAYER_TESTS
   layers/loss_normalizer_test.cc
   layers/losses_test.cc
   layers/lrn_test.cc
+  layers/matrix_product_test.cc
   layers/memory_data_test.cc
   layers/mvn_test.cc
   layers/neighbour_sum_test.cc
