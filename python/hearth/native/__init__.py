@@ -38,8 +38,11 @@ def program() -> Path:
 def environment() -> dict[str, str]:
     """The environment to start the program in: this process's own, and how its threads wait.
 
-    Spark executors share cores, and an OpenMP thread that spins at a barrier then keeps the very
-    thread it waits for off its core: LeNet trained 5 to 10 times slower. OpenMP reads the variable
-    when it is loaded, so the program cannot set it for itself.
+    An OpenMP thread that spins at a barrier can keep the very thread it waits for off its core
+    where trainers share cores; one that sleeps at once is slow to wake. So it spins for a fraction
+    of a millisecond (apps/hearth.cc). OpenMP reads the variable when it is loaded, so the program
+    cannot set it for itself.
     """
-    return {"OMP_WAIT_POLICY": "passive", **os.environ}
+    if "OMP_WAIT_POLICY" in os.environ:
+        return dict(os.environ)
+    return {"GOMP_SPINCOUNT": "10000", **os.environ}
