@@ -13,9 +13,14 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Layers of both kinds, those that compute on the device and those that do not.
+// Layers of both kinds: those that compute on the device and, pooling with so wide a padding, those
+// that do not.
 constexpr char kMiddle[] = R"(
-  layer { name: 'mvn' type: 'MVN' bottom: 'h' top: 'm' }
+  layer { name: 'square' type: 'Reshape' bottom: 'h' top: 'q'
+          reshape_param { shape { dim: 0 dim: 1 dim: 2 dim: 2 } } }
+  layer { name: 'pool' type: 'Pooling' bottom: 'q' top: 'p'
+          pooling_param { pool: AVE kernel_size: 3 pad: 2 stride: 3 } }
+  layer { name: 'row' type: 'Flatten' bottom: 'p' top: 'm' }
   layer { name: 'sum' type: 'Eltwise' bottom: 'h' bottom: 'm' top: 'z' }
   layer { name: 'd' type: 'Dropout' bottom: 'z' top: 'z' dropout_param { dropout_ratio: 0.3 } })";
 

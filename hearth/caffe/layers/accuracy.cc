@@ -1,9 +1,11 @@
 // Accuracy: the part of rows whose true class is among the top_k best scores.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/device_labels.h"
 
 namespace hearth::caffe {
 namespace {
@@ -28,6 +30,7 @@ class AccuracyLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, top);
     const float* scores = bottom[0]->data_ptr();
     const float* labels = bottom[1]->data_ptr();
     std::vector<int64_t> seen(layout_.classes), right(layout_.classes);
@@ -53,6 +56,21 @@ class AccuracyLayer : public Layer {
   }
 
  private:
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) const {
+    const DeviceLabels labels = DeviceLabels::Of(*bottom[1], layout_, ignored_);
+    const at::Tensor scores = ClassView(bottom[0]->device_data(), layout_);
+    const at::Tensor not_worse = (scores >= scores.gather(1, labels.index)).sum(1, true);
+    const at::Tensor counted = labels.ignored.logical_not().to(at::kFloat);
+    const at::Tensor right = (not_worse <= top_k_).to(at::kFloat).mul_(counted);
+    const auto seen = static_cast<float>(std::max<int64_t>(labels.valid, 1));
+    top[0]->device_data().copy_(right.sum() / seen);
+    if (top.size() < 2) return;
+    const at::Tensor classes = labels.index.flatten();
+    const at::Tensor none = at::zeros({layout_.classes}, scores.options());
+    const at::Tensor all = none.scatter_add(0, classes, counted.flatten());
+    top[1]->device_data().copy_(none.scatter_add(0, classes, right.flatten()) / all.clamp_min(1));
+  }
+
   static float Part(int64_t right, int64_t seen) {
     return seen == 0 ? 0.f : static_cast<float>(right) / static_cast<float>(seen);
   }

@@ -1,11 +1,13 @@
 // ArgMax: the top_k largest values of each row, or their positions. Of equal values the one with
 // the larger position comes first, as in Caffe.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <functional>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/device_labels.h"
 
 namespace hearth::caffe {
 namespace {
@@ -44,6 +46,7 @@ class ArgMaxLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(*bottom[0], *top[0]);
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     for (int64_t outer = 0; outer < layout_.outer; ++outer) {
@@ -69,6 +72,23 @@ class ArgMaxLayer : public Layer {
   }
 
  private:
+  void ForwardOnDevice(Blob& bottom, Blob& top) const {
+    // Backwards, so that a stable sort puts the larger position first.
+    const auto [sorted, from_behind] = ClassView(bottom.device_data(), layout_)
+                                           .flip(1)
+                                           .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
+    const at::Tensor values = sorted.narrow(1, 0, top_k_);
+    const at::Tensor positions = layout_.classes - 1 - from_behind.narrow(1, 0, top_k_);
+    if (along_axis_) {
+      const at::Tensor to = top.device_data().view({layout_.outer, top_k_, layout_.inner});
+      to.copy_(wants_values_ ? values : positions);
+      return;
+    }
+    const at::Tensor to = top.device_data().view({layout_.outer, -1, top_k_});
+    to.select(1, 0).copy_(positions.squeeze(2));
+    if (wants_values_) to.select(1, 1).copy_(values.squeeze(2));
+  }
+
   void Rank(const float* row) {
     for (int64_t c = 0; c < layout_.classes; ++c) ranked_[c] = {row[c * layout_.inner], c};
     std::partial_sort(ranked_.begin(), ranked_.begin() + top_k_, ranked_.end(),

@@ -35,9 +35,7 @@ class EltwiseLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    if (on_device() && operation() != EltwiseParameter::MAX) {
-      return ForwardOnDevice(bottom, top[0]->device_data());
-    }
+    if (on_device()) return ForwardOnDevice(bottom, top[0]->device_data());
     at::Tensor& y = top[0]->data();
     if (operation() == EltwiseParameter::PROD) {
       at::mul_out(y, bottom[0]->data(), bottom[1]->data());
@@ -56,7 +54,7 @@ class EltwiseLayer : public Layer {
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
       if (!propagate_down[i]) continue;
-      if (on_device() && operation() != EltwiseParameter::MAX) {
+      if (on_device()) {
         BackwardOnDevice(bottom, *top[0], i);
         continue;
       }
@@ -79,6 +77,7 @@ class EltwiseLayer : public Layer {
 
  private:
   void ForwardOnDevice(const Blobs& bottom, const at::Tensor& y) {
+    if (operation() == EltwiseParameter::MAX) return MaxOnDevice(bottom, y);
     const bool is_sum = operation() == EltwiseParameter::SUM;
     y.copy_(bottom[0]->device_data());
     if (is_sum && coeff_[0] != 1) y.mul_(coeff_[0]);
@@ -91,7 +90,9 @@ class EltwiseLayer : public Layer {
   void BackwardOnDevice(const Blobs& bottom, Blob& top, size_t i) {
     const at::Tensor &dy = top.device_diff(), &dx = bottom[i]->device_diff();
     dx.copy_(dy);
-    if (operation() == EltwiseParameter::SUM) {
+    if (operation() == EltwiseParameter::MAX) {
+      dx.masked_fill_(device_winner_ != static_cast<int64_t>(i), 0);
+    } else if (operation() == EltwiseParameter::SUM) {
       if (coeff_[i] != 1) dx.mul_(coeff_[i]);
     } else if (!DividesProduct()) {
       for (size_t j = 0; j < bottom.size(); ++j) {
@@ -110,6 +111,17 @@ class EltwiseLayer : public Layer {
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
   // Of equal values, the second bottom wins against the first, and otherwise the earlier one.
+  void MaxOnDevice(const Blobs& bottom, const at::Tensor& y) {
+    const at::Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
+    device_winner_ = (first > second).logical_not_().to(at::kInt);
+    y.copy_(at::maximum(first, second));
+    for (size_t i = 2; i < bottom.size(); ++i) {
+      const at::Tensor& x = bottom[i]->device_data();
+      device_winner_.masked_fill_(x > y, static_cast<int64_t>(i));
+      y.copy_(at::maximum(x, y));
+    }
+  }
+
   void ForwardMax(const Blobs& bottom, float* y) {
     const float* first = bottom[0]->data_ptr();
     const float* second = bottom[1]->data_ptr();
@@ -143,7 +155,9 @@ class EltwiseLayer : public Layer {
   }
 
   std::vector<float> coeff_;
-  std::vector<int32_t> winner_;  // MAX: the bottom that each value came from
+  // MAX: the bottom that each value came from.
+  std::vector<int32_t> winner_;
+  at::Tensor device_winner_;
 };
 
 }  // namespace

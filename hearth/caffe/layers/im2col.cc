@@ -43,16 +43,16 @@ class Im2colLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    top[0]->data().zero_();  // what lies under padding
-    ForEachTap(bottom[0]->data(), top[0]->data(),
+    top[0]->device_data().zero_();  // what lies under padding
+    ForEachTap(bottom[0]->device_data(), top[0]->device_data(),
                [](const at::Tensor& values, const at::Tensor& column) { column.copy_(values); });
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    bottom[0]->diff().zero_();
-    ForEachTap(bottom[0]->diff(), top[0]->diff(),
+    bottom[0]->device_diff().zero_();
+    ForEachTap(bottom[0]->device_diff(), top[0]->device_diff(),
                [](const at::Tensor& values, const at::Tensor& column) { values.add_(column); });
   }
 

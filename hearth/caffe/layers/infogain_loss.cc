@@ -7,7 +7,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/blob_proto.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/device_labels.h"
 #include "hearth/caffe/layers/loss_normalizer.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/storage/file.h"
@@ -38,6 +38,7 @@ class InfogainLossLayer : public Layer {
             "that holds it");
     BlobProto proto;
     ParseWire(storage::ReadFile(param.source()), param.source(), &proto);
+    matrix_.set_device(context().device);
     matrix_.Reshape(ShapeOf(proto));
     ReadBlobData(proto, &matrix_);
   }
@@ -56,6 +57,7 @@ class InfogainLossLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, top);
     at::_softmax_out(probabilities_.data(), bottom[0]->data(), axis_, /*half_to_float=*/false);
     const float* p = probabilities_.data_ptr();
     const float* matrix = Matrix(bottom).data_ptr();
@@ -81,7 +83,8 @@ class InfogainLossLayer : public Layer {
         std::none_of(propagate_down.begin() + 1, propagate_down.end(), [](bool b) { return b; }),
         ErrorCode::kInvalidArgument, "InfogainLoss has no gradient for its labels and its matrix");
     if (!propagate_down[0]) return;
-    const float scale = *top[0]->diff_ptr() / divisor_;
+    const float scale = *top[0]->read_diff() / divisor_;
+    if (on_device()) return BackwardOnDevice(scale, bottom);
     const float* p = probabilities_.data_ptr();
     const float* matrix = Matrix(bottom).data_ptr();
     float* dx = bottom[0]->diff_ptr();
@@ -97,6 +100,33 @@ class InfogainLossLayer : public Layer {
   }
 
  private:
+  // The matrix's row of each label: outer x classes x inner, 0 where a label is ignored.
+  at::Tensor WeightsOnDevice(const Blobs& bottom) {
+    const at::Tensor matrix = Matrix(bottom).device_data().view({layout_.classes, layout_.classes});
+    return matrix.index_select(0, labels_.index.flatten())
+        .view({layout_.outer, layout_.inner, layout_.classes})
+        .transpose(1, 2)
+        .masked_fill(labels_.ignored, 0);
+  }
+
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
+    labels_ = DeviceLabels::Of(*bottom[1], layout_, ignored_);
+    at::Tensor& p = probabilities_.device_data();
+    at::_softmax_out(p, bottom[0]->device_data(), axis_, /*half_to_float=*/false);
+    const at::Tensor logs = ClassView(p, layout_).clamp_min(kSmallest).log_();
+    divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, labels_.valid);
+    const at::Tensor sum = logs.mul_(WeightsOnDevice(bottom)).sum();
+    top[0]->device_data().copy_(sum / -divisor_);
+    if (top.size() > 1) top[1]->device_data().copy_(p);
+  }
+
+  void BackwardOnDevice(float scale, const Blobs& bottom) {
+    const at::Tensor weights = WeightsOnDevice(bottom);
+    at::Tensor dx = ClassView(bottom[0]->device_diff(), layout_);
+    at::mul_out(dx, ClassView(probabilities_.device_data(), layout_), weights.sum(1, true));
+    dx.sub_(weights).mul_(scale);
+  }
+
   Blob& Matrix(const Blobs& bottom) { return bottom.size() > 2 ? *bottom[2] : matrix_; }
 
   // Position of class c for the label at position i.
@@ -111,6 +141,7 @@ class InfogainLossLayer : public Layer {
   float divisor_ = 1;
   Blob matrix_;  // from the file: a row per true class
   Blob probabilities_;
+  DeviceLabels labels_;  // of the last Forward on a device
 };
 
 }  // namespace

@@ -36,24 +36,8 @@ std::string WhyNotOnDevice(LayerCase row) {
 }
 
 TEST(LayersOnDevices, NeedTheHostInTheseCasesOnly) {
-  const std::map<std::string, std::string> expected = {{"Accuracy", "all"},
-                                                       {"ArgMax", "all"},
-                                                       {"BatchReindex", "all"},
-                                                       {"ContrastiveLoss", "all"},
-                                                       {"Eltwise", "max"},
-                                                       {"Filter", "all"},
-                                                       {"HDF5Output", "all"},
-                                                       {"HingeLoss", "all"},
-                                                       {"Im2col", "all"},
-                                                       {"InfogainLoss", "all"},
-                                                       {"LRN", "within"},
-                                                       {"LSTMUnit", "all"},
-                                                       {"MVN", "all"},
-                                                       {"Python", "all"},
-                                                       {"MultinomialLogisticLoss", "all"},
-                                                       {"Reduction", "all"},
-                                                       {"Pooling", "stochastic|outside|beyond"},
-                                                       {"Tile", "all"}};
+  const std::map<std::string, std::string> expected = {
+      {"HDF5Output", "all"}, {"Python", "all"}, {"Pooling", "stochastic|outside|beyond"}};
   for (const LayerCase& row : AllLayerCases()) {
     const auto host = expected.find(LayerRun(row).layer().type());
     const bool uses_host =

@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/device_labels.h"
 #include "hearth/caffe/layers/loss_normalizer.h"
 
 namespace hearth::caffe {
@@ -41,7 +41,7 @@ class RowLossLayer : public LabelLossLayer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     rows_ = bottom[0]->shape(0);
     classes_ = bottom[0]->count(1);
-    ClassLayout{rows_, classes_, 1}.RequireLabels(*bottom[1]);
+    layout().RequireLabels(*bottom[1]);
     top[0]->Reshape({});
   }
 
@@ -49,8 +49,14 @@ class RowLossLayer : public LabelLossLayer {
   int64_t Label(const Blobs& bottom, int64_t row) const {
     return *ClassLabel(bottom[1]->data_ptr(), row, classes_, std::nullopt);
   }
+  void TakeLabelsOnDevice(const Blobs& bottom) {
+    device_labels_ = DeviceLabels::Of(*bottom[1], layout(), std::nullopt).index.squeeze(2);
+  }
+  at::Tensor Rows(const at::Tensor& scores) const { return scores.view({rows_, classes_}); }
+  ClassLayout layout() const { return {rows_, classes_, 1}; }
 
   int64_t rows_ = 0, classes_ = 0;
+  at::Tensor device_labels_;  // rows x 1, of the last Forward on a device
 };
 
 // max(0, 1 + score) of wrong classes and max(0, 1 - score) of the right one, or their squares.
@@ -59,6 +65,13 @@ class HingeLossLayer : public RowLossLayer {
   using RowLossLayer::RowLossLayer;
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      TakeLabelsOnDevice(bottom);
+      const at::Tensor margins = MarginsOnDevice(bottom).first;
+      const at::Tensor sum = (squared() ? margins.square() : margins).sum();
+      top[0]->device_data().copy_(sum / rows_);
+      return;
+    }
     const float* x = bottom[0]->data_ptr();
     double sum = 0;
     for (int64_t n = 0; n < rows_; ++n) {
@@ -74,6 +87,13 @@ class HingeLossLayer : public RowLossLayer {
  protected:
   void Gradient(float loss_weight, const Blobs& bottom) override {
     const float scale = loss_weight / static_cast<float>(rows_);
+    if (on_device()) {
+      const auto [margins, signs] = MarginsOnDevice(bottom);
+      at::Tensor dx = Rows(bottom[0]->device_diff());
+      at::mul_out(dx, squared() ? margins * 2 : margins.sign(), signs);
+      dx.mul_(scale);
+      return;
+    }
     const float* x = bottom[0]->data_ptr();
     float* dx = bottom[0]->diff_ptr();
     for (int64_t n = 0; n < rows_; ++n) {
@@ -88,6 +108,13 @@ class HingeLossLayer : public RowLossLayer {
   }
 
  private:
+  // Of each score, and what it stands in its margin with: -1 for the right class, else 1.
+  std::pair<at::Tensor, at::Tensor> MarginsOnDevice(const Blobs& bottom) const {
+    const at::Tensor x = Rows(bottom[0]->device_data());
+    const at::Tensor signs = at::ones_like(x).scatter_(1, device_labels_, -1);
+    return {(signs * x).add_(1).clamp_min_(0), signs};
+  }
+
   bool squared() const { return param_.hinge_loss_param().norm() == HingeLossParameter::L2; }
   static float Margin(float score, bool is_label) {
     return std::max(0.f, 1.f + (is_label ? -score : score));
@@ -100,6 +127,12 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   using RowLossLayer::RowLossLayer;
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      TakeLabelsOnDevice(bottom);
+      const at::Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
+      top[0]->device_data().copy_(right.clamp_min(kSmallest).log_().sum() / -rows_);
+      return;
+    }
     const float* p = bottom[0]->data_ptr();
     double sum = 0;
     for (int64_t n = 0; n < rows_; ++n) {
@@ -111,6 +144,12 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
  protected:
   void Gradient(float loss_weight, const Blobs& bottom) override {
     const float scale = -loss_weight / static_cast<float>(rows_);
+    if (on_device()) {
+      const at::Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
+      const at::Tensor slopes = right.clamp_min(kSmallest).reciprocal_().mul_(scale);
+      Rows(bottom[0]->device_diff()).zero_().scatter_(1, device_labels_, slopes);
+      return;
+    }
     const float* p = bottom[0]->data_ptr();
     float* dx = bottom[0]->diff_ptr();
     std::fill_n(dx, bottom[0]->count(), 0.f);

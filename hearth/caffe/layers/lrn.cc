@@ -57,7 +57,7 @@ class LrnLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    if (on_device() && !within_) return ForwardOnDevice(*bottom[0], *top[0]);
+    if (on_device()) return ForwardOnDevice(*bottom[0], *top[0]);
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     float* scale = scale_.data_ptr();
@@ -76,7 +76,7 @@ class LrnLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    if (on_device() && !within_) return BackwardOnDevice(*top[0], *bottom[0]);
+    if (on_device()) return BackwardOnDevice(*top[0], *bottom[0]);
     const float* x = bottom[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
     const float* scale = scale_.data_ptr();
@@ -95,9 +95,13 @@ class LrnLayer : public Layer {
   }
 
  private:
-  // The sum over the channels around each one, of the tensor's own.
+  // The sum of the values around each one, in a tensor of its own.
   at::Tensor SumAround(const at::Tensor& values) const {
     const int64_t half = size_ / 2, channels = values.size(1);
+    if (within_) {
+      return at::avg_pool2d(values, size_, /*stride=*/1, half, /*ceil_mode=*/false,
+                            /*count_include_pad=*/true, /*divisor_override=*/1);
+    }
     at::Tensor sum = values.clone();
     for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {
       const int64_t common = channels - d;

@@ -1,4 +1,5 @@
 // MVN: each row or channel less its mean, divided by its standard deviation.
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -18,28 +19,32 @@ class MvnLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
     const int64_t axes = param_.mvn_param().across_channels() ? 1 : 2;
-    const int64_t rows = bottom[0]->count(0, std::min(axes, bottom[0]->num_axes()));
-    size_ = rows == 0 ? 0 : bottom[0]->count() / rows;
-    scale_.resize(rows, 1);
+    rows_ = bottom[0]->count(0, std::min(axes, bottom[0]->num_axes()));
+    size_ = rows_ == 0 ? 0 : bottom[0]->count() / rows_;
+    scale_.set_device(context().device);
+    scale_.Reshape({rows_, 1});
     if (keeps_output()) output_.ReshapeLike(*bottom[0]);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(*bottom[0], *top[0]);
     const float* x = bottom[0]->data_ptr();
-    float* y = top[0]->data_ptr();
-    ForEachRow([&](int64_t row) { Normalize(x + row * size_, y + row * size_, &scale_[row]); });
+    float *y = top[0]->data_ptr(), *scale = scale_.data_ptr();
+    ForEachRow([&](int64_t row) { Normalize(x + row * size_, y + row * size_, &scale[row]); });
     if (keeps_output()) output_.data().copy_(top[0]->data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    const float* y = (keeps_output() ? output_ : *top[0]).data_ptr();
+    Blob& output = keeps_output() ? output_ : *top[0];
+    if (on_device()) return BackwardOnDevice(output, *top[0], *bottom[0]);
+    const float *y = output.data_ptr(), *scale = scale_.data_ptr();
     const float* dy = top[0]->diff_ptr();
     float* dx = bottom[0]->diff_ptr();
     ForEachRow([&](int64_t row) {
       const int64_t offset = row * size_;
-      Gradient(y + offset, dy + offset, scale_[row], dx + offset);
+      Gradient(y + offset, dy + offset, scale[row], dx + offset);
     });
   }
 
@@ -49,10 +54,37 @@ class MvnLayer : public Layer {
 
   template <typename Function>
   void ForEachRow(Function f) const {
-    at::parallel_for(0, static_cast<int64_t>(scale_.size()), 16384 / (size_ + 1) + 1,
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t row = begin; row < end; ++row) f(row);
-                     });
+    at::parallel_for(0, rows_, 16384 / (size_ + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) f(row);
+    });
+  }
+
+  at::Tensor Rows(const at::Tensor& values) const { return values.view({rows_, size_}); }
+
+  void ForwardOnDevice(Blob& bottom, Blob& top) {
+    const at::Tensor x = Rows(bottom.device_data());
+    at::Tensor y = Rows(top.device_data());
+    at::sub_out(y, x, x.mean(1, /*keepdim=*/true));
+    if (normalizes_variance()) {
+      at::Tensor& scale = scale_.device_data();
+      at::mean_out(scale, y.square(), 1, /*keepdim=*/true);
+      scale.sqrt_().add_(param_.mvn_param().eps()).reciprocal_();
+      y.mul_(scale);
+    }
+    if (keeps_output()) output_.device_data().copy_(top.device_data());
+  }
+
+  void BackwardOnDevice(Blob& output, Blob& top, Blob& bottom) {
+    const at::Tensor dy = Rows(top.device_diff());
+    at::Tensor dx = Rows(bottom.device_diff());
+    const at::Tensor less_mean = dy - dy.mean(1, /*keepdim=*/true);
+    if (!normalizes_variance()) {
+      dx.copy_(less_mean);
+      return;
+    }
+    const at::Tensor y = Rows(output.device_data());
+    at::sub_out(dx, less_mean, y * (dy * y).mean(1, /*keepdim=*/true));
+    dx.mul_(scale_.device_data());
   }
 
   // eps is added to the standard deviation, as in Caffe.
@@ -64,6 +96,7 @@ class MvnLayer : public Layer {
       y[i] = x[i] - mean;
       squares += y[i] * y[i];
     }
+    *scale = 1;
     if (!normalizes_variance()) return;
     const double deviation = std::sqrt(squares / static_cast<double>(size_));
     *scale = 1 / (static_cast<float>(deviation) + param_.mvn_param().eps());
@@ -83,9 +116,9 @@ class MvnLayer : public Layer {
     for (int64_t i = 0; i < size_; ++i) dx[i] = scale * (dy[i] - mean - y[i] * slope);
   }
 
-  int64_t size_ = 0;          // values of a row
-  std::vector<float> scale_;  // of each row in the last Forward
-  Blob output_;               // a copy, where a later layer overwrites the top
+  int64_t rows_ = 0, size_ = 0;
+  Blob scale_;   // of each row in the last Forward
+  Blob output_;  // a copy, where a later layer overwrites the top
 };
 
 }  // namespace

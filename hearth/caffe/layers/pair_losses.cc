@@ -89,14 +89,16 @@ class ContrastiveLossLayer : public Layer {
             bottom[2]->ShapeString());
     top[0]->Reshape({});
     difference_.ReshapeLike(*bottom[0]);
-    squares_.resize(rows);
+    squares_.set_device(context().device);
+    squares_.Reshape({rows});
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) return ForwardOnDevice(bottom, *top[0]);
     const float *a = bottom[0]->data_ptr(), *b = bottom[1]->data_ptr();
     const float* similar = bottom[2]->data_ptr();
     const int64_t dim = difference_.count() / rows();
-    float* d = difference_.data_ptr();
+    float *d = difference_.data_ptr(), *squares = squares_.data_ptr();
     double loss = 0;
     for (int64_t n = 0; n < rows(); ++n) {
       float square = 0;
@@ -104,7 +106,7 @@ class ContrastiveLossLayer : public Layer {
         d[i] = a[i] - b[i];
         square += d[i] * d[i];
       }
-      squares_[n] = square;
+      squares[n] = square;
       if (similar[n] != 0) {
         loss += square;
       } else if (legacy()) {
@@ -121,22 +123,23 @@ class ContrastiveLossLayer : public Layer {
                 const Blobs& bottom) override {
     Require(!propagate_down[2], ErrorCode::kInvalidArgument,
             "ContrastiveLoss has no gradient for its similarity labels");
-    const float scale = *top[0]->diff_ptr() / static_cast<float>(rows());
+    const float scale = *top[0]->read_diff() / static_cast<float>(rows());
+    if (on_device()) return BackwardOnDevice(scale, propagate_down, bottom);
     const float* similar = bottom[2]->data_ptr();
-    const float* d = difference_.data_ptr();
+    const float *d = difference_.data_ptr(), *squares = squares_.data_ptr();
     const int64_t dim = difference_.count() / rows();
     for (int i = 0; i < 2; ++i) {
       if (!propagate_down[i]) continue;
       float* dx = bottom[i]->diff_ptr();
       for (int64_t n = 0; n < rows(); ++n) {
-        const float factor = (i == 0 ? scale : -scale) * Pull(similar[n] != 0, squares_[n]);
+        const float factor = (i == 0 ? scale : -scale) * Pull(similar[n] != 0, squares[n]);
         for (int64_t j = n * dim; j < (n + 1) * dim; ++j) dx[j] = factor * d[j];
       }
     }
   }
 
  private:
-  int64_t rows() const { return static_cast<int64_t>(squares_.size()); }
+  int64_t rows() const { return squares_.count(); }
   float margin() const { return param_.contrastive_loss_param().margin(); }
   bool legacy() const { return param_.contrastive_loss_param().legacy_version(); }
 
@@ -145,12 +148,42 @@ class ContrastiveLossLayer : public Layer {
     if (similar) return 1;
     if (legacy()) return margin() > square ? -1.f : 0.f;
     const float distance = std::sqrt(square);
-    // The small constant keeps equal rows from dividing by zero.
-    return distance < margin() ? -(margin() - distance) / (distance + 1e-4f) : 0.f;
+    return distance < margin() ? -(margin() - distance) / (distance + kSmallest) : 0.f;
   }
 
+  at::Tensor IsSimilar(Blob& labels) const { return labels.device_data().view({rows()}) != 0; }
+
+  void ForwardOnDevice(const Blobs& bottom, Blob& top) {
+    at::Tensor &d = difference_.device_data(), &squares = squares_.device_data();
+    at::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
+    at::sum_out(squares, d.view({rows(), -1}).square(), 1);
+    const at::Tensor apart = legacy() ? (margin() - squares).clamp_min_(0)
+                                      : (margin() - squares.sqrt()).clamp_min_(0).square_();
+    const at::Tensor losses = at::where(IsSimilar(*bottom[2]), squares, apart);
+    top.device_data().copy_(losses.sum() / (2 * rows()));
+  }
+
+  void BackwardOnDevice(float scale, const std::vector<bool>& propagate_down, const Blobs& bottom) {
+    const at::Tensor& squares = squares_.device_data();
+    const at::Tensor distances = squares.sqrt();
+    const at::Tensor push = legacy()
+                                ? -(squares < margin()).to(at::kFloat)
+                                : -(margin() - distances).clamp_min_(0) / (distances + kSmallest);
+    const at::Tensor one = at::scalar_tensor(1.f, squares.options());
+    const at::Tensor pull = at::where(IsSimilar(*bottom[2]), one, push).unsqueeze(1);
+    const at::Tensor gradients = difference_.device_data().view({rows(), -1}) * pull;
+    for (int i = 0; i < 2; ++i) {
+      if (!propagate_down[i]) continue;
+      const at::Tensor& dx = bottom[i]->device_diff();
+      dx.copy_(gradients.view_as(dx)).mul_(i == 0 ? scale : -scale);
+    }
+  }
+
+  // Keeps equal rows from dividing by zero.
+  static constexpr float kSmallest = 1e-4f;
+
   Blob difference_;
-  std::vector<float> squares_;  // of each pair's distance
+  Blob squares_;  // of each pair's distance
 };
 
 }  // namespace

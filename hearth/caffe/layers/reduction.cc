@@ -1,4 +1,7 @@
 // Reduction: the sum, sum of magnitudes, sum of squares or mean over all axes from `axis` on.
+#include <ATen/ATen.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "hearth/base/error.h"
@@ -21,6 +24,11 @@ class ReductionLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    if (on_device()) {
+      const at::Tensor terms = TermsOnDevice(Rows(bottom[0]->device_data()));
+      top[0]->device_data().view(-1).copy_(terms.sum(1).mul_(factor_));
+      return;
+    }
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     for (int64_t row = 0; row < top[0]->count(); ++row, x += size_) {
@@ -33,6 +41,12 @@ class ReductionLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
+    if (on_device()) {
+      const at::Tensor dx = Rows(bottom[0]->device_diff());
+      SlopesOnDevice(Rows(bottom[0]->device_data()), dx);
+      dx.mul_(top[0]->device_diff().view({-1, 1})).mul_(factor_);
+      return;
+    }
     const float* x = bottom[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
     float* dx = bottom[0]->diff_ptr();
@@ -43,6 +57,32 @@ class ReductionLayer : public Layer {
   }
 
  private:
+  at::Tensor Rows(const at::Tensor& bottom) const {
+    return bottom.view({bottom.numel() / std::max<int64_t>(size_, 1), size_});
+  }
+  at::Tensor TermsOnDevice(const at::Tensor& x) const {
+    switch (param_.reduction_param().operation()) {
+      case ReductionParameter::ASUM:
+        return x.abs();
+      case ReductionParameter::SUMSQ:
+        return x.square();
+      default:
+        return x;
+    }
+  }
+  void SlopesOnDevice(const at::Tensor& x, at::Tensor slopes) const {
+    switch (param_.reduction_param().operation()) {
+      case ReductionParameter::ASUM:
+        at::sign_out(slopes, x);
+        return;
+      case ReductionParameter::SUMSQ:
+        at::add_out(slopes, x, x);
+        return;
+      default:
+        slopes.fill_(1);
+    }
+  }
+
   float Term(float x) const {
     switch (param_.reduction_param().operation()) {
       case ReductionParameter::ASUM:

@@ -1,4 +1,6 @@
 // BatchReindex and Filter: rows of the bottoms, chosen by a bottom.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -7,25 +9,53 @@
 namespace hearth::caffe {
 namespace {
 
-// rows[i]: which row of `from` goes to row i of `to`.
-void CopyRows(const std::vector<int64_t>& rows, const float* from, int64_t size, float* to) {
-  for (const int64_t row : rows) to = std::copy_n(from + row * size, size, to);
-}
+// Which rows of a bottom go to the rows of a top, in order.
+class RowChoice {
+ public:
+  explicit RowChoice(const ComputeDevice& device) : device_(device) {}
 
-// The gradient of CopyRows: rows that were copied several times get the sum, others 0.
-void SpreadRows(const std::vector<int64_t>& rows, const float* top_diff, Blob* bottom) {
-  const int64_t size = bottom->count(1);
-  float* dx = bottom->diff_ptr();
-  std::fill_n(dx, bottom->count(), 0.f);
-  for (const int64_t row : rows) {
-    for (int64_t i = 0; i < size; ++i) dx[row * size + i] += *top_diff++;
+  // To be filled before the calls below.
+  std::vector<int64_t>& rows() { return rows_; }
+  int64_t count() const { return static_cast<int64_t>(rows_.size()); }
+
+  void Copy(Blob& from, Blob& to) const {
+    if (device_.separate) {
+      to.device_data().copy_(from.device_data().index_select(0, Index()));
+      return;
+    }
+    const int64_t size = from.count(1);
+    const float* x = from.data_ptr();
+    float* y = to.data_ptr();
+    for (const int64_t row : rows_) y = std::copy_n(x + row * size, size, y);
   }
-}
+
+  // Rows that were copied several times get the sum, others 0.
+  void Spread(Blob& top, Blob& bottom) const {
+    if (device_.separate) {
+      bottom.device_diff().zero_().index_add_(0, Index(), top.device_diff());
+      return;
+    }
+    const int64_t size = bottom.count(1);
+    const float* dy = top.diff_ptr();
+    float* dx = bottom.diff_ptr();
+    std::fill_n(dx, bottom.count(), 0.f);
+    for (const int64_t row : rows_) {
+      for (int64_t i = 0; i < size; ++i) dx[row * size + i] += *dy++;
+    }
+  }
+
+ private:
+  at::Tensor Index() const { return at::tensor(rows_, at::kLong).to(device_.device); }
+
+  const ComputeDevice device_;
+  std::vector<int64_t> rows_;
+};
 
 // Bottom 1 lists rows of bottom 0, in any order and number.
 class BatchReindexLayer : public Layer {
  public:
-  using Layer::Layer;
+  BatchReindexLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context), choice_(context.device) {}
 
   Arity arity() const override { return {2, 2, 1, 1}; }
   bool AllowsForceBackward(int bottom) const override { return bottom == 0; }
@@ -38,36 +68,38 @@ class BatchReindexLayer : public Layer {
     Require(!shape.empty(), ErrorCode::kInvalidArgument, "its first bottom has no rows");
     shape[0] = bottom[1]->shape(0);
     top[0]->Reshape(shape);
-    rows_.resize(shape[0]);
+    choice_.rows().resize(shape[0]);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const float* indices = bottom[1]->data_ptr();
-    for (size_t i = 0; i < rows_.size(); ++i) {
+    const float* indices = bottom[1]->read_data();
+    std::vector<int64_t>& rows = choice_.rows();
+    for (size_t i = 0; i < rows.size(); ++i) {
       Require(indices[i] >= 0 && indices[i] < static_cast<float>(bottom[0]->shape(0)),
               ErrorCode::kInvalidArgument,
               "index {} at position {} is no row of a bottom of shape {}", indices[i], i,
               bottom[0]->ShapeString());
-      rows_[i] = static_cast<int64_t>(indices[i]);
+      rows[i] = static_cast<int64_t>(indices[i]);
     }
-    CopyRows(rows_, bottom[0]->data_ptr(), bottom[0]->count(1), top[0]->data_ptr());
+    choice_.Copy(*bottom[0], *top[0]);
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[1], ErrorCode::kInvalidArgument,
             "BatchReindex has no gradient for its row numbers");
-    if (propagate_down[0]) SpreadRows(rows_, top[0]->diff_ptr(), bottom[0]);
+    if (propagate_down[0]) choice_.Spread(*top[0], *bottom[0]);
   }
 
  private:
-  std::vector<int64_t> rows_;
+  RowChoice choice_;
 };
 
 // The last bottom says for each row of the others, by a value other than 0, whether it is kept.
 class FilterLayer : public Layer {
  public:
-  using Layer::Layer;
+  FilterLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context), choice_(context.device) {}
 
   Arity arity() const override { return {2, kNoLimit, 1, kNoLimit}; }
   bool AllowsForceBackward(int bottom) const override { return bottom < param_.top_size(); }
@@ -94,16 +126,16 @@ class FilterLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const float* chosen = bottom.back()->data_ptr();
-    rows_.clear();
+    const float* chosen = bottom.back()->read_data();
+    choice_.rows().clear();
     for (int64_t i = 0; i < bottom.back()->count(); ++i) {
-      if (chosen[i] != 0) rows_.push_back(i);
+      if (chosen[i] != 0) choice_.rows().push_back(i);
     }
     for (size_t i = 0; i < top.size(); ++i) {
       Shape shape = bottom[i]->shape();
-      shape[0] = static_cast<int64_t>(rows_.size());
+      shape[0] = choice_.count();
       top[i]->Reshape(shape);
-      CopyRows(rows_, bottom[i]->data_ptr(), bottom[i]->count(1), top[i]->data_ptr());
+      choice_.Copy(*bottom[i], *top[i]);
     }
   }
 
@@ -112,12 +144,12 @@ class FilterLayer : public Layer {
     Require(!propagate_down.back(), ErrorCode::kInvalidArgument,
             "Filter has no gradient for the bottom that chooses rows");
     for (size_t i = 0; i < top.size(); ++i) {
-      if (propagate_down[i]) SpreadRows(rows_, top[i]->diff_ptr(), bottom[i]);
+      if (propagate_down[i]) choice_.Spread(*top[i], *bottom[i]);
     }
   }
 
  private:
-  std::vector<int64_t> rows_;  // kept by the last Forward
+  RowChoice choice_;  // of the last Forward
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/labels.h"
+#include "hearth/caffe/layers/device_labels.h"
 #include "hearth/caffe/layers/loss_normalizer.h"
 
 namespace hearth::caffe {
@@ -76,39 +76,25 @@ class SoftmaxLossLayer : public Layer {
   }
 
  private:
-  // [outer, 1, inner]: the labels as indices, the ignored ones as class 0, and where those are.
-  std::pair<at::Tensor, at::Tensor> LabelsOnDevice(Blob& labels) const {
-    at::Tensor index = labels.device_data().view({layout_.outer, 1, layout_.inner}).to(at::kLong);
-    const at::Tensor ignored = ignored_ ? index == *ignored_ : at::zeros_like(index, at::kBool);
-    index.masked_fill_(ignored, 0);
-    return {index, ignored};
-  }
-
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
-    const float* labels = bottom[1]->read_data();
-    int64_t valid = 0;
-    for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
-      valid += ClassLabel(labels, i, layout_.classes, ignored_).has_value();
-    }
-    divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, valid);
+    labels_ = DeviceLabels::Of(*bottom[1], layout_, ignored_);
+    divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, labels_.valid);
     at::Tensor& p = probabilities_.device_data();
     at::_softmax_out(p, bottom[0]->device_data(), axis_, /*half_to_float=*/false);
-    const auto [index, ignored] = LabelsOnDevice(*bottom[1]);
-    const at::Tensor chosen =
-        p.view({layout_.outer, layout_.classes, layout_.inner}).gather(1, index);
-    const at::Tensor losses = chosen.clamp_min(FLT_MIN).log_().masked_fill_(ignored, 0);
+    const at::Tensor chosen = ClassView(p, layout_).gather(1, labels_.index);
+    const at::Tensor losses = chosen.clamp_min(FLT_MIN).log_().masked_fill_(labels_.ignored, 0);
     top[0]->device_data().copy_(losses.sum() / -divisor_);
     if (top.size() > 1) top[1]->device_data().copy_(p);
   }
 
   void BackwardOnDevice(const Blobs& top, const Blobs& bottom) {
     const float scale = *top[0]->read_diff() / divisor_;
-    const auto [index, ignored] = LabelsOnDevice(*bottom[1]);
+    const at::Tensor& index = labels_.index;
     at::Tensor& dx = bottom[0]->device_diff();
     at::mul_out(dx, probabilities_.device_data(), at::scalar_tensor(scale));
-    at::Tensor rows = dx.view({layout_.outer, layout_.classes, layout_.inner});
+    at::Tensor rows = ClassView(dx, layout_);
     rows.scatter_add_(1, index, at::full(index.sizes(), -scale, dx.options()));
-    if (ignored_) rows.masked_fill_(ignored, 0);
+    if (ignored_) rows.masked_fill_(labels_.ignored, 0);
   }
 
   // Position of class c for the label at position i.
@@ -122,6 +108,7 @@ class SoftmaxLossLayer : public Layer {
   int64_t axis_ = 1;
   float divisor_ = 1;
   Blob probabilities_;
+  DeviceLabels labels_;  // of the last Forward on a device
 };
 
 }  // namespace

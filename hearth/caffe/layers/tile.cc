@@ -1,5 +1,5 @@
 // Tile: the bottom repeated along one axis.
-#include <algorithm>
+#include <ATen/ATen.h>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
@@ -25,28 +25,20 @@ class TileLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const float* x = bottom[0]->data_ptr();
-    float* y = top[0]->data_ptr();
-    for (int64_t i = 0; i < outer_; ++i, x += inner_) {
-      for (int64_t tile = 0; tile < tiles_; ++tile) y = std::copy_n(x, inner_, y);
-    }
+    const at::Tensor once = bottom[0]->device_data().view({outer_, 1, inner_});
+    Tiles(top[0]->device_data()).copy_(once.expand({outer_, tiles_, inner_}));
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    const float* dy = top[0]->diff_ptr();
-    float* dx = bottom[0]->diff_ptr();
-    for (int64_t i = 0; i < outer_; ++i, dx += inner_) {
-      std::copy_n(dy, inner_, dx);
-      dy += inner_;
-      for (int64_t tile = 1; tile < tiles_; ++tile, dy += inner_) {
-        for (int64_t j = 0; j < inner_; ++j) dx[j] += dy[j];
-      }
-    }
+    at::Tensor dx = bottom[0]->device_diff().view({outer_, inner_});
+    at::sum_out(dx, Tiles(top[0]->device_diff()), 1);
   }
 
  private:
+  at::Tensor Tiles(const at::Tensor& top) const { return top.view({outer_, tiles_, inner_}); }
+
   const int64_t tiles_;
   int64_t outer_ = 0, inner_ = 0;
 };
