@@ -75,7 +75,7 @@ void FillBilinear(Blob& blob) {
   const int64_t width = blob.shape(3);
   const int64_t half = (width + 1) / 2;  // rounded up
   const auto factor = static_cast<float>(half);
-  const float centre = (2 * factor - 1 - std::fmod(factor, 2.0f)) / (2 * factor);
+  const float centre = static_cast<float>(width - 1) / (2 * factor);
   float* data = blob.data_ptr();
   for (int64_t i = 0; i < blob.count(); ++i) {
     const auto x = static_cast<float>(i % width);

@@ -58,6 +58,8 @@ TEST(Fill, PositiveUnitballSumsToOnePerRow) {
 TEST(Fill, BilinearIsTheKernelOfInterpolation) {
   const at::Tensor kernel = Filled("type: 'bilinear'", {1, 1, 4, 4})[0][0];
   EXPECT_TRUE(at::allclose(kernel[1], at::tensor({0.1875, 0.5625, 0.5625, 0.1875}, at::kFloat)));
+  const at::Tensor odd = Filled("type: 'bilinear'", {1, 1, 3, 3})[0][0];
+  EXPECT_TRUE(at::allclose(odd[1], at::tensor({0.5, 1.0, 0.5}, at::kFloat)));
   EXPECT_THROW(Filled("type: 'bilinear'", {1, 1, 4, 3}), Error);
 }
 

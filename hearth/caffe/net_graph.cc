@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/blob_proto.h"
 #include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/net_backward.h"
 
@@ -63,6 +64,21 @@ void CheckInPlace(const Layer& layer, const NetLayer& connected) {
   }
 }
 
+// The values that the net's text gives for the layer's parameters (`blobs`), all or none.
+void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
+  if (given.empty()) return;
+  Require(given.size() == layer->blobs().size(), ErrorCode::kInvalidArgument,
+          "blobs is given {} time(s), but the layer has {} parameter(s)", given.size(),
+          layer->blobs().size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    Blob& blob = *layer->blobs()[i];
+    Require(HasShapeOf(blob, given[i]), ErrorCode::kInvalidArgument,
+            "its parameter {} has shape {}, the one given as blobs {}", i, blob.ShapeString(),
+            ShapeString(given[i]));
+    ReadBlobData(given[i], &blob);
+  }
+}
+
 // A loss layer's first top weighs 1 unless the prototxt says otherwise.
 std::vector<float> LossWeights(const LayerParameter& param, const Layer& layer, size_t tops) {
   std::vector<float> weights(param.loss_weight());
@@ -85,8 +101,12 @@ NetGraph GraphBuilder::Build(const NetParameter& param) {
 
 void GraphBuilder::AddLayer(LayerParameter param) {
   if (!param.has_phase()) param.set_phase(context_.phase);
+  const std::vector<BlobProto> given = std::move(*param.mutable_blobs());
+  param.clear_blobs();
+  NetContext context = context_;
+  context.phase = param.phase();
   NetLayer& connected = graph_.layers.emplace_back();
-  connected.layer = registry_.Create(param, context_);
+  connected.layer = registry_.Create(param, context);
   Layer& layer = *connected.layer;
   InLayer(layer, "setting up", connected.bottom, [&] {
     Require(param.propagate_down().empty() || param.propagate_down_size() == param.bottom_size(),
@@ -99,6 +119,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckInPlace(layer, connected);
     connected.loss_weights = LossWeights(param, layer, connected.top.size());
     layer.SetUp(connected.bottom, connected.top);
+    TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);
     layer.Reshape(connected.bottom, connected.top);
     Require(param.param().size() <= layer.blobs().size(), ErrorCode::kInvalidArgument,

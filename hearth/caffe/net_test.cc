@@ -104,6 +104,45 @@ TEST(Net, TellsWhenEachGradientIsFinal) {
   EXPECT_THAT(order, ElementsAre("c", "b", "ip2", "ip2", "a", "ip1", "ip1"));
 }
 
+std::string GivenWeights(const std::string& blobs) {
+  return fmt::format(
+      "layer {{ name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: 1 dim: 2 }} }} }}"
+      "layer {{ name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' {}"
+      " inner_product_param {{ num_output: 1 weight_filler {{ value: 9 }} }} }}",
+      blobs);
+}
+
+TEST(Net, TakesParametersFromItsText) {
+  auto net =
+      MakeNet(GivenWeights("blobs { shape { dim: 1 dim: 2 } data: 3 data: 4 }"
+                           "blobs { shape { dim: 1 } data: 5 }"));
+  net->blob("x").data().fill_(1);
+  net->Forward();
+  EXPECT_EQ(*net->blob("y").data_ptr(), 12);
+  EXPECT_TRUE(net->layer("ip").param().blobs().empty());  // held once
+  EXPECT_THAT([] { MakeNet(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
+              ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));
+  const std::string wrong = "blobs { shape { dim: 1 } data: 5 }";
+  EXPECT_THAT([&] { MakeNet(GivenWeights(wrong + wrong)); },
+              ThrowsMessage<Error>(HasSubstr("its parameter 0 has shape 1 2 (2)")));
+}
+
+TEST(Net, LetsALayerHaveAPhaseOfItsOwn) {
+  const auto zeros = [](const std::string& phase, Phase of_net) {
+    auto net = MakeNet(
+        fmt::format("layer {{ name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: 99 }} "
+                    "}} }} layer {{ name: 'd' type: 'Dropout' bottom: 'x' top: 'y' {} }}",
+                    phase),
+        of_net);
+    net->blob("x").data().fill_(1);
+    net->Forward();
+    return (net->blob("y").data() == 0).sum().item<int64_t>();
+  };
+  EXPECT_EQ(zeros("phase: TEST", TRAIN), 0);
+  EXPECT_GT(zeros("phase: TRAIN", TEST), 0);
+  EXPECT_GT(zeros("", TRAIN), 0);
+}
+
 TEST(Net, NamesTheLayerThatFails) {
   EXPECT_THAT([] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
               ThrowsMessage<Error>(HasSubstr("layer 'bad' (Slice), setting up: the layer takes")));

@@ -34,6 +34,7 @@ NetParameter ReadModel(const std::string& uri) {
   if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
   const std::string bytes = storage::ReadFile(uri);
   Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; trained weights are needed", uri);
+  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);  // by any name
   NetParameter model;
   ParseWire(bytes, uri, &model);
   UpgradeNet(&model, uri);

@@ -36,6 +36,17 @@ TEST(ReadState, IsNotConfusedByAModelInHdf5) {
   std::filesystem::remove(path);
 }
 
+TEST(ReadModel, KnowsHdf5ByItsContent) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.h5";
+  const std::string other_name = testing::TempDir() + "hearth_snapshot_test.weights";
+  NetParameter model;
+  model.add_layer()->set_name("layer");
+  WriteModel(model, path);
+  std::filesystem::rename(path, other_name);
+  EXPECT_EQ(ReadModel(other_name).layer_size(), 1);
+  std::filesystem::remove(other_name);
+}
+
 TEST(WriteState, RefusesForeignSchemes) {
   EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
 }

@@ -11,6 +11,10 @@
 namespace hearth::caffe {
 
 LayerParameter UpgradeV1Layer(V1LayerParameter* old);
+// Whether it has fields in its data parameters that today belong to transform_param. Caffe then
+// gives every data layer of the net both messages, though they be empty.
+bool HasOldTransform(const V1LayerParameter& old);
+void AddTransform(LayerParameter* layer);
 // Of a connection that has a `layer`, which is how V0 wrote a layer.
 LayerParameter UpgradeV0Layer(V1LayerParameter* old, const std::string& name);
 

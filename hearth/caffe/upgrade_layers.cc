@@ -11,9 +11,14 @@ bool UpgradeOldLayers(NetParameter* net, const std::string& name) {
           "`layer`",
           name, net->layer_size(), net->layers_size());
   RemoveV0Padding(net->mutable_layers(), name);
+  bool moves_transform = false;
   for (V1LayerParameter& old : *net->mutable_layers()) {
+    moves_transform = moves_transform || HasOldTransform(old);
     net->mutable_layer()->push_back(old.has_layer() ? UpgradeV0Layer(&old, name)
                                                     : UpgradeV1Layer(&old));
+  }
+  if (moves_transform) {
+    for (LayerParameter& layer : *net->mutable_layer()) AddTransform(&layer);
   }
   net->clear_layers();
   return true;

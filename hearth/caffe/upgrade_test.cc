@@ -48,6 +48,17 @@ TEST(UpgradeV1, DataFieldsOfEveryDataLayerMoveToTransformParam) {
   }
 }
 
+TEST(UpgradeV1, ATransformOfOneDataLayerGivesAllOfThemOne) {
+  EXPECT_EQ(
+      Upgraded("layers { type: DATA data_param { source: 's' mirror: true } }"
+               "layers { type: DATA } layers { type: IMAGE_DATA } layers { type: RELU }"),
+      Plain("layer { type: 'Data' transform_param { mirror: true } data_param { source: 's' } }"
+            "layer { type: 'Data' transform_param {} data_param {} }"
+            "layer { type: 'ImageData' transform_param {} image_data_param {} }"
+            "layer { type: 'ReLU' }"));
+  EXPECT_EQ(Upgraded("layers { type: DATA }"), Plain("layer { type: 'Data' }"));
+}
+
 TEST(UpgradeV1, RefusesBothFormatsInOneNet) {
   EXPECT_THAT([] { ParseNet("layer { name: 'a' } layers { name: 'b' }", "mixed"); },
               ThrowsMessage<Error>(HasSubstr("mixed: it has 1 `layer` and 1 `layers`")));

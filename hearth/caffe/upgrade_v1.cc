@@ -83,7 +83,31 @@ void MoveTransform(DataParam* from, LayerParameter* layer) {
   from->clear_mirror();
 }
 
+template <typename DataParam>
+bool HasTransformFields(const DataParam& param) {
+  return param.has_scale() || param.has_mean_file() || param.has_crop_size() || param.has_mirror();
+}
+
 }  // namespace
+
+bool HasOldTransform(const V1LayerParameter& old) {
+  return (old.type() == V1::DATA && HasTransformFields(old.data_param())) ||
+         (old.type() == V1::IMAGE_DATA && HasTransformFields(old.image_data_param())) ||
+         (old.type() == V1::WINDOW_DATA && HasTransformFields(old.window_data_param()));
+}
+
+void AddTransform(LayerParameter* layer) {
+  if (layer->type() == "Data") {
+    layer->mutable_data_param();
+  } else if (layer->type() == "ImageData") {
+    layer->mutable_image_data_param();
+  } else if (layer->type() == "WindowData") {
+    layer->mutable_window_data_param();
+  } else {
+    return;
+  }
+  layer->mutable_transform_param();
+}
 
 LayerParameter UpgradeV1Layer(V1LayerParameter* old) {
   LayerParameter layer;

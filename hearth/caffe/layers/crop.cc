@@ -18,8 +18,8 @@ class CropLayer : public Layer {
     const Blob &x = *bottom[0], &reference = *bottom[1];
     const int64_t first = x.CanonicalAxis(param.axis());
     const auto& offsets = param.offset();
-    Require(x.num_axes() == reference.num_axes(), ErrorCode::kInvalidArgument,
-            "both bottoms need the same number of axes, not shapes {} and {}", x.ShapeString(),
+    Require(x.num_axes() <= reference.num_axes(), ErrorCode::kInvalidArgument,
+            "its second bottom needs the axes of the first, not shapes {} and {}", x.ShapeString(),
             reference.ShapeString());
     Require(offsets.size() <= 1 || static_cast<int64_t>(offsets.size()) == x.num_axes() - first,
             ErrorCode::kInvalidArgument,

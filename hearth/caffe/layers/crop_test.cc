@@ -55,6 +55,14 @@ std::string ReshapeError(const std::string& param) {
   return "";
 }
 
+TEST(Crop, TakesAReferenceOfMoreAxes) {
+  const LayerCase row{
+      "case", "type: 'Crop' crop_param { axis: 1 }", {{{2, 3}}, {{9, 2, 7}}}, nullptr};
+  LayerRun run(row);
+  run.Forward();
+  EXPECT_EQ(run.tops()[0]->shape(), (Shape{2, 2}));
+}
+
 TEST(Crop, NamesWhatDoesNotFit) {
   EXPECT_THAT(ReshapeError("offset: 3"),
               HasSubstr("3 values from offset 3 on reach beyond axis 2 of shape 2 3 5 6 (180)"));

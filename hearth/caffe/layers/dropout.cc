@@ -22,8 +22,8 @@ class DropoutLayer : public NeuronLayer {
   DropoutLayer(const LayerParameter& param, const NetContext& context)
       : NeuronLayer(param, context) {
     const float ratio = param.dropout_param().dropout_ratio();
-    Require(ratio > 0 && ratio < 1, ErrorCode::kInvalidArgument,
-            "dropout_ratio must be between 0 and 1, not {}", ratio);
+    Require(ratio >= 0 && ratio < 1, ErrorCode::kInvalidArgument,
+            "dropout_ratio must be from 0 to below 1, not {}", ratio);
     threshold_ = static_cast<uint32_t>(static_cast<double>(ratio) * 4294967296.0);
     scale_ = 1.f / (1.f - ratio);
   }

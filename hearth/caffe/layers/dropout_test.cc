@@ -60,8 +60,17 @@ TEST(Dropout, DrawsAnewForEveryForward) {
   EXPECT_NE(run.TopValues()[0].values, first.values);
 }
 
+TEST(Dropout, PassesEverythingAtARatioOfZero) {
+  const LayerCase row = TrainingRow(0, 1000);
+  LayerRun run(row);
+  run.Forward();
+  run.Backward({Array({1000}, std::vector<float>(1000, 3))});
+  EXPECT_TRUE(at::equal(run.tops()[0]->data(), run.bottoms()[0]->data()));
+  EXPECT_TRUE(at::equal(run.bottoms()[0]->diff(), at::full({1000}, 3.f)));
+}
+
 TEST(Dropout, RefusesARatioOutsideOfZeroToOne) {
-  for (const float ratio : {0.f, 1.f, -0.1f}) {
+  for (const float ratio : {1.f, -0.1f}) {
     const LayerCase row = TrainingRow(ratio, 10);
     EXPECT_THROW(LayerRun run(row), Error) << ratio;
   }

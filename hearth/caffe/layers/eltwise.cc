@@ -20,8 +20,8 @@ class EltwiseLayer : public Layer {
     const std::vector<float>& coeff = param.coeff();
     Require(coeff.empty() || coeff.size() == bottom.size(), ErrorCode::kInvalidArgument,
             "{} coeff for {} bottoms: give one per bottom, or none", coeff.size(), bottom.size());
-    Require(coeff.empty() || param.operation() == EltwiseParameter::SUM,
-            ErrorCode::kInvalidArgument, "coeff is for operation SUM only");
+    Require(coeff.empty() || param.operation() != EltwiseParameter::PROD,
+            ErrorCode::kInvalidArgument, "coeff is for operation SUM, a product has none");
     coeff_ = coeff.empty() ? std::vector<float>(bottom.size(), 1.f) : coeff;
   }
 

@@ -66,9 +66,9 @@ TEST(Eltwise, NamesWhatDoesNotFit) {
   EXPECT_THROW(LayerRun(shapes).Forward(), Error);
   const LayerCase coeffs{"case", LayerText("coeff: 1"), {{{2}}, {{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(coeffs), Error);
-  const LayerCase not_sum{
-      "case", LayerText("operation: MAX coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
-  EXPECT_THROW(LayerRun run(not_sum), Error);
+  const LayerCase product{
+      "case", LayerText("operation: PROD coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
+  EXPECT_THROW(LayerRun run(product), Error);
 }
 
 }  // namespace

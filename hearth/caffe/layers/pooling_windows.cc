@@ -18,6 +18,12 @@ void ReadFields(const PoolingParameter& param, bool rows, PoolingAxis* axis) {
   axis->pad = !has_pad_hw ? param.pad() : rows ? param.pad_h() : param.pad_w();
 }
 
+bool IsPadded(const PoolingParameter& param) {
+  if (param.global_pooling()) return false;
+  const bool has_pad_hw = param.has_pad_h() || param.has_pad_w();
+  return has_pad_hw ? param.pad_h() > 0 || param.pad_w() > 0 : param.pad() > 0;
+}
+
 }  // namespace
 
 PoolingAxis PoolingAxis::Read(const PoolingParameter& param, char name, int64_t inputs) {
@@ -45,8 +51,8 @@ PoolingAxis PoolingAxis::Read(const PoolingParameter& param, char name, int64_t 
   Require(axis.outputs > 0, ErrorCode::kInvalidArgument,
           "kernel {} with pad {} does not fit into {} values along {}", axis.kernel, axis.pad,
           inputs, name);
-  // With padding, Caffe drops a last window that would begin behind the picture.
-  if (axis.pad > 0 && (axis.outputs - 1) * axis.stride >= inputs + axis.pad) --axis.outputs;
+  // With padding along either axis, Caffe drops a last window that would begin behind the picture.
+  if (IsPadded(param) && (axis.outputs - 1) * axis.stride >= inputs + axis.pad) --axis.outputs;
   return axis;
 }
 

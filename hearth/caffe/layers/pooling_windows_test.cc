@@ -31,6 +31,12 @@ TEST(PoolingAxis, DropsAWindowBehindThePictureOnlyWithPadding) {
   EXPECT_EQ(Read("kernel_size: 2 stride: 3 pad: 1", 'h', 8).outputs, 3);
 }
 
+TEST(PoolingAxis, DropsAWindowBehindThePictureAlsoWhereTheOtherAxisIsPadded) {
+  const std::string text = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 3 ";
+  EXPECT_EQ(Read(text + "pad_h: 1 pad_w: 0", 'w', 6).outputs, 2);  // the last would begin at 6
+  EXPECT_EQ(Read(text + "pad_h: 0 pad_w: 0", 'w', 6).outputs, 3);
+}
+
 TEST(PoolingAxis, TakesHeightAndWidthByName) {
   const std::string text = "kernel_h: 3 kernel_w: 2 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0";
   EXPECT_EQ(Read(text, 'h', 5).outputs, 5);

@@ -22,7 +22,7 @@ class ReluLayer : public NeuronLayer {
   void Apply(const at::Tensor& x, at::Tensor& y) override {
     if (slope_ == 0) {
       Map(
-          y, [](float v) { return v > 0 ? v : 0; }, x);
+          y, [](float v) { return 0 > v ? 0 : v; }, x);  // NaN stays NaN
     } else {
       Map(
           y, [slope = slope_](float v) { return v * (v > 0 ? 1.f : slope); }, x);

@@ -1,3 +1,7 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
 #include "hearth/caffe/layers/element_reference.h"
 
 namespace hearth::caffe {
@@ -28,5 +32,18 @@ std::vector<LayerCase> ReluCases() {
   cases[3].in_place = cases[4].in_place = true;
   return cases;
 }
+
+namespace {
+
+// Or training that diverges would look well behind it.
+TEST(Relu, PassesNaNOn) {
+  const LayerCase row{"case", "type: 'ReLU'", {{{40}}}, nullptr};
+  LayerRun run(row);
+  run.bottoms()[0]->data().fill_(std::numeric_limits<float>::quiet_NaN());
+  run.Forward();
+  EXPECT_TRUE(run.tops()[0]->data().isnan().all().item<bool>());
+}
+
+}  // namespace
 
 }  // namespace hearth::caffe
