@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/onednn_engine.h"
 
 namespace hearth::caffe {
@@ -146,11 +147,10 @@ struct OnednnConvolution::Primitives {
   }
   void MakeBackwardWeights() {
     const BackwardWeights::primitive_desc desc(OnednnEngine(), dnnl::algorithm::convolution_direct,
-                                               x, dw, b, dy, spec.stride, dilation, spec.pad,
-                                               pad_end, forward_desc);
+                                               x, dw, dy, spec.stride, dilation, spec.pad, pad_end,
+                                               forward_desc);
     backward_weights = BackwardWeights(desc);
     diff_w = desc.diff_weights_desc();
-    if (spec.has_bias) bias_diff = at::empty({spec.outputs});
   }
 
   const Spec spec;
@@ -161,7 +161,6 @@ struct OnednnConvolution::Primitives {
   BackwardData backward_data;
   BackwardWeights backward_weights;
   std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out;
-  at::Tensor bias_diff;
 };
 
 OnednnConvolution::OnednnConvolution(const Spec& spec) {
@@ -210,14 +209,13 @@ void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& d
     Reordered& x_in = p.Kept(p.x_in, Role::kPicture, OnednnLayout(x), p.x);
     Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, OnednnLayout(dy), p.dy);
     Reordered& dw_out = p.Kept(p.dw_out, Role::kWeights, p.diff_w, p.plain_w, /*adds=*/true);
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
-                                              {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
-                                              {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}};
-    if (p.spec.has_bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, OnednnMemory(p.b, p.bias_diff));
-    p.backward_weights.execute(OnednnStream(), arguments);
+    p.backward_weights.execute(OnednnStream(), {{DNNL_ARG_SRC, x_in.Take(x)},
+                                                {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                                                {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}});
     dw_out.Give(dw);
-    if (db.defined()) db.add_(p.bias_diff);
   });
+  // oneDNN's own sum took a twentieth of cifar10_quick's step.
+  if (db.defined()) AddBiasSum(dy, db);
 }
 
 }  // namespace hearth::caffe

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "hearth/base/for_each_cpu.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
@@ -18,11 +18,6 @@ int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
 
 int64_t PicturesPerChunk(int64_t values_per_picture) {
   return std::max<int64_t>(1, kChunk / values_per_picture);
-}
-
-HEARTH_FOR_EACH_CPU void Add(const float* values, int64_t count, float* sums) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
 }
 
 at::Tensor Rows(const float* values, int64_t rows, int64_t columns) {
@@ -88,7 +83,7 @@ void PlaceConvolution::Gather(const float* picture, float* columns) const {
 void PlaceConvolution::Scatter(const float* columns, float* picture) const {
   std::fill_n(picture, spec_.input[0] * spec_.input[1] * spec_.channels, 0.f);
   ForEachRun(picture, columns,
-             [](float* to, const float* values, int64_t count) { Add(values, count, to); });
+             [](float* to, const float* values, int64_t count) { AddRows(values, 1, count, to); });
 }
 
 void PlaceConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx) {
@@ -124,8 +119,7 @@ void PlaceConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy
     float* bias = bias_sums_[thread].data_ptr<float>();
     if (!used[thread]) std::fill_n(bias, spec_.outputs, 0.f);
     AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
-    for (int64_t i = 0; i < count * places_; ++i)
-      Add(rows + i * spec_.outputs, spec_.outputs, bias);
+    AddRows(rows, count * places_, spec_.outputs, bias);
     used[thread] = 1;
   });
   for (size_t thread = 0; thread < used.size(); ++thread) {

@@ -10,6 +10,7 @@ set(HEARTH_LAYER_SOURCES
   layers/arg_max.cc
   layers/batch_loader.cc
   layers/batch_norm.cc
+  layers/bias_sum.cc
   layers/concat_slice.cc
   layers/convolution.cc
   layers/cos_data.cc
