@@ -50,10 +50,14 @@ void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
 }
 
 void AddBiasSum(const at::Tensor& dy, at::Tensor& db) {
-  const int64_t outputs = dy.size(1), places = dy.size(2) * dy.size(3);
+  if (!dy.is_cpu()) {
+    db.add_(dy.sum(0));
+    return;
+  }
+  const int64_t outputs = dy.size(1), places = dy.dim() == 4 ? dy.size(2) * dy.size(3) : 1;
   const float* values = dy.const_data_ptr<float>();
   float* sums = db.data_ptr<float>();
-  if (dy.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+  if (dy.dim() == 2 || dy.is_contiguous(at::MemoryFormat::ChannelsLast)) {
     return AddRowsOnThreads(values, dy.size(0) * places, outputs, sums);
   }
   for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += places) {

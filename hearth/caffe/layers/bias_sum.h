@@ -1,4 +1,4 @@
-// The gradient of a bias that was added at every place of pictures.
+// The gradient of a bias.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@ namespace hearth::caffe {
 // sums += each of `count` rows of `size` values.
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums);
 
-// db [outputs] += dy [batch, outputs, height, width] over all pictures and places, in either layout
-// of a blob, on several threads.
+// db [outputs] += the sum of dy: [rows, outputs], on any device, or on the CPU pictures [batch,
+// outputs, height, width] in either layout of a blob. On several threads.
 void AddBiasSum(const at::Tensor& dy, at::Tensor& db);
 
 }  // namespace hearth::caffe

@@ -4,7 +4,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/bias_gradient.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
@@ -41,7 +41,6 @@ class InnerProductLayer : public Layer {
     Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);
     shape.push_back(outputs_);
     top[0]->Reshape(shape);
-    if (has_bias()) bias_gradient_.Reshape(rows_, context().device);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
@@ -60,7 +59,7 @@ class InnerProductLayer : public Layer {
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
       AddProduct(beta, transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, dw);
     }
-    if (has_bias() && param_propagate_down(1)) bias_gradient_.AddTo(*blobs_[1], dy);
+    if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
     if (propagate_down[0]) {
       at::Tensor dx = bottom[0]->device_diff().view({rows_, inputs_});
       Multiply(dy, transpose_ ? w.t() : w, {}, dx);
@@ -72,7 +71,6 @@ class InnerProductLayer : public Layer {
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
   bool transpose_ = false;
-  BiasGradient bias_gradient_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/matrix_product.h"
 
 namespace hearth::caffe {
@@ -84,7 +85,6 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   carried_.Reshape({steps_, rows_, outputs_});
   terms_.Reshape({steps_, rows_, terms_per_output_ * outputs_});
   if (has_static_) static_terms_.Reshape({rows_, terms_per_output_ * outputs_});
-  bias_gradient_.Reshape(steps_ * rows_, context().device);
 }
 
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
@@ -116,7 +116,7 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
   const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
   const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
   if (param_propagate_down(0)) AddWeightGradient(*blobs_[0], terms, x);
-  if (param_propagate_down(1)) bias_gradient_.AddTo(*blobs_[1], terms);
+  if (param_propagate_down(1)) AddBiasSum(terms, blobs_[1]->device_diff());
   if (param_propagate_down(hidden_weight())) {
     AddWeightGradient(*blobs_[hidden_weight()], terms,
                       carried_.device_data().view({steps_ * rows_, outputs_}));

@@ -11,7 +11,6 @@
 #include <functional>
 
 #include "hearth/caffe/layer.h"
-#include "hearth/caffe/layers/bias_gradient.h"
 
 namespace hearth::caffe {
 
@@ -57,7 +56,6 @@ class RecurrentLayer : public Layer {
   Blob terms_;                // steps x rows x (terms * outputs)
   Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step before
   std::vector<Blob> states_;  // rows x outputs, kept from minibatch to minibatch
-  BiasGradient bias_gradient_;  // of steps * rows
 
  private:
   bool exposes_states() const { return param_.recurrent_param().expose_hidden(); }

@@ -1,5 +1,6 @@
 // RNN: hidden values h = tanh(W x + b + V h_before), outputs tanh(U h + c).
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/matrix_product.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/recurrent.h"
@@ -131,7 +132,7 @@ class RnnLayer : public RecurrentLayer {
     if (param_propagate_down(hidden_weight() + 1)) {
       AddWeightGradient(out_weight(), d_sums, Flat(hidden_.device_data()));
     }
-    if (param_propagate_down(hidden_weight() + 2)) bias_gradient_.AddTo(out_bias(), d_sums);
+    if (param_propagate_down(hidden_weight() + 2)) AddBiasSum(d_sums, out_bias().device_diff());
     at::Tensor d_hidden = Flat(hidden_.device_diff());
     Multiply(d_sums, out_weight().device_data(), {}, d_hidden);
   }

@@ -76,6 +76,7 @@ set(HEARTH_LAYER_TESTS
   layers/arg_max_test.cc
   layers/batch_loader_test.cc
   layers/batch_norm_test.cc
+  layers/bias_sum_test.cc
   layers/concat_slice_test.cc
   layers/convolution_test.cc
   layers/cos_top_test.cc
