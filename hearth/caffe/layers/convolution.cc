@@ -7,6 +7,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/onednn_convolution.h"
 #include "hearth/caffe/layers/place_convolution.h"
 #include "hearth/caffe/layers/window.h"
@@ -141,13 +142,12 @@ class ConvolutionLayer : public Layer {
 
   template <typename Convolution>
   void BackwardBy(Convolution& convolution, Blob* top, bool wants_bottom, Blob* bottom) {
-    if (param_propagate_down(0) || (has_bias() && param_propagate_down(1))) {
-      at::Tensor none, scratch;
-      if (!param_propagate_down(0)) scratch = at::empty_like(blobs_[0]->data());
-      convolution.BackwardWeights(bottom->data(), top->diff(),
-                                  scratch.defined() ? scratch : blobs_[0]->diff(),
-                                  has_bias() && param_propagate_down(1) ? blobs_[1]->diff() : none);
+    if (param_propagate_down(0)) {
+      const auto [dw, beta] = blobs_[0]->diff_to_add_to();
+      convolution.BackwardWeights(bottom->data(), top->diff(), beta, dw);
     }
+    // oneDNN's own sum took a twentieth of cifar10_quick's step.
+    if (has_bias() && param_propagate_down(1)) AddBiasSum(top->diff(), blobs_[1]->diff());
     if (wants_bottom) convolution.BackwardData(top->diff(), blobs_[0]->data(), bottom->diff());
   }
 

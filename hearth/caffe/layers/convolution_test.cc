@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/layer_case.h"
 
@@ -163,6 +165,28 @@ TEST(Convolution, SkipsTheGradientOfAFrozenParameter) {
   run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   EXPECT_TRUE(run.layer().blobs()[0]->diff().eq(3).all().item<bool>());
   EXPECT_EQ(run.layer().blobs()[1]->diff_ptr()[0], 2 * 3 * 4);
+}
+
+// A Python program makes a net in one thread and may use it in another.
+TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
+  const LayerCase row{"case",
+                      "type: 'Convolution' convolution_param { num_output: 50 kernel_size: 5 "
+                      "weight_filler { type: 'xavier' } }",
+                      {{{16, 20, 12, 12}}},
+                      nullptr};
+  LayerRun here(row), there(row);
+  const auto compute = [](LayerRun& run) {
+    run.Forward();
+    run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
+  };
+  compute(here);
+  std::thread([&] { compute(there); }).join();
+  const auto equal = [](const at::Tensor& a, const at::Tensor& b) {
+    return at::allclose(a, b, 1e-5, 1e-5);
+  };
+  EXPECT_TRUE(equal(here.tops()[0]->data(), there.tops()[0]->data()));
+  EXPECT_TRUE(equal(here.bottoms()[0]->diff(), there.bottoms()[0]->diff()));
+  EXPECT_TRUE(equal(here.layer().blobs()[0]->diff(), there.layer().blobs()[0]->diff()));
 }
 
 // Products of bfloat16 values have 8 bits; their sums are as exact as ever.

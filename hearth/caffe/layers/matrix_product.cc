@@ -18,7 +18,7 @@ namespace {
 using dnnl::memory;
 
 // A thread sees few kinds of products; one whose minibatches differ each time must not keep all.
-constexpr size_t kMostKept = 64;
+constexpr size_t kMostKept = 512;
 
 // What a product is prepared for.
 struct Kind {
@@ -50,7 +50,7 @@ class Prepared {
                                               {DNNL_ARG_WEIGHTS, OnednnMemory(b_, b)},
                                               {DNNL_ARG_DST, OnednnMemory(c_, c)}};
     if (bias.defined()) arguments.emplace(DNNL_ARG_BIAS, OnednnMemory(bias_, bias));
-    primitive_.execute(OnednnStream(), arguments);
+    primitive_.Execute(std::move(arguments));
   }
 
  private:
@@ -63,7 +63,7 @@ class Prepared {
     b_ = Layout(kind.b);
     c_ = Layout(kind.c);
     if (kind.has_bias) bias_ = {{1, kind.c[1]}, memory::data_type::f32, memory::format_tag::ab};
-    dnnl::primitive_attr attributes;
+    dnnl::primitive_attr attributes = OnednnPrimitive::Attributes();
     if (kind.adds) {
       dnnl::post_ops sum;
       sum.append_sum(1.f);
@@ -71,11 +71,12 @@ class Prepared {
     }
     const dnnl::matmul::primitive_desc desc(OnednnEngine(), a_, b_, bias_, c_, attributes);
     // Its kernels for AVX-512; what it has for other CPUs is no faster than ATen's library.
-    if (std::string_view(desc.impl_info_str()).starts_with("brg")) primitive_ = dnnl::matmul(desc);
+    if (std::string_view(desc.impl_info_str()).starts_with("brg"))
+      primitive_ = OnednnPrimitive(desc);
   }
 
   memory::desc a_, b_, c_, bias_;
-  dnnl::matmul primitive_;
+  OnednnPrimitive primitive_;
 };
 
 const Prepared& PreparedFor(const Kind& kind) {
@@ -89,7 +90,7 @@ const Prepared& PreparedFor(const Kind& kind) {
 // Whether oneDNN did it.
 bool RunOnednn(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                const at::Tensor& c, bool adds) {
-  if (!c.device().is_cpu()) return false;
+  if (!c.device().is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
   const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   const Prepared& prepared =
       PreparedFor({Kind::Of(a), Kind::Of(b), Kind::Of(c), bias.defined(), adds, threads});

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
 #include <tuple>
 
 namespace hearth::caffe {
@@ -61,7 +62,7 @@ TEST_P(MatrixProduct, IsAddedOrWrittenOverAnything) {
 INSTANTIATE_TEST_SUITE_P(Sizes, MatrixProduct,
                          testing::Values(Sizes{64, 50, 20}, Sizes{1, 30, 7}, Sizes{5, 1, 7},
                                          Sizes{6, 30, 1}, Sizes{1, 1, 1}, Sizes{33, 129, 65},
-                                         Sizes{0, 4, 3}));
+                                         Sizes{0, 4, 3}, Sizes{5, 0, 7}));
 
 TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRest) {
   const at::Tensor a = at::randn({8, 40}), b = at::randn({40, 12}), c = at::zeros({8, 12});
@@ -85,10 +86,20 @@ TEST(MatrixProducts, MayBeComputedBySeveralThreads) {
   ExpectClose(c, Product(a, b));
 }
 
+// What a thread keeps goes with it, and nothing of another one's.
+TEST(MatrixProducts, MayBeComputedByThreadsThatEnd) {
+  const at::Tensor a = at::randn({16, 300}), b = at::randn({300, 200}), c = at::empty({16, 200});
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] { Multiply(a, b, {}, c); }).join();
+    ExpectClose(c, Product(a, b));
+    Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));
+  }
+}
+
 // As minibatches of ever other sizes ask for.
 TEST(MatrixProducts, MayHaveMoreShapesThanAreKept) {
   const at::Tensor b = at::randn({9, 5});
-  for (int64_t rows = 1; rows <= 150; ++rows) {
+  for (int64_t rows = 1; rows <= 1500; ++rows) {
     const at::Tensor a = at::randn({rows, 9}), c = at::empty({rows, 5});
     Multiply(a, b, {}, c);
     ExpectClose(c, Product(a, b));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/bias_sum.h"
 #include "hearth/caffe/layers/onednn_engine.h"
 
 namespace hearth::caffe {
@@ -17,34 +16,19 @@ using memory_dims = memory::dims;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-// What a copy in scratch memory stands for: no call needs two of a kind.
-enum class Role { kPicture, kWeights, kOutput };
-
-// One for each role, shared by all layers of a thread: no copy outlives the call that made it.
-memory ScratchAt(const memory::desc& desc, Role role) {
-  thread_local std::array<at::Tensor, 3> buffers;
-  at::Tensor& buffer = buffers[static_cast<size_t>(role)];
-  const auto size = static_cast<int64_t>(desc.get_size());
-  if (!buffer.defined() || buffer.numel() < size) {
-    buffer.reset();  // before the larger one is there
-    buffer = at::empty({size}, at::kByte);
-  }
-  return OnednnMemory(desc, buffer);
-}
-
 // Where the primitive wants another order or type than the caller's: the way into scratch memory.
 class Reordered {
  public:
-  Reordered(Role role, const memory::desc& from, const memory::desc& to, bool adds)
+  Reordered(OnednnScratch role, const memory::desc& from, const memory::desc& to, bool adds)
       : role_(role), from_(from), to_(to), same_(from == to && !adds) {
     if (same_) return;
-    dnnl::primitive_attr attributes;
+    dnnl::primitive_attr attributes = OnednnPrimitive::Attributes();
     if (adds) {
       dnnl::post_ops sum;
       sum.append_sum(1.f);
       attributes.set_post_ops(sum);
     }
-    reorder_ = dnnl::reorder(
+    reorder_ = OnednnPrimitive(
         dnnl::reorder::primitive_desc(OnednnEngine(), from, OnednnEngine(), to, attributes));
   }
 
@@ -55,28 +39,28 @@ class Reordered {
   // The tensor's values in the wanted order.
   memory Take(const at::Tensor& tensor) {
     if (same_) return OnednnMemory(from_, tensor);
-    const memory scratch = ScratchAt(to_, role_);
+    const memory scratch = OnednnScratchMemory(to_, role_);
     Copy(OnednnMemory(from_, tensor), scratch);
     return scratch;
   }
 
   // Memory in the primitive's order, whose values Give then puts into the tensor.
   memory Room(const at::Tensor& tensor) const {
-    return same_ ? OnednnMemory(to_, tensor) : ScratchAt(from_, role_);
+    return same_ ? OnednnMemory(to_, tensor) : OnednnScratchMemory(from_, role_);
   }
   void Give(const at::Tensor& tensor) {
-    if (!same_) Copy(ScratchAt(from_, role_), OnednnMemory(to_, tensor));
+    if (!same_) Copy(OnednnScratchMemory(from_, role_), OnednnMemory(to_, tensor));
   }
 
  private:
   void Copy(memory from, memory to) {
-    reorder_.execute(OnednnStream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+    reorder_.Execute({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
-  Role role_;
+  OnednnScratch role_;
   memory::desc from_, to_;
   bool same_;
-  dnnl::reorder reorder_;
+  OnednnPrimitive reorder_;
 };
 
 template <typename Function>
@@ -125,15 +109,15 @@ struct OnednnConvolution::Primitives {
       pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
                         spec.pad[i]);
     }
-    forward_desc = Forward::primitive_desc(OnednnEngine(), dnnl::prop_kind::forward_training,
-                                           dnnl::algorithm::convolution_direct, x, w, b, y,
-                                           spec.stride, dilation, spec.pad, pad_end);
-    forward = Forward(forward_desc);
+    forward_desc = Forward::primitive_desc(
+        OnednnEngine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x,
+        w, b, y, spec.stride, dilation, spec.pad, pad_end, OnednnPrimitive::Attributes());
+    forward = OnednnPrimitive(forward_desc);
   }
 
   // Made on first use, then kept while the layouts are the same.
-  static Reordered& Kept(std::optional<Reordered>& kept, Role role, const memory::desc& from,
-                         const memory::desc& to, bool adds = false) {
+  static Reordered& Kept(std::optional<Reordered>& kept, OnednnScratch role,
+                         const memory::desc& from, const memory::desc& to, bool adds = false) {
     if (!kept || !kept->Leads(from, to)) kept.emplace(role, from, to, adds);
     return *kept;
   }
@@ -141,15 +125,15 @@ struct OnednnConvolution::Primitives {
   void MakeBackwardData() {
     const BackwardData::primitive_desc desc(OnednnEngine(), dnnl::algorithm::convolution_direct, dx,
                                             w, dy, spec.stride, dilation, spec.pad, pad_end,
-                                            forward_desc);
-    backward_data = BackwardData(desc);
+                                            forward_desc, OnednnPrimitive::Attributes());
+    backward_data = OnednnPrimitive(desc);
     backward_w = desc.weights_desc();
   }
   void MakeBackwardWeights() {
     const BackwardWeights::primitive_desc desc(OnednnEngine(), dnnl::algorithm::convolution_direct,
                                                x, dw, dy, spec.stride, dilation, spec.pad, pad_end,
-                                               forward_desc);
-    backward_weights = BackwardWeights(desc);
+                                               forward_desc, OnednnPrimitive::Attributes());
+    backward_weights = OnednnPrimitive(desc);
     diff_w = desc.diff_weights_desc();
   }
 
@@ -157,10 +141,8 @@ struct OnednnConvolution::Primitives {
   memory::desc x, dx, y, dy, w, dw, b, plain_w, backward_w, diff_w;
   memory_dims dilation, pad_end;
   Forward::primitive_desc forward_desc;
-  Forward forward;
-  BackwardData backward_data;
-  BackwardWeights backward_weights;
-  std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out;
+  OnednnPrimitive forward, backward_data, backward_weights;
+  std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out, dw_added;
 };
 
 OnednnConvolution::OnednnConvolution(const Spec& spec) {
@@ -175,14 +157,15 @@ void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const 
                                 at::Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, OnednnLayout(x), p.x);
-    Reordered& w_in = p.Kept(p.w_in, Role::kWeights, p.plain_w, p.forward_desc.weights_desc());
-    Reordered& y_out = p.Kept(p.y_out, Role::kOutput, p.y, OnednnLayout(y));
+    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
+    Reordered& w_in =
+        p.Kept(p.w_in, OnednnScratch::kWeights, p.plain_w, p.forward_desc.weights_desc());
+    Reordered& y_out = p.Kept(p.y_out, OnednnScratch::kOutput, p.y, OnednnLayout(y));
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                               {DNNL_ARG_DST, y_out.Room(y)}};
     if (p.spec.has_bias) arguments.emplace(DNNL_ARG_BIAS, OnednnMemory(p.b, b));
-    p.forward.execute(OnednnStream(), arguments);
+    p.forward.Execute(std::move(arguments));
     y_out.Give(y);
   });
 }
@@ -191,31 +174,31 @@ void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, 
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
-    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, OnednnLayout(dy), p.dy);
-    Reordered& w_in = p.Kept(p.backward_w_in, Role::kWeights, p.plain_w, p.backward_w);
-    Reordered& dx_out = p.Kept(p.dx_out, Role::kPicture, p.dx, OnednnLayout(dx));
-    p.backward_data.execute(OnednnStream(), {{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
-                                             {DNNL_ARG_WEIGHTS, w_in.Take(w)},
-                                             {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
+    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    Reordered& w_in = p.Kept(p.backward_w_in, OnednnScratch::kWeights, p.plain_w, p.backward_w);
+    Reordered& dx_out = p.Kept(p.dx_out, OnednnScratch::kPicture, p.dx, OnednnLayout(dx));
+    p.backward_data.Execute({{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                             {DNNL_ARG_WEIGHTS, w_in.Take(w)},
+                             {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
     dx_out.Give(dx);
   });
 }
 
-void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, at::Tensor& dw,
-                                        at::Tensor& db) {
+void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta,
+                                        at::Tensor& dw) {
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();
-    Reordered& x_in = p.Kept(p.x_in, Role::kPicture, OnednnLayout(x), p.x);
-    Reordered& dy_in = p.Kept(p.dy_in, Role::kOutput, OnednnLayout(dy), p.dy);
-    Reordered& dw_out = p.Kept(p.dw_out, Role::kWeights, p.diff_w, p.plain_w, /*adds=*/true);
-    p.backward_weights.execute(OnednnStream(), {{DNNL_ARG_SRC, x_in.Take(x)},
-                                                {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
-                                                {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}});
+    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
+    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    const bool adds = beta != 0;
+    Reordered& dw_out =
+        p.Kept(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights, p.diff_w, p.plain_w, adds);
+    p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},
+                                {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
+                                {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}});
     dw_out.Give(dw);
   });
-  // oneDNN's own sum took a twentieth of cifar10_quick's step.
-  if (db.defined()) AddBiasSum(dy, db);
 }
 
 }  // namespace hearth::caffe

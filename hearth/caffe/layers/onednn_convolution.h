@@ -31,8 +31,8 @@ class OnednnConvolution {
   void Forward(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b, at::Tensor& y);
   // Overwrites dx.
   void BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
-  // Adds to dw and, where it is defined, to db.
-  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, at::Tensor& dw, at::Tensor& db);
+  // dw = beta dw + the gradient, where beta is 0 or 1. The bias's gradient is AddBiasSum()'s.
+  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta, at::Tensor& dw);
 
  private:
   struct Primitives;

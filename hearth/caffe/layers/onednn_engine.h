@@ -1,15 +1,23 @@
-// oneDNN's engine and stream for this room's kernels on the CPU. Included by their .cc files only.
+// oneDNN's engine, and what it computes with, for this room's kernels on the CPU. Included by their
+// .cc files only.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 
+#include <array>
+#include <cstdint>
 #include <dnnl.hpp>
+#include <unordered_map>
 
 namespace hearth::caffe {
 
-// One engine serves all threads; a stream belongs to one.
+// One engine serves all threads; a stream belongs to one. Who makes primitives keeps them: oneDNN's
+// own cache of them is off, nobody would look there.
 inline dnnl::engine& OnednnEngine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine engine = [] {
+    dnnl::set_primitive_cache_capacity(0);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
@@ -26,5 +34,51 @@ inline dnnl::memory OnednnMemory(const dnnl::memory::desc& desc, const at::Tenso
 inline dnnl::memory::desc OnednnLayout(const at::Tensor& t) {
   return {t.sizes().vec(), dnnl::memory::data_type::f32, t.strides().vec()};
 }
+
+// What scratch memory is for: no call needs two of a kind.
+enum class OnednnScratch { kPicture, kWeights, kOutput, kPrimitive };
+
+// One for each kind, shared by all layers of a thread: no value outlives the call that made it.
+inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
+  thread_local std::array<at::Tensor, 4> buffers;
+  at::Tensor& buffer = buffers[static_cast<size_t>(kind)];
+  const auto size = static_cast<int64_t>(desc.get_size());
+  if (!buffer.defined() || buffer.numel() < size) {
+    buffer.reset();  // before the larger one is there
+    buffer = at::empty({size}, at::kByte);
+  }
+  return OnednnMemory(desc, buffer);
+}
+
+// A primitive that any thread may execute, one at a time. Its scratch memory is the caller's: what
+// oneDNN keeps for it belongs to the thread that made the primitive, and is freed with that.
+class OnednnPrimitive {
+ public:
+  OnednnPrimitive() = default;
+  // `desc` must have been made with Attributes().
+  template <typename Desc>
+  explicit OnednnPrimitive(const Desc& desc)
+      : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()) {}
+
+  static dnnl::primitive_attr Attributes() {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+  }
+
+  explicit operator bool() const { return static_cast<bool>(primitive_); }
+
+  void Execute(std::unordered_map<int, dnnl::memory> arguments) const {
+    if (scratchpad_.get_size() > 0) {
+      arguments.emplace(DNNL_ARG_SCRATCHPAD,
+                        OnednnScratchMemory(scratchpad_, OnednnScratch::kPrimitive));
+    }
+    primitive_.execute(OnednnStream(), arguments);
+  }
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl::memory::desc scratchpad_;
+};
 
 }  // namespace hearth::caffe

@@ -44,7 +44,6 @@ void PlaceConvolution::ForEachChunk(Function f) {
   if (!columns_.defined() || columns_.size(0) < threads) {
     columns_ = at::empty({threads, most * places_, window_}, at::kFloat);
     sums_ = at::empty({threads, spec_.outputs, window_}, at::kFloat);
-    bias_sums_ = at::empty({threads, spec_.outputs}, at::kFloat);
   }
   at::parallel_for(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -103,8 +102,8 @@ void PlaceConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, a
   });
 }
 
-void PlaceConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, at::Tensor& dw,
-                                       at::Tensor& db) {
+void PlaceConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta,
+                                       at::Tensor& dw) {
   const float* pictures = x.data_ptr<float>();
   const float* gradients = dy.data_ptr<float>();
   const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
@@ -116,19 +115,18 @@ void PlaceConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy
     }
     const float* rows = gradients + first * places_ * spec_.outputs;
     at::Tensor sums = sums_[thread];
-    float* bias = bias_sums_[thread].data_ptr<float>();
-    if (!used[thread]) std::fill_n(bias, spec_.outputs, 0.f);
     AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
-    AddRows(rows, count * places_, spec_.outputs, bias);
     used[thread] = 1;
   });
   for (size_t thread = 0; thread < used.size(); ++thread) {
     if (!used[thread]) continue;
     const auto at_thread = static_cast<int64_t>(thread);
-    dw.add_(sums_[at_thread]
-                .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
-                .permute({0, 3, 1, 2}));
-    if (db.defined()) db.add_(bias_sums_[at_thread]);
+    const at::Tensor sum =
+        sums_[at_thread]
+            .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
+            .permute({0, 3, 1, 2});
+    beta == 0 ? dw.copy_(sum) : dw.add_(sum);
+    beta = 1;
   }
 }
 

@@ -23,7 +23,7 @@ class PlaceConvolution {
   const Spec& spec() const { return spec_; }
   // Shapes as OnednnConvolution takes them; pictures in Layout::kChannelsLast.
   void BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
-  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, at::Tensor& dw, at::Tensor& db);
+  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta, at::Tensor& dw);
 
  private:
   // f(first picture, number of pictures, thread), on several threads.
@@ -40,7 +40,7 @@ class PlaceConvolution {
   const int64_t places_, window_;  // outputs per picture and channel; values of a window
   at::Tensor columns_;             // [threads, pictures of a chunk * places, window]
   at::Tensor weights_;             // [outputs, window]
-  at::Tensor sums_, bias_sums_;    // [threads, outputs, window], [threads, outputs]
+  at::Tensor sums_;                // [threads, outputs, window]
 };
 
 }  // namespace hearth::caffe
