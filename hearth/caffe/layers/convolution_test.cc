@@ -180,6 +180,8 @@ TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
     run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   };
   compute(here);
+  compute(there);  // all that it needs is made in this thread
+  there.layer().blobs()[0]->diff().zero_();
   std::thread([&] { compute(there); }).join();
   const auto equal = [](const at::Tensor& a, const at::Tensor& b) {
     return at::allclose(a, b, 1e-5, 1e-5);
