@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -28,7 +29,12 @@ struct Kind {
   int threads;
 
   static Axes Of(const at::Tensor& m) { return {m.size(0), m.size(1), m.stride(0), m.stride(1)}; }
-  auto operator<=>(const Kind&) const = default;
+  bool operator<(const Kind& other) const { return Key() < other.Key(); }
+
+ private:
+  std::tuple<Axes, Axes, Axes, bool, bool, int> Key() const {
+    return {a, b, c, has_bias, adds, threads};
+  }
 };
 
 // Without a primitive where oneDNN has no fast one.
@@ -115,7 +121,7 @@ void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
   }
 }
 
-void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, at::Tensor c) {
+void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
   if (!RunOnednn(a, b, {}, c, /*adds=*/beta != 0)) c.addmm_(a, b, beta);
 }
 

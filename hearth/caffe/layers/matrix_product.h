@@ -14,6 +14,6 @@ namespace hearth::caffe {
 void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, at::Tensor c);
 
 // c = beta c + a b, where beta is 0 or 1; at 0, c may hold anything.
-void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, at::Tensor c);
+void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c);
 
 }  // namespace hearth::caffe
