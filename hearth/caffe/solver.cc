@@ -55,6 +55,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   net_->params().BindDiff(sync_->AllocateDiff(layout));
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.emplace_back(Shape{layout.size}).set_device(context.device);
+    history_.back().device_data();  // threads that share it must not take its memory on first use
   }
   update_end_ = layout.size;
   FindStatistics();
@@ -205,13 +206,12 @@ void Solver::FindStatistics() {
 
 void Solver::TellGradient(size_t index) {
   if (!in_last_pass_) return;
+  Blob& param = *net_->params().learnable()[index].blob;
   if (std::find(statistics_.begin(), statistics_.end(), index) != statistics_.end()) {
-    Blob& statistic = *net_->params().learnable()[index].blob;
-    statistic.diff().copy_(statistic.data() * gradient_.local_weight);
+    param.diff().copy_(param.data() * gradient_.local_weight);
   }
   // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the
   // collective takes it.
-  Blob& param = *net_->params().learnable()[index].blob;
   options_.ranks > 1 ? param.diff() : param.device_diff();
   sync_->GradientReady(index);
 }
