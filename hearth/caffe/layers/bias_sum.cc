@@ -37,8 +37,8 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
 
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
   // Several short rows as one long one: a loop over a few values is slow.
-  const int64_t together = size < kLongRow / 2 ? kLongRow / size : 1;
-  if (together > 1 && count > together) {
+  if (size <= kLongRow / 2 && count * size > kLongRow) {
+    const int64_t together = kLongRow / size;
     std::array<float, kLongRow> of_long_rows = {};
     const int64_t long_rows = count / together;
     AddEach(rows, long_rows, together * size, of_long_rows.data());

@@ -31,7 +31,7 @@ class EltwiseLayer : public Layer {
               "bottoms of shape {} and {} differ", bottom[0]->ShapeString(), blob->ShapeString());
     }
     top[0]->ReshapeLike(*bottom[0]);
-    if (operation() == EltwiseParameter::MAX) winner_.resize(top[0]->count());
+    if (operation() == EltwiseParameter::MAX && !on_device()) winner_.resize(top[0]->count());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {

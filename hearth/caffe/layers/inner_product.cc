@@ -56,8 +56,7 @@ class InnerProductLayer : public Layer {
     const at::Tensor dy = top[0]->device_diff().view({rows_, outputs_});
     const at::Tensor& w = blobs_[0]->device_data();
     if (param_propagate_down(0)) {
-      const auto [dw, beta] = blobs_[0]->diff_to_add_to();
-      AddProduct(beta, transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, dw);
+      AddProductToDiff(transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, *blobs_[0]);
     }
     if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
     if (propagate_down[0]) {

@@ -69,13 +69,8 @@ class Prepared {
     b_ = Layout(kind.b);
     c_ = Layout(kind.c);
     if (kind.has_bias) bias_ = {{1, kind.c[1]}, memory::data_type::f32, memory::format_tag::ab};
-    dnnl::primitive_attr attributes = OnednnPrimitive::Attributes();
-    if (kind.adds) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.f);
-      attributes.set_post_ops(sum);
-    }
-    const dnnl::matmul::primitive_desc desc(OnednnEngine(), a_, b_, bias_, c_, attributes);
+    const dnnl::matmul::primitive_desc desc(OnednnEngine(), a_, b_, bias_, c_,
+                                            OnednnPrimitive::Attributes(kind.adds));
     // Its kernels for AVX-512; what it has for other CPUs is no faster than ATen's library.
     if (std::string_view(desc.impl_info_str()).starts_with("brg"))
       primitive_ = OnednnPrimitive(desc);
@@ -123,6 +118,11 @@ void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
 
 void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
   if (!RunOnednn(a, b, {}, c, /*adds=*/beta != 0)) c.addmm_(a, b, beta);
+}
+
+void AddProductToDiff(const at::Tensor& a, const at::Tensor& b, Blob& weight) {
+  const auto [dw, beta] = weight.diff_to_add_to();
+  AddProduct(beta, a, b, dw);
 }
 
 }  // namespace hearth::caffe

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "hearth/caffe/blob.h"
+
 namespace hearth::caffe {
 
 // All matrices have two axes, in any order in memory. What a call was prepared for is kept in its
@@ -15,5 +17,7 @@ void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
 
 // c = beta c + a b, where beta is 0 or 1; at 0, c may hold anything.
 void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c);
+// The gradient of `weight`, of two axes, += a b, on its device.
+void AddProductToDiff(const at::Tensor& a, const at::Tensor& b, Blob& weight);
 
 }  // namespace hearth::caffe

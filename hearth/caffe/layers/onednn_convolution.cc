@@ -1,6 +1,5 @@
 #include "hearth/caffe/layers/onednn_convolution.h"
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -22,14 +21,8 @@ class Reordered {
   Reordered(OnednnScratch role, const memory::desc& from, const memory::desc& to, bool adds)
       : role_(role), from_(from), to_(to), same_(from == to && !adds) {
     if (same_) return;
-    dnnl::primitive_attr attributes = OnednnPrimitive::Attributes();
-    if (adds) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.f);
-      attributes.set_post_ops(sum);
-    }
-    reorder_ = OnednnPrimitive(
-        dnnl::reorder::primitive_desc(OnednnEngine(), from, OnednnEngine(), to, attributes));
+    reorder_ = OnednnPrimitive(dnnl::reorder::primitive_desc(
+        OnednnEngine(), from, OnednnEngine(), to, OnednnPrimitive::Attributes(adds)));
   }
 
   bool Leads(const memory::desc& from, const memory::desc& to) const {

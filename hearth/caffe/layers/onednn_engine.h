@@ -60,9 +60,15 @@ class OnednnPrimitive {
   explicit OnednnPrimitive(const Desc& desc)
       : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()) {}
 
-  static dnnl::primitive_attr Attributes() {
+  // `adds`: the result is added to what its memory holds.
+  static dnnl::primitive_attr Attributes(bool adds = false) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (adds) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.f);
+      attributes.set_post_ops(sum);
+    }
     return attributes;
   }
 

@@ -115,11 +115,11 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
           "{} has no gradient for the marks of continued sequences", type());
   const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
   const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
-  if (param_propagate_down(0)) AddWeightGradient(*blobs_[0], terms, x);
+  if (param_propagate_down(0)) AddProductToDiff(terms.t(), x, *blobs_[0]);
   if (param_propagate_down(1)) AddBiasSum(terms, blobs_[1]->device_diff());
   if (param_propagate_down(hidden_weight())) {
-    AddWeightGradient(*blobs_[hidden_weight()], terms,
-                      carried_.device_data().view({steps_ * rows_, outputs_}));
+    AddProductToDiff(terms.t(), carried_.device_data().view({steps_ * rows_, outputs_}),
+                     *blobs_[hidden_weight()]);
   }
   if (propagate_down[0]) {
     at::Tensor dx = bottom[0]->device_diff().view({steps_ * rows_, inputs_});
@@ -135,16 +135,10 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
 void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
   at::sum_out(static_terms_.device_diff(), terms_.device_diff(), 0);
   const at::Tensor input = bottom->device_data().view({rows_, static_inputs_});
-  if (param_propagate_down(2)) AddWeightGradient(*blobs_[2], static_terms_.device_diff(), input);
+  if (param_propagate_down(2)) AddProductToDiff(static_terms_.device_diff().t(), input, *blobs_[2]);
   if (!propagate_down) return;
   at::Tensor dx = bottom->device_diff().view({rows_, static_inputs_});
   Multiply(static_terms_.device_diff(), blobs_[2]->device_data(), {}, dx);
-}
-
-void RecurrentLayer::AddWeightGradient(Blob& weight, const at::Tensor& d_sums,
-                                       const at::Tensor& x) {
-  const auto [dw, beta] = weight.diff_to_add_to();
-  AddProduct(beta, d_sums.t(), x, dw);
 }
 
 void RecurrentLayer::ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const {

@@ -41,9 +41,6 @@ class RecurrentLayer : public Layer {
   // and including the hidden values' weights.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);
 
-  // Adds the gradient of a weight by which `x` made sums whose gradient is `d_sums`, row by row.
-  static void AddWeightGradient(Blob& weight, const at::Tensor& d_sums, const at::Tensor& x);
-
   // Rows do not depend on each other: f(begin, end) takes rows [begin, end) through all steps,
   // several ranges at a time.
   void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;

@@ -130,7 +130,7 @@ class RnnLayer : public RecurrentLayer {
     }
     const at::Tensor d_sums = Flat(output_.device_diff());
     if (param_propagate_down(hidden_weight() + 1)) {
-      AddWeightGradient(out_weight(), d_sums, Flat(hidden_.device_data()));
+      AddProductToDiff(d_sums.t(), Flat(hidden_.device_data()), out_weight());
     }
     if (param_propagate_down(hidden_weight() + 2)) AddBiasSum(d_sums, out_bias().device_diff());
     at::Tensor d_hidden = Flat(hidden_.device_diff());
