@@ -1,9 +1,9 @@
 # Everything from outside, in one place. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
-find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 # nanobind looks for `Python`, not `Python3`.
 set(Python_EXECUTABLE ${Python3_EXECUTABLE})
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json 3.10 REQUIRED)
@@ -38,6 +38,12 @@ execute_process(
   OUTPUT_VARIABLE HEARTH_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(HEARTH_TORCH_DIR)
   set(HEARTH_TORCH ON)
+  # python/hearth/native checks it before the loader fails on the names of another version.
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c
+                          "import importlib.metadata as m; print('.'.join(m.version('torch').split('.')[:2]))"
+                  OUTPUT_VARIABLE HEARTH_TORCH_VERSION COMMAND_ERROR_IS_FATAL ANY)
+  file(WRITE ${HEARTH_NATIVE_DIR}/torch_version "${HEARTH_TORCH_VERSION}")
+  install(FILES ${HEARTH_NATIVE_DIR}/torch_version DESTINATION hearth/native)
   add_library(hearth_torch INTERFACE)
   target_include_directories(hearth_torch SYSTEM INTERFACE
     ${HEARTH_TORCH_DIR}/include ${HEARTH_TORCH_DIR}/include/torch/csrc/api/include)

@@ -33,8 +33,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   rm -f "$log"
 fi
 
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
-  echo "setup: Python 3.10 or newer is needed, $(python3 --version) was found" >&2
+python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || {
+  echo "setup: Python 3.11 to 3.13 is needed (torch and pyspark have no packages for others), $(python3 --version) was found" >&2
   exit 1
 }
 stamp=.venv/requirements.sha256

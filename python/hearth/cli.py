@@ -13,7 +13,7 @@ def main() -> NoReturn:
     """Replaces this process by the native program, with the same arguments."""
     try:
         program = str(native.program())
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ImportError) as error:
         sys.exit(f"hearth: {error}")
     # The program starts `python3 -m hearth.reader` for Parquet sources: by this interpreter.
     environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}

@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         plot_logs(_read(options.logs), options.x, options.log_scale).savefig(options.output)
     except ImportError:
-        print("hearth plot: it needs matplotlib: pip install 'hearth[plot]'", file=sys.stderr)
+        print("hearth plot: it needs matplotlib: pip install 'hearth-spark[plot]'", file=sys.stderr)
         return 1
     except (OSError, ValueError) as error:
         print(f"hearth plot: {error}", file=sys.stderr)

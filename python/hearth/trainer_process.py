@@ -63,7 +63,7 @@ class TrainerProcess:
                 pass_fds=[control_fd, *inherited_fds],
                 env=environment,
             )
-        except OSError as error:
+        except (OSError, ImportError) as error:
             self._control.close()
             raise RankError(f"{self._name} failed: cannot start its trainer: {error}") from error
 

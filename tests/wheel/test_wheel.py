@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["make", "wheel", f"DIST={folder}"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    (path,) = folder.glob("hearth-*.whl")
+    (path,) = folder.glob("hearth_spark-*.whl")
     return path
 
 

@@ -8,11 +8,14 @@ HearthError; each says what failed, where, and what to do.
 from __future__ import annotations
 
 try:
+    from hearth.native import check_torch
+
+    check_torch()
     from hearth.native import _caffe  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "hearth.caffe needs the compiled engine and torch's libraries: pip install 'hearth[caffe]' "
-        f"({error})"
+        "hearth.caffe needs the compiled engine and the torch that it was built for: "
+        f"pip install 'hearth-spark[caffe]' ({error})"
     ) from error
 
 from hearth.caffe import coord_map, draw, io, net_spec, proto

@@ -5,6 +5,7 @@ variable HEARTH_NATIVE_DIR names another folder.
 """
 
 import os
+from importlib import metadata
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -25,14 +26,44 @@ if DIRECTORY != _HERE:
 
 
 def program() -> Path:
-    """The path of the `hearth` program. Raises FileNotFoundError when it was not built."""
+    """The path of the `hearth` program.
+
+    Raises:
+        FileNotFoundError: it was not built.
+        ImportError: the torch that is installed is not the one that it was built for.
+    """
     path = DIRECTORY / "hearth"
     if not path.is_file():
         raise FileNotFoundError(
             f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
             "or run `make build` in the checkout"
         )
+    check_torch()
     return path
+
+
+def check_torch() -> None:
+    """Checks that the installed torch is the one that the engine was built for.
+
+    C++ names differ between torch's minor versions: with another one the loader ends the program
+    with status 127 before its first line.
+
+    Raises:
+        ImportError: torch is missing or of another version; the message says what to install.
+    """
+    built_for = DIRECTORY / "torch_version"
+    if not built_for.is_file():  # built without torch: there is no engine
+        return
+    wanted = built_for.read_text(encoding="utf-8").strip()
+    try:
+        found = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    if found.split("+")[0].split(".")[:2] != wanted.split("."):
+        raise ImportError(
+            f"this hearth was built for torch {wanted}, but torch {found} is installed: "
+            f"pip install 'torch=={wanted}.*'"
+        )
 
 
 def environment() -> dict[str, str]:
