@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make lint`: room order, file sizes, clang-format, ruff, clang-tidy. `--fix` formats in place.
+"""`make lint`: room order, sizes, clang-format, ruff, clang-tidy. `--fix` formats in place.
 
 clang-tidy is slow, so a file that passed is not looked at again until it, one of our headers or the
 configuration changes (stamps in build/tidy).
@@ -18,26 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import check_rooms  # noqa: E402
-
-MOST_LINES = 400
-
-
-def tracked(*suffixes: str) -> list[str]:
-    """Returns the files that git knows or would add, by suffix, relative to the checkout."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    return sorted(f for f in set(listing) if f.endswith(suffixes) and (ROOT / f).exists())
-
-
-def long_files() -> list[str]:
-    """Returns a line for each source file over the limit of ARCHITECTURE.md."""
-    sizes = {f: (ROOT / f).read_text().count("\n") for f in tracked(".h", ".cc", ".py")}
-    return [f"{f}: {n} lines, at most {MOST_LINES}" for f, n in sizes.items() if n > MOST_LINES]
+from sizes import too_long, tracked  # noqa: E402
 
 
 def run(*command: str) -> bool:
@@ -103,7 +84,7 @@ def main() -> int:
     if options.fix:
         fixed = run("clang-format", "-i", *sources) and run(ruff, "check", "--fix", ".")
         return 0 if fixed and run(ruff, "format", ".") else 1
-    problems = check_rooms.wrong_arrows(ROOT / "hearth") + long_files()
+    problems = check_rooms.wrong_arrows(ROOT / "hearth") + too_long()
     print("\n".join(problems) if problems else "rooms and sizes: in order")
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)

@@ -73,30 +73,31 @@ auto WithoutGil(Function function) {
   return function();
 }
 
+void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t generation,
+                     std::string bind_host, int bind_port, std::string advertise_host,
+                     double reserve_timeout_s, double heartbeat_interval_s,
+                     double heartbeat_timeout_s) {
+  CoordinatorOptions options;
+  options.world = world;
+  options.token = std::move(token);
+  options.generation = generation;
+  options.bind_host = std::move(bind_host);
+  options.bind_port = bind_port;
+  options.advertise_host = std::move(advertise_host);
+  options.reserve_timeout_s = reserve_timeout_s;
+  options.heartbeat_interval_s = heartbeat_interval_s;
+  options.heartbeat_timeout_s = heartbeat_timeout_s;
+  new (self) Coordinator(std::move(options));
+}
+
 void RegisterCoordinator(nb::module_& m) {
   nb::class_<Coordinator>(m, "Coordinator", R"(Where the ranks of one attempt of a run meet.
 
 Listens at once; a thread of its own does the work. The token is 64 hex digits (new_token()).)")
-      .def(
-          "__init__",
-          [](Coordinator* self, int world, std::string token, uint32_t generation,
-             std::string bind_host, int bind_port, std::string advertise_host,
-             double reserve_timeout_s, double heartbeat_interval_s, double heartbeat_timeout_s) {
-            CoordinatorOptions options;
-            options.world = world;
-            options.token = std::move(token);
-            options.generation = generation;
-            options.bind_host = std::move(bind_host);
-            options.bind_port = bind_port;
-            options.advertise_host = std::move(advertise_host);
-            options.reserve_timeout_s = reserve_timeout_s;
-            options.heartbeat_interval_s = heartbeat_interval_s;
-            options.heartbeat_timeout_s = heartbeat_timeout_s;
-            new (self) Coordinator(std::move(options));
-          },
-          nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0, "bind_host"_a = "127.0.0.1",
-          "bind_port"_a = 0, "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0,
-          "heartbeat_interval_s"_a = 1.0, "heartbeat_timeout_s"_a = 10.0)
+      .def("__init__", &MakeCoordinator, nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0,
+           "bind_host"_a = "127.0.0.1", "bind_port"_a = 0, "advertise_host"_a = "",
+           "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
+           "heartbeat_timeout_s"_a = 10.0)
       .def("host", &Coordinator::host, "The host that members should connect to.")
       .def("port", &Coordinator::port)
       .def(
@@ -194,6 +195,21 @@ class PythonMember : public Member {
   rendezvous::FailureWatch::Subscription subscription_;
 };
 
+void MakeMember(PythonMember* self, std::string host, int port, std::string token,
+                uint32_t generation, int rank, int world, std::string host_name,
+                double connect_timeout_s) {
+  MemberOptions options;
+  options.host = std::move(host);
+  options.port = port;
+  options.token = std::move(token);
+  options.generation = generation;
+  options.rank = rank;
+  options.world = world;
+  options.host_name = std::move(host_name);
+  options.connect_timeout_s = connect_timeout_s;
+  new (self) PythonMember(std::move(options));
+}
+
 void RegisterMember(nb::module_& m) {
   // NOLINTNEXTLINE(bugprone-unused-raii): to be registered is all that it does
   nb::class_<Member>(m, "MemberBase", "What other rooms' bindings take.");
@@ -201,23 +217,9 @@ void RegisterMember(nb::module_& m) {
 
 Raises ConnectionError, TimeoutError or PermissionError when it cannot join. Waits raise
 HearthError with the first failure of any rank.)")
-      .def(
-          "__init__",
-          [](PythonMember* self, std::string host, int port, std::string token, uint32_t generation,
-             int rank, int world, std::string host_name, double connect_timeout_s) {
-            MemberOptions options;
-            options.host = std::move(host);
-            options.port = port;
-            options.token = std::move(token);
-            options.generation = generation;
-            options.rank = rank;
-            options.world = world;
-            options.host_name = std::move(host_name);
-            options.connect_timeout_s = connect_timeout_s;
-            new (self) PythonMember(std::move(options));
-          },
-          nb::kw_only(), "host"_a, "port"_a, "token"_a, "generation"_a = 0, "rank"_a, "world"_a,
-          "host_name"_a = "localhost", "connect_timeout_s"_a = 30.0, ReleaseGil())
+      .def("__init__", &MakeMember, nb::kw_only(), "host"_a, "port"_a, "token"_a,
+           "generation"_a = 0, "rank"_a, "world"_a, "host_name"_a = "localhost",
+           "connect_timeout_s"_a = 30.0, ReleaseGil())
       .def(
           "reserve",
           [](PythonMember& self, const std::string& json) {

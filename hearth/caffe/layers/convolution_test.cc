@@ -66,6 +66,18 @@ auto Reference(Conv2d conv) {
   };
 }
 
+// A two-dimensional convolution's reference for bottoms, weights and tops of other shapes.
+auto Reshaped(const Shape& x, const Shape& w, const Shape& y) {
+  return [=](const Arrays& bottoms, const Arrays& params) {
+    Shape in = x;
+    in[0] = bottoms[0].Count() / (x[1] * x[2] * x[3]);
+    Array out = Conv2d{}(Array(in, bottoms[0].values), Array(w, params[0].values), &params[1]);
+    out.shape = y;
+    out.shape[0] = bottoms[0].shape[0];
+    return Arrays{out};
+  };
+}
+
 std::string LayerText(const std::string& param) {
   return "type: 'Convolution' convolution_param { num_output: 4 " + param + " }";
 }
@@ -74,16 +86,6 @@ std::string LayerText(const std::string& param) {
 
 std::vector<LayerCase> ConvolutionCases() {
   const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
-  const auto reshaped = [](const Shape& x, const Shape& w, const Shape& y) {
-    return [=](const Arrays& bottoms, const Arrays& params) {
-      Shape in = x;
-      in[0] = bottoms[0].Count() / (x[1] * x[2] * x[3]);
-      Array out = Conv2d{}(Array(in, bottoms[0].values), Array(w, params[0].values), &params[1]);
-      out.shape = y;
-      out.shape[0] = bottoms[0].shape[0];
-      return Arrays{out};
-    };
-  };
   return {
       {"conv_plain", LayerText("kernel_size: 3"), picture, Reference({})},
       {"conv_stride_pad", LayerText("kernel_size: 3 stride: 2 pad: 1"), picture,
@@ -110,19 +112,19 @@ std::vector<LayerCase> ConvolutionCases() {
       {"conv_1d",
        LayerText("kernel_size: 3"),
        {{{2, 2, 6}}},
-       reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
+       Reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
       {"conv_3d",
        "type: 'Convolution' convolution_param { num_output: 1 kernel_size: 1 }",
        {{{1, 2, 2, 3, 2}}},
-       reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
+       Reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
       {"conv_axis_2",
        LayerText("kernel_size: 3 axis: 2"),
        {{{2, 3, 2, 5}}},
-       reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
+       Reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
       {"conv_no_spatial_axes",
        "type: 'Convolution' convolution_param { num_output: 3 }",
        {{{4, 2}}},
-       reshaped({4, 2, 1, 1}, {3, 2, 1, 1}, {4, 3})},
+       Reshaped({4, 2, 1, 1}, {3, 2, 1, 1}, {4, 3})},
       {"deconv_stride_pad",
        "type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 stride: 2 pad: 1 }",
        {{{2, 2, 3, 3}}},

@@ -1,0 +1,46 @@
+"""What `make lint` checks without a compiler holds: sizes, formatting, ruff."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import sizes  # noqa: E402
+
+FUNCTION = """
+// Adds.
+template <typename T>
+T Add(
+    T a,
+    T b) {
+  if (a) {
+    return b;
+  }
+  return a;
+}
+
+class Name {
+ public:
+  Name()
+      : a_(1),
+        b_(2) {
+    Start();
+  }
+};
+"""
+
+
+def test_lint_finds_nothing():
+    command = [sys.executable, str(ROOT / "tools" / "lint.py"), "--no-tidy"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_functions_are_measured_from_their_signature():
+    assert list(sizes.cpp_functions(FUNCTION)) == [(4, 8), (15, 5)]
+
+
+def test_a_method_and_what_is_in_it_are_measured():
+    text = "class A:\n    def f(self):\n        def g():\n            pass\n        return g\n"
+    assert list(sizes.python_functions(text)) == [(2, 4), (3, 2)]
