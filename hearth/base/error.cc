@@ -32,6 +32,7 @@ ErrorCode CodeOfErrno(int error_number) {
     case ENOSPC:
     case EDQUOT:
     case ENOMEM:
+    case ENOBUFS:
     case EMFILE:
     case ENFILE:
     case EFBIG:

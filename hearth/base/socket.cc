@@ -63,6 +63,29 @@ std::string NameOf(const sockaddr* address, socklen_t size) {
   return fmt::format("{}:{}", host, port);
 }
 
+// What accept(2) says of the one caller that it was about to give, not of the listening socket: the
+// next one may be whole.
+bool IsOfOneCaller(int error_number) {
+  switch (error_number) {
+    case EINTR:
+    case ECONNABORTED:
+    case ECONNRESET:
+    case EPROTO:
+    case EPERM:  // a firewall's rule
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+    case EOPNOTSUPP:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 short PollOne(int fd, short events, Deadline deadline) {
@@ -185,12 +208,12 @@ Connection TcpListener::Accept(Deadline deadline) {
     auto* generic = reinterpret_cast<sockaddr*>(&address);
     Fd fd(::accept4(fd_.get(), generic, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) return {std::move(fd), NameOf(generic, size)};
-    if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "nobody connected to port {} in time", port_);
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+    const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK;
+    if (!nobody && !IsOfOneCaller(errno)) {
       ThrowErrno(errno, fmt::format("accepting on port {}", port_));
     }
+    Require((!nobody && !deadline.expired()) || PollOne(fd_.get(), POLLIN, deadline) != 0,
+            ErrorCode::kDeadlineExceeded, "nobody connected to port {} in time", port_);
   }
 }
 

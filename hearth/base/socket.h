@@ -59,7 +59,8 @@ class TcpListener {
   // Binds to the one interface that `host` names; port 0 lets the system choose.
   explicit TcpListener(const std::string& host, int port = 0);
 
-  // Throws kDeadlineExceeded when nobody came.
+  // Throws kDeadlineExceeded when nobody came, kResourceExhausted while descriptors or memory are
+  // used up; whoever leaves again before being taken is passed over.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hearth/base/error.h"
+#include "hearth/base/failing_accept.h"
 #include "hearth/base/thread.h"
 
 namespace hearth {
@@ -129,6 +130,30 @@ TEST(TcpListener, AcceptedConnectionIsNamedByItsAddress) {
   TcpListener listener("127.0.0.1");
   const Connection client = Connection::Connect("127.0.0.1", listener.port(), Deadline::After(2));
   EXPECT_THAT(listener.Accept(Deadline::After(2)).peer(), testing::StartsWith("127.0.0.1:"));
+}
+
+TEST(TcpListener, CallersThatTheNetworkLostArePassedOver) {
+  TcpListener listener("127.0.0.1");
+  const Connection client = Connection::Connect("127.0.0.1", listener.port(), Deadline::After(2));
+  const FailingAccept lost({ECONNABORTED, EPROTO, EHOSTUNREACH, ENETDOWN, EPERM, EINTR});
+  EXPECT_THAT(listener.Accept(Deadline::After(0)).peer(), testing::StartsWith("127.0.0.1:"));
+  EXPECT_EQ(FailingAccept::left(), 0u);
+}
+
+TEST(TcpListener, ALostCallerIsNoReasonToWaitBeyondTheDeadline) {
+  TcpListener listener("127.0.0.1");
+  const FailingAccept lost({ECONNABORTED});
+  EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(0)); }).code(),
+            ErrorCode::kDeadlineExceeded);
+}
+
+TEST(TcpListener, WantOfDescriptorsOrMemoryIsSaid) {
+  TcpListener listener("127.0.0.1");
+  for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
+    const FailingAccept exhausted({error});
+    EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(1)); }).code(),
+              ErrorCode::kResourceExhausted);
+  }
 }
 
 TEST(TcpListener, TakenPortIsAnError) {

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
 #include "hearth/rendezvous/link.h"
 
@@ -21,7 +20,6 @@ namespace {
 // oldest goes, once it has had time for a handshake: a crowd of slow strangers keeps no rank out.
 constexpr size_t kMaxStrangers = 64;
 constexpr double kHandshakeSeconds = 5;
-constexpr size_t kNonceBytes = 32;
 constexpr int kNamedRefusals = 10;
 
 using Connections = std::vector<std::optional<Connection>>;
@@ -98,13 +96,13 @@ class Mesh {
       if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many came after it");
     }
+    auto caller = rendezvous::AcceptLink(listener, kHandshakeSeconds, &accept_again_);
+    if (caller == nullptr) return;
+    callers_.push_back(std::move(caller));
     try {
-      callers_.push_back(std::make_unique<rendezvous::Link>(
-          listener.Accept(Deadline::After(0)), rendezvous::MakeHello(RandomBytes(kNonceBytes)),
-          Deadline::After(kHandshakeSeconds)));
+      callers_.back()->Greet();
     } catch (const Error& error) {
-      // It has left again.
-      if (error.code() != ErrorCode::kDeadlineExceeded) throw;
+      Refuse(*callers_.back(), error.message());
     }
   }
 

@@ -3,20 +3,54 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <semaphore>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/failing_accept.h"
 #include "hearth/base/hmac.h"
+#include "hearth/base/log.h"
 #include "hearth/base/thread.h"
+#include "hearth/rendezvous/resetting_stranger.h"
 #include "hearth/rendezvous/slow_crowd.h"
 
 namespace hearth::collective {
 namespace {
 
+using rendezvous::ResetStage;
 using ::testing::HasSubstr;
+
+// Counts the log's lines on refused callers while it lives.
+class Refusals {
+ public:
+  Refusals() {
+    log::SetSink([this](const log::Record& record) {
+      if (record.text.starts_with("refused a data connection")) named_.release();
+      if (record.text.ends_with("data connections were refused")) summary_ = record.text;
+    });
+  }
+  ~Refusals() { log::SetSink({}); }
+
+  bool Await(int count) {
+    while (count > 0 && named_.try_acquire_for(std::chrono::seconds(10))) --count;
+    return count == 0;
+  }
+  const std::string& summary() const { return summary_; }
+
+ private:
+  std::counting_semaphore<> named_{0};
+  std::string summary_;
+};
+
+// Ends a thread that looks at `over`, also where the test ends early.
+struct Ending {
+  ~Ending() { over = true; }
+  std::atomic<bool>& over;
+};
 
 class TcpMesh : public ::testing::Test {
  protected:
@@ -38,6 +72,10 @@ class TcpMesh : public ::testing::Test {
 
   std::vector<std::optional<Connection>> Connect(const MeshSetup& setup, double timeout_s = 20) {
     return ConnectMesh(setup, listeners_[setup.self], abort_, Deadline::After(timeout_s));
+  }
+
+  Connection Call() {
+    return Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
   }
 
   std::string ErrorOf(const MeshSetup& setup, double timeout_s) {
@@ -88,7 +126,7 @@ TEST_F(TcpMesh, RefusesAProofOfAnEarlierSession) {
 
 TEST_F(TcpMesh, DropsAStrangerThatSpeaksSomethingElse) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  Connection stranger = Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5));
+  Connection stranger = Call();
   stranger.Write("GET / HTTP/1.1\r\n\r\n" + std::string(100, ' '), Deadline::After(5));
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   accepting.Join();
@@ -110,15 +148,56 @@ TEST_F(TcpMesh, RefusesAnOldGeneration) {
 
 TEST_F(TcpMesh, CrowdOfSlowStrangersKeepsNoRankOut) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  rendezvous::SlowCrowd crowd(
-      [&] { return Connection::Connect("127.0.0.1", listeners_[0].port(), Deadline::After(5)); },
-      300);
+  rendezvous::SlowCrowd crowd([&] { return Call(); }, 300);
   ASSERT_TRUE(crowd.ThrownOut(std::chrono::seconds(20)));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   crowd.Leave();
   accepting.Join();
+}
+
+TEST_F(TcpMesh, StrangersThatResetAreRefusedAndCounted) {
+  Refusals refusals;
+  // They are gone before anybody looks at the door.
+  for (int i = 0; i < 3; ++i) rendezvous::ResetAt(ResetStage::kBeforeHello, Call());
+  Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+  for (int i = 0; i < 3; ++i) {
+    rendezvous::ResetAt(ResetStage::kInTheProof, Call());
+    rendezvous::ResetAt(ResetStage::kAfterTheProof, Call());
+  }
+  EXPECT_TRUE(refusals.Await(9));
+  EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+  accepting.Join();
+  EXPECT_EQ(refusals.summary(), "9 data connections were refused");
+}
+
+TEST_F(TcpMesh, StrangersThatResetWhileRanksConnectKeepNoneOut) {
+  std::atomic<bool> over = false;
+  std::atomic<int> came = 0;
+  Thread strangers("strangers", [&] {
+    for (; !over; ++came) {
+      Connection stranger = Call();
+      if (came % 4 != 0) (void)stranger.WaitReadable(Deadline::After(0.002));  // for the hello
+      rendezvous::Reset(std::move(stranger));
+    }
+  });
+  const Ending ending{over};
+  for (int round = 0; round < 20 || came < 200; ++round) {
+    Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+    EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+    accepting.Join();
+  }
+  over = true;
+  strangers.Join();
+}
+
+TEST_F(TcpMesh, FailuresToAcceptKeepTheDoorOpen) {
+  const FailingAccept failing({EMFILE, ECONNABORTED, ENOBUFS, EPROTO});
+  Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
+  EXPECT_TRUE(Connect(Setup(1))[0].has_value());
+  accepting.Join();
+  EXPECT_EQ(FailingAccept::left(), 0u);
 }
 
 TEST_F(TcpMesh, NamesTheRankThatDidNotCome) {

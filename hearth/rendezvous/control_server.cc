@@ -6,16 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-
-#include "hearth/base/hmac.h"
-
 namespace hearth::rendezvous {
 namespace {
 
 // Connections in their handshake, beside one for every rank. When there are more the oldest goes:
 // an honest one needs a round trip, so a crowd of slow strangers keeps nobody out.
 constexpr std::ptrdiff_t kMaxStrangers = 64;
-constexpr size_t kNonceBytes = 32;
 constexpr double kFlushTimeout = 1.0;
 
 Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
@@ -137,13 +133,13 @@ Deadline ControlServer::NextTimeout() {
 
 void ControlServer::Accept() {
   if (!MakeRoom()) return;
+  auto link = AcceptLink(listener_, options_.handshake_timeout_s, &accept_again_);
+  if (link == nullptr) return;
   try {
-    links_.push_back(std::make_unique<Link>(listener_.Accept(Deadline::After(0)),
-                                            MakeHello(RandomBytes(kNonceBytes)),
-                                            Deadline::After(options_.handshake_timeout_s)));
+    link->Greet();
+    links_.push_back(std::move(link));
   } catch (const Error& error) {
-    // A client that left the queue again, or no file descriptor is free: the latter takes time.
-    if (error.code() == ErrorCode::kResourceExhausted) accept_again_ = Deadline::After(1);
+    Drop(*link, error.message());
   }
 }
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/failing_accept.h"
 #include "hearth/base/hmac.h"
+#include "hearth/rendezvous/resetting_stranger.h"
 #include "hearth/rendezvous/slow_crowd.h"
 #include "hearth/rendezvous/test_cluster.h"
 
@@ -189,6 +191,27 @@ TEST_F(ControlServerTest, CrowdOfSlowStrangersKeepsNoMemberOut) {
   }
   crowd.Leave();
   EXPECT_GE(server_->refusals().slow, 300 - 64 - 2);
+}
+
+TEST_F(ControlServerTest, StrangersThatResetAreRefusedAndCounted) {
+  Start();
+  int strangers = 0;
+  for (const auto stage :
+       {ResetStage::kBeforeHello, ResetStage::kInTheProof, ResetStage::kAfterTheProof}) {
+    for (int i = 0; i < 20; ++i, ++strangers) ResetAt(stage, Connect());
+  }
+  // Taken and served after all of them.
+  const Connection member = Join(0);
+  EXPECT_EQ(server_->refusals().total(), strangers);
+  EXPECT_EQ(server_->refusals().proof, 20);
+}
+
+TEST_F(ControlServerTest, FailuresToAcceptKeepTheDoorOpen) {
+  Start();
+  const FailingAccept failing({EMFILE, ECONNABORTED, ENOBUFS, EBADF, EPROTO});
+  const Connection member = Join(0);
+  EXPECT_EQ(record_.Await("join"), "join");
+  EXPECT_EQ(FailingAccept::left(), 0u);
 }
 
 TEST_F(ControlServerTest, TooLargeFrameLosesTheMember) {

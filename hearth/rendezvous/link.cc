@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/hmac.h"
 #include "hearth/rendezvous/handshake.h"
 
 namespace hearth::rendezvous {
@@ -11,13 +12,14 @@ namespace {
 
 // Room for a few frames of the largest size; a member that lets more pile up is stuck.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
+constexpr size_t kNonceBytes = 32;
+// Until a descriptor may have become free.
+constexpr double kPauseAfterFailure = 0.25;
 
 }  // namespace
 
 Link::Link(Connection connection, std::string hello, Deadline handshake)
-    : connection_(std::move(connection)), hello_(std::move(hello)), handshake_(handshake) {
-  Send(hello_);
-}
+    : connection_(std::move(connection)), hello_(std::move(hello)), handshake_(handshake) {}
 
 bool Link::Receive() {
   char bytes[16384];
@@ -74,6 +76,20 @@ void Link::Close() {
 void Link::SetSilenceTimeout(double timeout_s) {
   silence_timeout_s_ = timeout_s;
   silent_after_ = Deadline::After(timeout_s);
+}
+
+std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s,
+                                 Deadline* accept_again) {
+  try {
+    return std::make_unique<Link>(listener.Accept(Deadline::After(0)),
+                                  MakeHello(RandomBytes(kNonceBytes)),
+                                  Deadline::After(handshake_s));
+  } catch (const Error& error) {
+    // Whatever else it is, a door that has opened stays open.
+    const bool left = error.code() == ErrorCode::kDeadlineExceeded;
+    if (!left) *accept_again = Deadline::After(kPauseAfterFailure);
+    return nullptr;
+  }
 }
 
 }  // namespace hearth::rendezvous

@@ -2,6 +2,7 @@
 // Used by the server's thread only.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,11 @@ namespace hearth::rendezvous {
 
 class Link {
  public:
-  // Sends `hello` and expects a claim until `handshake`.
+  // Expects a claim that answers `hello` until `handshake`.
   Link(Connection connection, std::string hello, Deadline handshake);
+
+  // Sends the hello. Throws as Send does: the caller may have left before it was taken.
+  void Greet() { Send(hello_); }
 
   // Reads what has arrived; false at end of file. Throws Error when the connection broke.
   bool Receive();
@@ -66,5 +70,9 @@ class Link {
   FrameReader frames_;
   std::string out_;
 };
+
+// Takes the next caller at a door, not greeted yet. Null where it has left again, and where none
+// can be taken, as while descriptors are used up: `accept_again` then says when to try again.
+std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s, Deadline* accept_again);
 
 }  // namespace hearth::rendezvous
