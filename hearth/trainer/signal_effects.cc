@@ -12,13 +12,13 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void Note(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
 
-void Install(int signal, SignalEffect effect, struct sigaction* old) {
-  sigaction(signal, nullptr, old);
-  if (effect == SignalEffect::kNone) return;
+// Also for a signal without an effect: by default it would end the process. It is noted rather than
+// ignored, as programs that are started inherit what is ignored.
+void Install(int signal, struct sigaction* old) {
   struct sigaction action {};
   action.sa_handler = Note;
   action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, nullptr);
+  sigaction(signal, &action, old);
 }
 
 }  // namespace
@@ -33,8 +33,8 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text)
 SignalEffects::SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup)
     : on_sigint_(on_sigint), on_sighup_(on_sighup) {
   got_sigint = got_sighup = false;
-  Install(SIGINT, on_sigint_, &old_sigint_);
-  Install(SIGHUP, on_sighup_, &old_sighup_);
+  Install(SIGINT, &old_sigint_);
+  Install(SIGHUP, &old_sighup_);
 }
 
 SignalEffects::~SignalEffects() {

@@ -18,6 +18,14 @@ TEST(SignalEffectsTest, EachSignalHasTheEffectItWasGiven) {
   EXPECT_EQ(effects.Take(), SignalEffect::kStop);
 }
 
+TEST(SignalEffectsTest, ASignalWithoutAnEffectIsNotHeard) {
+  SignalEffects effects(SignalEffect::kNone, SignalEffect::kNone);
+  raise(SIGINT);  // by default either would end the process
+  raise(SIGHUP);
+  EXPECT_FALSE(effects.StopIsDue());
+  EXPECT_EQ(effects.Take(), SignalEffect::kNone);
+}
+
 TEST(SignalEffectsTest, PutsTheOldHandlersBack) {
   struct sigaction before {
   }, after{};
