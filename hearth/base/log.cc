@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "hearth/base/log_file_sink.h"
+#include "hearth/base/log_files.h"
 #include "hearth/base/log_level.h"
 
 namespace hearth::log {
@@ -56,16 +58,19 @@ class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 struct Destinations {
+  std::shared_ptr<spdlog::sinks::stderr_sink_mt> terminal =
+      std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  std::shared_ptr<FileSink> files = std::make_shared<FileSink>();
   std::shared_ptr<FunctionSink> function = std::make_shared<FunctionSink>();
   std::shared_ptr<spdlog::logger> logger;
 
   Destinations() {
-    auto terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     terminal->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
+    files->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
     function->set_formatter(std::make_unique<spdlog::pattern_formatter>(
         kPattern, spdlog::pattern_time_type::local, ""));
-    logger =
-        std::make_shared<spdlog::logger>("hearth", spdlog::sinks_init_list{terminal, function});
+    logger = std::make_shared<spdlog::logger>("hearth",
+                                              spdlog::sinks_init_list{terminal, files, function});
     logger->flush_on(spdlog::level::info);
     logger->set_error_handler([](const std::string&) {});
   }
@@ -82,6 +87,24 @@ Destinations& TheDestinations() {
 void SetSink(Sink sink) { TheDestinations().function->Set(std::move(sink)); }
 
 void SetLeastLevel(Level level) { TheDestinations().logger->set_level(SpdlogLevel(level)); }
+
+void SetLeastTerminalLevel(Level level) {
+  TheDestinations().terminal->set_level(SpdlogLevel(level));
+}
+
+void WriteFiles(const std::string& folder, const std::string& program) {
+  TheDestinations().files->Open(folder, program);
+}
+
+void WriteToFilesOnly(Level level, Place where, std::string_view text) noexcept {
+  const spdlog::source_loc place(where.file, where.line, "");
+  try {
+    TheDestinations().files->log(spdlog::details::log_msg(
+        place, "", SpdlogLevel(level), spdlog::string_view_t(text.data(), text.size())));
+  } catch (const std::exception&) {
+    // As any other record that cannot be written.
+  }
+}
 
 void Write(Level level, Place where, std::string_view text) noexcept {
   const spdlog::source_loc place(where.file, where.line, "");

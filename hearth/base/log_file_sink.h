@@ -1,0 +1,31 @@
+// The spdlog sink behind log_files.h. Included by log.cc alone.
+#pragma once
+
+#include <spdlog/sinks/base_sink.h>
+
+#include <array>
+#include <mutex>
+#include <string>
+
+#include "hearth/base/fd.h"
+
+namespace hearth::log {
+
+class FileSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  // As WriteFiles of log_files.h.
+  void Open(const std::string& folder, const std::string& program);
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override;
+  void flush_() override {}
+
+ private:
+  // The file of a severity: 0 INFO, 1 WARNING, 2 ERROR. Throws where it cannot be made.
+  void Make(size_t severity);
+
+  std::string folder_, program_, started_;
+  std::array<Fd, 3> files_;
+};
+
+}  // namespace hearth::log
