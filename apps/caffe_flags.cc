@@ -33,12 +33,7 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("precision", options->precision,
       "of products in convolutions: float32 (default), or bf16 with sums and weights in float32")
       ->check(CLI::IsMember({"float32", "bf16"}));
-  AddLoggingFlags(command);
   return options;
-}
-
-void AddLoggingFlags(CLI::App* command) {
-  command->add_flag("--logtostderr,--alsologtostderr")->group("");
 }
 
 void RequireFlag(const std::string& value, const char* name, const char* what) {

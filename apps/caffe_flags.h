@@ -15,9 +15,6 @@ namespace hearth::program {
 std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
                                                      const std::set<std::string>& shown);
 
-// Takes the logging library's flags, common in scripts: this program always logs to stderr.
-void AddLoggingFlags(CLI::App* command);
-
 // Throws kInvalidArgument where the flag `name` was left out: "-name is missing: `what`".
 void RequireFlag(const std::string& value, const char* name, const char* what);
 

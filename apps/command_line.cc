@@ -3,22 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <exception>
 
+#include "apps/command_words.h"
 #include "apps/commands.h"
+#include "apps/logging_flags.h"
+#include "hearth/base/log_files.h"
 #include "hearth/caffe/proto/nearest.h"
 
 namespace hearth::program {
 namespace {
-
-// "-solver" is one long flag in the caffe program, but a row of short ones to CLI11.
-std::string WithTwoDashes(const std::string& argument) {
-  const bool single_dash_name = argument.size() > 2 && argument[0] == '-' && argument[1] != '-' &&
-                                std::isalpha(static_cast<unsigned char>(argument[1]));
-  return single_dash_name ? "-" + argument : argument;
-}
 
 // Of the command that was named, else of the program.
 std::string HelpText(const CLI::App& app) {
@@ -27,13 +22,24 @@ std::string HelpText(const CLI::App& app) {
 }
 
 // CLI11 says of a misspelt command only that one is missing.
-std::string MistakeText(const CLI::App& app, const std::vector<std::string>& arguments,
+std::string MistakeText(const CLI::App& app, const std::string& command,
                         const CLI::ParseError& error) {
-  if (!app.get_subcommands().empty() || arguments.empty()) return error.what();
+  if (!app.get_subcommands().empty() || command.empty()) return error.what();
   std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
-  return fmt::format("there is no command '{}'{}; see hearth --help", arguments.front(),
-                     caffe::DidYouMean(arguments.front(), known));
+  for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
+  return fmt::format("there is no command '{}'{}; see hearth --help", command,
+                     caffe::DidYouMean(command, known));
+}
+
+int Fail(const std::string& mistake) {
+  std::fprintf(stderr, "hearth: %s\n", mistake.c_str());
+  log::WriteToFilesOnly(log::Level::kError, {__FILE__, __LINE__}, mistake);
+  return 1;
+}
+
+// What a Spark task starts is not written by people, and its log is the task's.
+bool IsTrainer(const std::vector<std::string>& arguments) {
+  return !arguments.empty() && arguments.front() == "trainer";
 }
 
 }  // namespace
@@ -42,21 +48,19 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
   CLI::App app("Hearth: Caffe networks, on this machine or in a Spark cluster", "hearth");
   app.require_subcommand(1);
   AddCommands(&app);
-  std::vector<std::string> reversed;  // CLI11 takes arguments last first
-  for (const std::string& argument : arguments) reversed.push_back(WithTwoDashes(argument));
-  std::reverse(reversed.begin(), reversed.end());
+  CommandWords read{.command = "trainer", .words = arguments, .logging = {}};
   try {
-    app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      std::fputs(HelpText(app).c_str(), stdout);
-      return 0;
+    if (!IsTrainer(arguments)) {
+      read = ReadCommandLine(arguments, app);
+      ApplyLoggingFlags(read.logging, read.command);
     }
-    std::fprintf(stderr, "hearth: %s\n", MistakeText(app, arguments, error).c_str());
-    return 1;
+    std::reverse(read.words.begin(), read.words.end());  // CLI11 takes arguments last first
+    app.parse(read.words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return Fail(MistakeText(app, read.command, error));
+    std::fputs(HelpText(app).c_str(), stdout);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "hearth: %s\n", error.what());
-    return 1;
+    return Fail(error.what());
   }
   return 0;
 }

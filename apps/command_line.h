@@ -6,8 +6,9 @@
 
 namespace hearth::program {
 
-// Flags may have one dash, as the caffe program's, or two. Help goes to stdout; a mistake, and
-// an error of the subcommand, is one line on stderr and the result 1.
+// Flags are as in the caffe program (command_words.h), the logging library's included
+// (logging_flags.h). Help goes to stdout; a mistake, and an error of the subcommand, is one line on
+// stderr and the result 1.
 int RunCommandLine(const std::vector<std::string>& arguments);
 
 }  // namespace hearth::program

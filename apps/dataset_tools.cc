@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "apps/caffe_flags.h"
 #include "apps/commands.h"
 #include "apps/interpreter.h"
 #include "hearth/base/error.h"
@@ -43,7 +42,6 @@ void AddConvertImageset(CLI::App* app) {
   tool->add_flag("--check_size", options->check_size, "all pictures must have the same size");
   tool->add_flag("--encoded", options->encoded, "store files instead of pixels");
   tool->add_option("--encode_type", options->encode_type, "jpg or png: store such files");
-  AddLoggingFlags(tool);
   tool->callback([options, backend] {
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
@@ -59,7 +57,6 @@ void AddComputeImageMean(CLI::App* app) {
   tool->add_option("INPUT_DB", *database, "a database of pictures")->required();
   tool->add_option("OUTPUT_FILE", *out, "the mean_file to write; without it the mean is logged");
   tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
-  AddLoggingFlags(tool);
   tool->callback([=] {
     const caffe::MeanPicture mean =
         caffe::ComputeImageMean(caffe::BackendNamed(*backend), *database);
@@ -103,7 +100,6 @@ void AddExtractFeatures(CLI::App* app) {
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
   tool->add_option("DEVICE", *device,
                    "CPU (default), or GPU, with DEVICE_ID=n behind it for another than 0");
-  AddLoggingFlags(tool);
   tool->callback([=] {
     options->device = DeviceNamed(*device);
     options->blobs = SplitAtCommas(*blobs);

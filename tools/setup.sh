@@ -47,7 +47,14 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
   .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
   # The checkout's Python package, importable from this environment as it stands.
   .venv/bin/python -c 'import site, pathlib, sys; pathlib.Path(site.getsitepackages()[0], "hearth-checkout.pth").write_text(sys.argv[1] + "\n")' "$PWD/python"
-  printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m hearth.cli "$@"\n' "$PWD" >.venv/bin/hearth
-  chmod +x .venv/bin/hearth
   echo "$want" >"$stamp"
 fi
+
+# The programs of the checkout's package, as a wheel installs them; each looks at its own name.
+for name in $(sed -n 's/^\([a-z_]*\) = "hearth.cli:main"$/\1/p' pyproject.toml); do
+  program=.venv/bin/$name
+  [ "$(sed -n 1p "$program" 2>/dev/null)" = "#!$PWD/.venv/bin/python" ] && continue
+  rm -f "$program"
+  printf '#!%s/.venv/bin/python\nfrom hearth.cli import main\nmain()\n' "$PWD" >"$program"
+  chmod +x "$program"
+done

@@ -1,23 +1,32 @@
-"""The `hearth` command: hands over to the native program of the same name."""
+"""The programs `hearth`, `caffe` and Caffe's tools: they hand over to the native program.
+
+`caffe` is `hearth` under another name; a tool such as `convert_imageset` is the command of its
+name. pyproject.toml lists them.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from hearth import native
 
+_PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`
+
 
 def main() -> NoReturn:
     """Replaces this process by the native program, with the same arguments."""
+    name = Path(sys.argv[0]).stem
+    command = [] if name in _PROGRAMS else [name]
     try:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:
         sys.exit(f"hearth: {error}")
     # The program starts `python3 -m hearth.reader` for Parquet sources: by this interpreter.
     environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}
-    os.execve(program, [program, *sys.argv[1:]], environment)
+    os.execve(program, [program, *command, *sys.argv[1:]], environment)
 
 
 if __name__ == "__main__":
