@@ -93,6 +93,8 @@ def test_means_and_datums_become_arrays_and_back() -> None:
     np.testing.assert_array_equal(caffe.io.blobproto_to_array(blob, return_diff=True), -array)
     legacy = caffe_pb2.BlobProto(num=1, channels=2, height=3, width=4, data=array.ravel())
     assert caffe.io.blobproto_to_array(legacy).shape == (1, 2, 3, 4)
+    legacy.shape.dim.extend([6, 4])
+    assert caffe.io.blobproto_to_array(legacy).shape == (1, 2, 3, 4)
     listed = caffe.io.arraylist_to_blobprotovector_str([array, array[0]])
     back = caffe.io.blobprotovector_str_to_arraylist(listed)
     assert [part.shape for part in back] == [(2, 3, 4), (3, 4)]
@@ -105,3 +107,17 @@ def test_means_and_datums_become_arrays_and_back() -> None:
     np.testing.assert_array_equal(caffe.io.datum_to_array(floats), array)
     with pytest.raises(ValueError, match="channels, height, width"):
         caffe.io.array_to_datum(array[0])
+    assert not caffe.io.array_to_datum(pixels).HasField("label")
+
+
+def test_values_need_a_shape_of_their_number() -> None:
+    from hearth.caffe.proto import caffe_pb2
+
+    scalar = caffe.io.blobproto_to_array(caffe_pb2.BlobProto(data=[123]))
+    assert scalar.shape == () and scalar == 123
+    blob = caffe_pb2.BlobProto(data=[0] * 100)
+    with pytest.raises(ValueError, match=r"shape \(\) holds 100 values"):
+        caffe.io.blobproto_to_array(blob)
+    blob.shape.dim.extend([9, 9])
+    with pytest.raises(ValueError, match=r"shape \(9, 9\) holds 100 values"):
+        caffe.io.blobproto_to_array(blob)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -55,15 +56,26 @@ class Detector(Net):
             return found
         predictions = self.forward_all(**{name: np.stack(crops)})[self.outputs[0]]
         for entry, prediction in zip(found, predictions, strict=True):
-            entry["prediction"] = prediction.reshape(-1)
+            entry["prediction"] = prediction
         return found
 
-    def detect_selective_search(self, image_fnames: Sequence[str]) -> NoReturn:
-        """Raises NotImplementedError: pycaffe runs a MATLAB program for the windows."""
-        raise NotImplementedError(
-            "selective search is a MATLAB program outside of Caffe: give its windows to "
-            "detect_windows"
-        )
+    def detect_selective_search(self, image_fnames: Sequence[str]) -> list[dict[str, Any]]:
+        """Classifies the windows that selective search proposes, as detect_windows.
+
+        Raises:
+            NotImplementedError: there is no module selective_search_ijcv_with_python, which runs a
+                MATLAB program and is not part of Caffe.
+        """
+        try:
+            import selective_search_ijcv_with_python as selective_search
+        except ImportError:
+            raise NotImplementedError(
+                "selective search needs the module selective_search_ijcv_with_python, which runs "
+                "MATLAB: install it, or give windows of your own to detect_windows"
+            ) from None
+        names = [os.path.abspath(name) for name in image_fnames]  # for MATLAB, in another folder
+        windows = selective_search.get_windows(names, cmd="selective_search_rcnn")
+        return self.detect_windows(zip(names, windows, strict=True))
 
     def crop(self, im: np.ndarray, window: Sequence[int]) -> np.ndarray:
         """The window of a picture, with its context warped in where `context_pad` is set.
@@ -75,31 +87,46 @@ class Detector(Net):
         Returns:
             The window (height, width, channels); with context, of the net's input size, filled up
             with the mean outside of the picture.
+
+        Raises:
+            ValueError: with context, the window is outside of the picture.
         """
         top, left, bottom, right = (int(edge) for edge in window)
         if not self.context_pad:
             return im[top:bottom, left:right]
-        size = np.array(self.blobs[self.inputs[0]].data.shape[2:])
-        low, high = np.array([top, left], float), np.array([bottom, right], float)
-        centre, half = (low + high) / 2, (high - low) / 2
-        half = half * size / (size - 2 * self.context_pad)
-        low, high = np.round(centre - half), np.round(centre + half)
+        low, high, scale = self._wider(np.asarray(window, float))
         # What of the wider box lies in the picture, and where that is in the crop.
-        inside_low = np.maximum(low, 0).astype(int)
-        inside_high = np.minimum(high, im.shape[:2]).astype(int)
-        scale = size / (high - low)
-        begin = np.round((inside_low - low) * scale).astype(int)
-        end = np.maximum(np.round((inside_high - low) * scale).astype(int), begin + 1)
-        end = np.minimum(end, size)
-        part = im[inside_low[0] : inside_high[0], inside_low[1] : inside_high[1]]
+        begin = np.round(np.maximum(-low, 0) * scale).astype(int)
+        low, high = np.clip(low, 0, im.shape[:2]), np.clip(high, 0, im.shape[:2])
+        end = begin + np.round((high - low + 1) * scale).astype(int)
+        end = np.minimum(end, self.crop_dims[:2])
+        part = im[int(low[0]) : int(high[0]), int(low[1]) : int(high[1])]
+        if part.size == 0 or (end <= begin).any():
+            raise ValueError(f"the window {tuple(window)} is not in a picture of {im.shape}")
         crop = self.crop_mean.copy()
         crop[begin[0] : end[0], begin[1] : end[1]] = io.resize_image(part, end - begin)
         return crop
+
+    def _wider(self, window: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First and last row and column of a window with its context, and their scale in the crop.
+
+        Both ends of a window belong to it, here and in models that were trained so: it is a pixel
+        higher and wider than their difference.
+        """
+        low, high = window[:2], window[2:]
+        half = (high - low + 1) / 2
+        centre = low + half
+        size = self.crop_dims[:2]
+        half = half * size / (size - 2 * self.context_pad)
+        low, high = np.round(centre - half), np.round(centre + half)
+        return low, high, size / (high - low + 1)
 
     def configure_crop(self, context_pad: int | None) -> None:
         """Sets how many pixels of context a crop has on each side, after warping; none for None."""
         name = self.inputs[0]
         self.context_pad = context_pad
+        channels, height, width = self.blobs[name].data.shape[1:]
+        self.crop_dims = np.array([height, width, channels])
         # What preprocess turns into 0: the mean, as a picture.
         zeros = np.zeros(self.blobs[name].data.shape[1:], np.float32)
         self.crop_mean = self.transformer.deprocess(name, zeros)

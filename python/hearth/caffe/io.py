@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.caffe.resize import resize_image
 from hearth.native import _caffe
 
 __all__ = [
@@ -24,6 +26,9 @@ __all__ = [
     "resize_image",
 ]
 
+# How much blue, green and red weigh in gray: scikit-image's numbers, which pycaffe's pictures have.
+_LUMA = np.array([[0.0721], [0.7154], [0.2125]])
+
 
 def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarray:
     """Reads a JPEG or PNG file.
@@ -35,46 +40,13 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarr
         FileNotFoundError: it is not there.
         HearthError: it is no whole picture.
     """
-    image = _caffe.decode_image(Path(filename).read_bytes(), "color" if color else "gray")
-    return image[:, :, ::-1].astype(np.float32) / 255
-
-
-def _interpolated(array: np.ndarray, axis: int, size: int, order: int) -> np.ndarray:
-    """`array` with `axis` resampled to `size` values, pixel centres at half positions."""
-    length = array.shape[axis]
-    centres = np.clip((np.arange(size) + 0.5) * length / size - 0.5, 0, length - 1)
-    if order == 0:
-        nearest = np.floor(centres + 0.5).astype(int)
-        return np.take(array, np.minimum(nearest, length - 1), axis)
-    low = np.floor(centres).astype(int)
-    high = np.minimum(low + 1, length - 1)
-    shape = [1] * array.ndim
-    shape[axis] = size
-    weight = (centres - low).astype(np.float32).reshape(shape)
-    return np.take(array, low, axis) * (1 - weight) + np.take(array, high, axis) * weight
-
-
-def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1) -> np.ndarray:
-    """Resizes a picture of any number of channels.
-
-    Args:
-        im: (height, width, channels).
-        new_dims: the new (height, width).
-        interp_order: 1 for bilinear, 0 for the nearest pixel.
-
-    Returns:
-        float32 (new height, new width, channels).
-
-    Raises:
-        ValueError: another interp_order.
-    """
-    if interp_order not in (0, 1):
-        raise ValueError(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")
-    image = np.asarray(im, np.float32)
-    for axis in (0, 1):
-        if image.shape[axis] != new_dims[axis]:
-            image = _interpolated(image, axis, int(new_dims[axis]), interp_order)
-    return image.astype(np.float32, copy=False)
+    data = Path(filename).read_bytes()
+    if color:
+        return _caffe.decode_image(data, "color")[:, :, ::-1].astype(np.float32) / 255
+    image = _caffe.decode_image(data, "unchanged")
+    if image.shape[2] > 1:  # blue, green, red and perhaps how opaque they are
+        return (image[:, :, :3] @ _LUMA / 255).astype(np.float32)
+    return image.astype(np.float32) / 255
 
 
 def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.ndarray:
@@ -91,7 +63,7 @@ def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.nda
     height, width = np.shape(images[0])[:2]
     bottom, right = height - crop_height, width - crop_width
     corners = [(y, x) for y in (0, bottom) for x in (0, right)]
-    corners.append((round(bottom / 2), round(right / 2)))
+    corners.append((bottom // 2, right // 2))
     crops = []
     for image in images:
         upright = [image[y : y + crop_height, x : x + crop_width] for y, x in corners]
@@ -179,33 +151,55 @@ class Transformer:
     def set_mean(self, in_: str, mean: np.ndarray) -> None:
         """Subtracts one value per channel (channels,), or a picture (channels, height, width).
 
-        A mean picture of another size is resized. Raises ValueError for other channels.
+        A mean picture of another size is resized, and one of a single channel is every channel's.
+        (height, width) will do where that is the input's size and it has one channel.
+
+        Raises:
+            ValueError: another shape.
         """
         self._check(in_)
         array = np.asarray(mean, np.float32)
-        channels, *size = self.inputs[in_][1:]
+        shape = self.inputs[in_][1:]
+        fits = {
+            1: array.shape == shape[:1],
+            2: (1, *array.shape) == shape,
+            3: array.shape[:1] in (shape[:1], (1,)),
+        }
+        if not fits.get(array.ndim, False):
+            raise ValueError(f"{in_} has the shape {shape}, its mean {array.shape} does not fit")
         if array.ndim == 1:
             array = array[:, None, None]
-        elif array.ndim == 2:
-            array = array[None]
-        if array.ndim != 3 or array.shape[0] not in (1, channels):
-            raise ValueError(f"{in_} has {channels} channels, its mean the shape {np.shape(mean)}")
-        if np.ndim(mean) > 1 and list(array.shape[1:]) != size:
-            array = resize_image(array.transpose(1, 2, 0), size).transpose(2, 0, 1)
-        self.mean[in_] = array
+        elif array.ndim == 3 and array.shape[1:] != shape[1:]:
+            array = resize_image(array.transpose(1, 2, 0), shape[1:]).transpose(2, 0, 1)
+        self.mean[in_] = array.reshape(-1, *array.shape[-2:])
 
 
 # ---- messages; making one needs the protobuf package ----
 
 
+def __getattr__(name: str) -> Any:
+    # Programs write caffe.io.caffe_pb2. It is not imported before, as it needs protobuf.
+    if name == "caffe_pb2":
+        from hearth.caffe.proto import caffe_pb2
+
+        return caffe_pb2
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
-    """The values, or with `return_diff` the gradient, of a BlobProto, in its shape: float32."""
+    """The values, or with `return_diff` the gradient, of a BlobProto, in its shape: float32.
+
+    Raises:
+        ValueError: the shape is for another number of values; none is for a single one.
+    """
     values = np.array(blob.diff if return_diff else blob.data, np.float32)
-    if blob.HasField("shape"):
-        return values.reshape(tuple(blob.shape.dim))
     if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
-        return values.reshape(blob.num, blob.channels, blob.height, blob.width)
-    return values
+        shape = (blob.num, blob.channels, blob.height, blob.width)
+    else:
+        shape = tuple(blob.shape.dim)
+    if values.size != math.prod(shape):
+        raise ValueError(f"a BlobProto of the shape {shape} holds {values.size} values")
+    return values.reshape(shape)
 
 
 def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
