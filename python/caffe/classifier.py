@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.classifier."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.classifier, for the very same module."""
 
-from hearth.caffe.classifier import *
+import sys
+
+from hearth.caffe import classifier
+
+sys.modules[__name__] = classifier

@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.coord_map."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.coord_map, for the very same module."""
 
-from hearth.caffe.coord_map import *
+import sys
+
+from hearth.caffe import coord_map
+
+sys.modules[__name__] = coord_map

@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.detector."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.detector, for the very same module."""
 
-from hearth.caffe.detector import *
+import sys
+
+from hearth.caffe import detector
+
+sys.modules[__name__] = detector

@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.draw."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.draw, for the very same module."""
 
-from hearth.caffe.draw import *
+import sys
+
+from hearth.caffe import draw
+
+sys.modules[__name__] = draw

@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.io."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.io, for the very same module."""
 
-from hearth.caffe.io import *
+import sys
+
+from hearth.caffe import io
+
+sys.modules[__name__] = io

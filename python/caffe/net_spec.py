@@ -1,4 +1,7 @@
-"""An alias of hearth.caffe.net_spec."""
-# ruff: noqa: F403
+"""Another name of hearth.caffe.net_spec, for the very same module."""
 
-from hearth.caffe.net_spec import *
+import sys
+
+from hearth.caffe import net_spec
+
+sys.modules[__name__] = net_spec

@@ -66,6 +66,11 @@ def layer_label(layer: Layer, display_lr: bool = False) -> list[str]:
     return lines
 
 
+def box_text(layer: Layer, rankdir: str, display_lr: bool = False) -> str:
+    """The text in a layer's box: lines where the net runs sideways, words where it runs upright."""
+    return ("\n" if rankdir in ("LR", "RL") else " ").join(layer_label(layer, display_lr))
+
+
 def edge_label(layer: Layer) -> str:
     """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
     for param in ("convolution_param", "inner_product_param", "embed_param", "recurrent_param"):
@@ -82,9 +87,14 @@ def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def color_of_type(kind: str) -> str:
+    """The color of the boxes of a layer type that does not work in place."""
+    return _COLORS.get(kind, _LAYER_COLOR)
+
+
 def _color(layer: Layer) -> str:
     in_place = layer.get("bottom", []) == layer.get("top", []) != []
-    return _IN_PLACE_COLOR if in_place else _COLORS.get(layer.get("type", ""), _LAYER_COLOR)
+    return _IN_PLACE_COLOR if in_place else color_of_type(layer.get("type", ""))
 
 
 def to_dot(
@@ -101,7 +111,6 @@ def to_dot(
         label_edges: write outputs and batch sizes at the edges.
         display_lr: write each parameter's lr_mult in its layer's box.
     """
-    between = "\n" if rankdir in ("LR", "RL") else " "
     lines = [f"digraph {_quote(net.get('name', '') or 'net')} {{", f"  rankdir={rankdir};"]
     lines.append('  node [style=filled, fontname="sans-serif"];')
     lines.append('  edge [fontname="sans-serif"];')
@@ -116,7 +125,7 @@ def to_dot(
         return blobs[name]
 
     for index, layer in enumerate(net.get("layer", [])):
-        label = _quote(between.join(layer_label(layer, display_lr)))
+        label = _quote(box_text(layer, rankdir, display_lr))
         lines.append(f'  layer_{index} [label={label}, shape=box, fillcolor="{_color(layer)}"];')
         for bottom in layer.get("bottom", []):
             lines.append(f"  {blob_node(bottom)} -> layer_{index};")

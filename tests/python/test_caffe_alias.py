@@ -24,6 +24,10 @@ import hearth.caffe
 assert Net is caffe.Net is hearth.caffe.Net
 assert NetSpec is caffe.NetSpec and L is caffe.layers and P is caffe.params
 assert Transformer is caffe.io.Transformer is hearth.caffe.io.Transformer
+import sys
+for part in ("classifier", "coord_map", "detector", "draw", "io", "net_spec"):
+    ours = sys.modules["hearth.caffe." + part]
+    assert ours is sys.modules["caffe." + part] is getattr(caffe, part), part
 assert Classifier is caffe.Classifier and Detector is caffe.Detector
 assert caffe.TRAIN == 0 and caffe.TEST == TEST == 1
 assert caffe.coord_map.crop is crop
@@ -58,6 +62,14 @@ def test_message_classes_are_the_same_under_both_names() -> None:
         "assert caffe.proto.caffe_pb2.NetParameter is ours.NetParameter\n"
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["caffe.io", "caffe.draw"])
+def test_programs_reach_the_messages_through_other_modules(module: str) -> None:
+    pytest.importorskip("google.protobuf")
+    done = run(f"import {module}; print({module}.caffe_pb2.BlobProto(num=3))")
+    assert (done.returncode, done.stdout) == (0, "num: 3\n\n"), done.stderr
+    assert "no attribute 'caffe_pb3'" in run(f"import {module}; {module}.caffe_pb3").stderr
 
 
 def test_importing_caffe_loads_neither_torchs_python_nor_protobuf() -> None:
@@ -132,3 +144,5 @@ def test_the_log_can_be_silenced() -> None:
     assert "said" in done.stderr
     assert "not said" not in done.stderr
     assert run("import caffe; caffe.log('said')", GLOG_minloglevel="1").stderr == ""
+    assert "said" in run("import caffe; caffe.init_log(0, True); caffe.log('said')").stderr
+    assert run("import caffe; caffe.init_log(0, False); caffe.log('said')").stderr == ""

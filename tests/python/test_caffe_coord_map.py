@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hearth import caffe
+from hearth.caffe import coord_map as coord_map_module
 from hearth.caffe import layers as L
 from hearth.caffe.coord_map import UndefinedMapException, coord_map, coord_map_from_to, crop
 
@@ -31,9 +32,12 @@ def test_the_crop_of_fcn_32s_is_at_19() -> None:
 
 def test_a_map_goes_from_bottom_to_top() -> None:
     axis, scale, shift = coord_map(L.Pooling(data(), kernel_size=2, stride=2).fn)
-    assert (axis, float(scale), float(shift)) == (1, 0.5, -0.25)
+    assert (axis, scale.tolist(), shift.tolist()) == (1, [0.5], [-0.25])
     axis, scale, shift = coord_map(L.Deconvolution(data(), kernel_size=4, stride=2, pad=1).fn)
-    assert (float(scale), float(shift)) == (2, 0.5)
+    assert (scale.tolist(), shift.tolist()) == ([2], [0.5])
+    assert coord_map(L.ReLU(data()).fn) == (None, 1, 0)
+    axis, scale, shift = coord_map(L.Crop(data(), data(), axis=2, offset=[3, 4]).fn)
+    assert (axis, scale, shift.tolist()) == (1, 1, [-3, -4])
 
 
 def test_the_crop_lies_where_the_pixels_are(tmp_path: Path) -> None:
@@ -58,6 +62,60 @@ def test_the_crop_lies_where_the_pixels_are(tmp_path: Path) -> None:
     np.testing.assert_allclose(place, [21.5, 13.5], atol=1e-4)
 
 
+def between(padded: int = 0, cut: int = 0, pool: int = 2, up: int = 2) -> tuple[object, object]:
+    """The ends of convolution, pooling and deconvolution."""
+    image = data()
+    net = L.Convolution(image, kernel_size=3, num_output=1, pad=padded)
+    net = L.Pooling(net, kernel_size=pool, stride=pool)
+    return L.Deconvolution(net, kernel_size=2 * up, stride=up, num_output=1, pad=cut), image
+
+
+def test_padding_moves_and_cutting_moves_back() -> None:
+    assert [x.tolist() for x in coord_map_from_to(*between())[1:]] == [[1], [0]]
+    assert coord_map_from_to(*between(padded=3))[2].tolist() == [-3]
+    assert coord_map_from_to(*between(cut=3))[2].tolist() == [3]
+    assert coord_map_from_to(*between(padded=3, cut=3))[2].tolist() == [0]
+    assert coord_map_from_to(*between(pool=4, up=4))[2].tolist() == [-1]
+
+
+def test_a_crop_of_a_crop_knows_the_first_ones_offset() -> None:
+    up, image = between(padded=9)
+    once = L.Crop(up, image, axis=2, offset=4)
+    assert crop(once, image).fn.params["crop_param"] == {"axis": 2, "offset": [5]}
+
+
+def test_axes_have_maps_of_their_own() -> None:
+    image = L.Input(shape=dict(dim=[1, 1, 40, 40, 40]))
+    net = L.Convolution(image, kernel_size=3, num_output=1, stride=[1] * 3, pad=[1, 2, 3])
+    net = L.Pooling(net, kernel_size=2, stride=2)
+    net = L.Deconvolution(net, kernel_size=4, stride=2, num_output=1)
+    axis, scale, shift = coord_map_from_to(net, image)
+    assert (axis, scale.tolist(), shift.tolist()) == (1, [1, 1, 1], [-1, -2, -3])
+    assert crop(net, image).fn.params["crop_param"]["offset"] == [1, 2, 3]
+
+
+def test_every_bottom_of_a_layer_is_mapped_alike() -> None:
+    first, second = data(), data()
+    tops = L.Convolution(first, second, kernel_size=5, stride=2, num_output=1, ntop=2)
+    for top, bottom in zip(tops, (first, second), strict=True):
+        assert [x.tolist() for x in coord_map_from_to(top, bottom)[1:]] == [[2], [2]]
+
+
+def test_the_parts_of_maps() -> None:
+    layer = L.Convolution(data(), kernel_size=[3, 5], dilation=2, stride=2, pad=1).fn
+    axis, stride, size, pad = coord_map_module.conv_params(layer)
+    assert (axis, stride.tolist(), size.tolist(), pad.tolist()) == (1, [2], [5, 9], [1])
+    inside = L.Pooling(data(), pooling_param=dict(kernel_h=3, kernel_w=2)).fn
+    assert coord_map_module.conv_params(inside)[2].tolist() == [3, 2]
+    axis, offset = coord_map_module.crop_params(L.Crop(data(), data()).fn)
+    assert (axis, offset.tolist()) == (2, [0])
+    assert coord_map_module.compose((None, 2, 1), (1, 3, 4)) == (1, 6, 9)
+    assert coord_map_module.compose((1, 2, 1), (None, 3, 4)) == (1, 6, 9)
+    assert coord_map_module.inverse((1, 2, 1)) == (1, 0.5, -0.5)
+    with pytest.raises(coord_map_module.AxisMismatchException, match="axis 2"):
+        coord_map_module.compose((1, 2, 1), (2, 3, 4))
+
+
 def test_no_map_no_crop() -> None:
     n = data()
     with pytest.raises(RuntimeError, match="no common origin"):
@@ -66,7 +124,10 @@ def test_no_map_no_crop() -> None:
         crop(L.ReLU(L.InnerProduct(n, num_output=1)), n)
     with pytest.raises(UndefinedMapException, match="InnerProduct"):
         coord_map(L.InnerProduct(n, num_output=1).fn)
-    with pytest.raises(ValueError, match="scale"):
-        crop(L.Pooling(n, kernel_size=2, stride=2), n)
-    with pytest.raises(ValueError, match="offset"):
-        crop(L.Convolution(n, kernel_size=3), n)  # smaller than what it is cropped to
+    for error in (AssertionError, ValueError):  # the first is pycaffe's, the second ours
+        with pytest.raises(error, match="scale"):
+            crop(L.Pooling(n, kernel_size=2, stride=2), n)
+        with pytest.raises(error, match="offset"):
+            crop(L.Convolution(n, kernel_size=3), n)  # smaller than what it is cropped to
+        with pytest.raises(error, match=r"offset \[0.5\]"):
+            crop(L.Convolution(n, kernel_size=2, pad=1), n)

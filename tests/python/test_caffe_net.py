@@ -69,6 +69,18 @@ def test_structure_is_told_by_name(net: caffe.Net) -> None:
     assert [tuple(blob.shape) for blob in net.layers[2].blobs] == [(2, 3), (2,)]
 
 
+def test_structure_is_told_by_place(net: caffe.Net) -> None:
+    names = net._blob_names
+    assert [names[i] for i in net._inputs] == net.inputs
+    assert [names[i] for i in net._outputs] == net.outputs
+    for place, layer in enumerate(net._layer_names):
+        assert [names[i] for i in net._bottom_ids(place)] == net.bottom_names[layer]
+        assert [names[i] for i in net._top_ids(place)] == net.top_names[layer]
+    assert net._bottom_ids(3) == net._top_ids(3) == [2]  # in place
+    assert [tuple(blob.shape) for blob in net._blobs[:3]] == [(4, 3), (4,), (4, 2)]
+    assert net._blob_loss_weights == [0, 0, 0, 0, 0, 2, 0]
+
+
 def test_level_and_stages_choose_layers(path: Path) -> None:
     assert "doubled" in caffe.Net(str(path), caffe.TEST, level=2, stages=["a", "b"]).blobs
     assert "doubled" in caffe.Net(str(path), caffe.TEST, 2, ["a"]).blobs

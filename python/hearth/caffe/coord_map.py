@@ -1,58 +1,58 @@
-"""Where the pixels of one top lie in another: for crops in fully convolutional nets."""
+"""Where the pixels of one top lie in another: for crops in fully convolutional nets.
+
+A map (axis, scale, shift) takes the coordinate x of one blob to scale * x + shift in another, on
+all axes behind `axis`; its axis is None where it is the same for any of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hearth.caffe.net_spec import Function, Top, layers
 
-__all__ = ["UndefinedMapException", "coord_map", "coord_map_from_to", "crop"]
+__all__ = [
+    "PASS_THROUGH_LAYERS",
+    "AxisMismatchException",
+    "CropError",
+    "UndefinedMapException",
+    "compose",
+    "conv_params",
+    "coord_map",
+    "coord_map_from_to",
+    "crop",
+    "crop_params",
+    "inverse",
+]
 
-_WINDOWS = ("Convolution", "Pooling", "Im2col", "Deconvolution")
-_SAME_PLACE = (
-    "PReLU", "ReLU", "ELU", "Swish", "Sigmoid", "TanH", "AbsVal", "BNLL", "Power", "Exp", "Log",
-    "Clip", "Threshold", "Dropout", "LRN", "BatchNorm", "Scale", "Bias", "MVN", "Eltwise",
-    "Softmax", "Concat", "Split",
-)  # fmt: skip
+Map = tuple[Any, Any, Any]
+
+# Their tops have the places of their bottoms.
+PASS_THROUGH_LAYERS = [
+    "AbsVal", "BNLL", "BatchNorm", "Bias", "Clip", "Concat", "Dropout", "ELU", "Eltwise", "Exp",
+    "LRN", "Log", "MVN", "PReLU", "Power", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish",
+    "TanH", "Threshold",
+]  # fmt: skip
+
+_IDENTITY: Map = (None, 1, 0)
 
 
 class UndefinedMapException(Exception):
     """A layer whose tops have no fixed place in its bottoms."""
 
 
-@dataclass(frozen=True)
-class _Map:
-    """Coordinates `x` of a top are `scale * x + shift` in a bottom, from spatial axis `axis` on."""
-
-    axis: int | None
-    scale: np.ndarray
-    shift: np.ndarray
-
-    def then(self, other: _Map) -> _Map:
-        """This map, then `other`."""
-        if self.axis is not None and other.axis is not None and self.axis != other.axis:
-            raise UndefinedMapException(
-                f"maps along axis {self.axis} and axis {other.axis} cannot be joined"
-            )
-        axis = self.axis if self.axis is not None else other.axis
-        return _Map(axis, self.scale * other.scale, other.scale * self.shift + other.shift)
-
-    def inverse(self) -> _Map:
-        return _Map(self.axis, 1 / self.scale, -self.shift / self.scale)
+class AxisMismatchException(Exception):
+    """Two maps that are of different axes."""
 
 
-_IDENTITY = _Map(None, np.array(1.0), np.array(0.0))
+class CropError(AssertionError, ValueError):
+    """A top that cannot be cropped to another one. pycaffe raises AssertionError."""
 
 
-def _own_params(fn: Function) -> Mapping[str, Any]:
+def _own_params(fn: Function, kind: str) -> Mapping[str, Any]:
     """The layer's parameters, also where they are given as `convolution_param=dict(...)`."""
-    kind = {"Deconvolution": "convolution", "Im2col": "convolution"}.get(
-        fn.type_name, fn.type_name.lower()
-    )
     return {**fn.params.get(f"{kind}_param", {}), **fn.params}
 
 
@@ -61,65 +61,91 @@ def _sizes(params: Mapping[str, Any], name: str, default: int) -> np.ndarray:
     base = name.removesuffix("_size")
     if f"{base}_h" in params or f"{base}_w" in params:
         return np.array([params.get(f"{base}_h", default), params.get(f"{base}_w", default)])
-    return np.array(params.get(name, default))
+    return np.array(params.get(name, default), ndmin=1)
 
 
-def _window_map(fn: Function) -> _Map:
-    params = _own_params(fn)
+def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    """(axis, stride, size, pad) of the window of a layer; sizes have their dilation in them.
+
+    Raises:
+        UndefinedMapException: it is a global pooling.
+    """
+    params = _own_params(fn, "pooling" if fn.type_name == "Pooling" else "convolution")
     if params.get("global_pooling"):
         raise UndefinedMapException("a global pooling has no place")
     dilation = _sizes(params, "dilation", 1)
-    extent = dilation * (_sizes(params, "kernel_size", 1) - 1) + 1
-    stride, pad = _sizes(params, "stride", 1), _sizes(params, "pad", 0)
-    offset = (extent - 1) / 2 - pad
-    forward = _Map(params.get("axis", 1), stride * 1.0, offset * 1.0)
-    # A deconvolution is the convolution with top and bottom exchanged.
-    return forward.inverse() if fn.type_name == "Deconvolution" else forward
+    size = dilation * (_sizes(params, "kernel_size", 1) - 1) + 1
+    return params.get("axis", 1), _sizes(params, "stride", 1), size, _sizes(params, "pad", 0)
 
 
-def coord_map(fn: Function) -> tuple[int | None, np.ndarray, np.ndarray]:
-    """(axis, scale, shift): coordinate x of the layer's bottom is at scale * x + shift in its top.
+def crop_params(fn: Function) -> tuple[int, np.ndarray]:
+    """(axis, offsets) of a Crop layer."""
+    params = _own_params(fn, "crop")
+    return params.get("axis", 2), np.array(params.get("offset", 0), ndmin=1)
+
+
+def coord_map(fn: Function) -> Map:
+    """The map from coordinates of the layer's bottom to those of its top.
 
     Raises:
         UndefinedMapException: the layer keeps no places.
     """
-    place = _layer_map(fn).inverse()
-    return place.axis, place.scale, place.shift
-
-
-def _layer_map(fn: Function) -> _Map:
-    if fn.type_name in _WINDOWS:
-        return _window_map(fn)
-    if fn.type_name in _SAME_PLACE:
+    if fn.type_name in ("Convolution", "Pooling", "Im2col"):
+        axis, stride, size, pad = conv_params(fn)
+        return axis, 1 / stride, (pad - (size - 1) / 2) / stride
+    if fn.type_name == "Deconvolution":
+        axis, stride, size, pad = conv_params(fn)
+        return axis, stride, (size - 1) / 2 - pad
+    if fn.type_name in PASS_THROUGH_LAYERS:
         return _IDENTITY
     if fn.type_name == "Crop":
-        params = _own_params(fn)
-        offset = np.array(params.get("offset", 0)) * 1.0
-        return _Map(params.get("axis", 2) - 1, np.array(1.0), offset)
+        axis, offset = crop_params(fn)
+        return axis - 1, 1, -offset  # maps name the axis before those that they are of
     raise UndefinedMapException(f"tops of {fn.type_name} have no fixed place in its bottoms")
 
 
-def _ancestors(top: Top) -> dict[Top, _Map]:
-    """Every top that `top` is made from, with the place of `top`'s coordinates in it."""
+def compose(base_map: Map, next_map: Map) -> Map:
+    """The map that does `next_map` and then `base_map`.
+
+    Raises:
+        AxisMismatchException: they are of different axes.
+    """
+    (base_axis, base_scale, base_shift), (axis, scale, shift) = base_map, next_map
+    if None not in (base_axis, axis) and base_axis != axis:
+        raise AxisMismatchException(
+            f"maps along axis {axis} and along axis {base_axis} cannot be joined"
+        )
+    joined = axis if base_axis is None else base_axis
+    return joined, base_scale * scale, base_scale * shift + base_shift
+
+
+def inverse(coord_map: Map) -> Map:
+    """The map back."""
+    axis, scale, shift = coord_map
+    return axis, 1 / scale, -shift / scale
+
+
+def _ancestors(top: Top) -> dict[Top, Map]:
+    """Every top that `top` is made from, with the map from its coordinates to those of `top`."""
     maps = {top: _IDENTITY}
     waiting = [top]
     while waiting:
         current = waiting.pop()
         try:
-            step = _layer_map(current.fn)
+            step = coord_map(current.fn)
         except UndefinedMapException:
             continue  # only an error when no other way leads to the other top
         # A crop takes its place from its first bottom, its size from the second.
         bottoms = current.fn.inputs[:1] if current.fn.type_name == "Crop" else current.fn.inputs
         for bottom in bottoms:
             if bottom not in maps:
-                maps[bottom] = maps[current].then(step)
+                maps[bottom] = compose(maps[current], step)
                 waiting.append(bottom)
     return maps
 
 
-def coord_map_from_to(top_from: Top, top_to: Top) -> tuple[int | None, np.ndarray, np.ndarray]:
-    """(axis, scale, shift) from coordinates of one top to those of another with a common origin.
+def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
+    """The map from coordinates of one top to those of another that has an origin in common with it.
 
     Raises:
         RuntimeError: no top is an origin of both by layers that keep places.
@@ -127,8 +153,7 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> tuple[int | None, np.ndarra
     from_maps, to_maps = _ancestors(top_from), _ancestors(top_to)
     for origin, to_map in to_maps.items():
         if origin in from_maps:
-            place = from_maps[origin].then(to_map.inverse())
-            return place.axis, place.scale, place.shift
+            return compose(to_map, inverse(from_maps[origin]))
     raise RuntimeError("there is no map between the two tops: they have no common origin")
 
 
@@ -136,14 +161,14 @@ def crop(top_from: Top, top_to: Top) -> Top:
     """A Crop layer that cuts `top_from` to the size of `top_to`, where its pixels lie in it.
 
     Raises:
-        ValueError: the tops have different scales, or the offset is negative or not whole.
+        CropError: the tops have different scales, or the offset is negative or not whole.
+        RuntimeError: the tops have no common origin.
     """
-    # In the coordinates of `top_from`: where does `top_to` begin?
-    axis, scale, shift = coord_map_from_to(top_to, top_from)
+    axis, scale, shift = coord_map_from_to(top_from, top_to)
     if not np.allclose(scale, 1):
-        raise ValueError(f"cannot crop: the tops differ in scale by {scale}")
-    offsets = np.atleast_1d(np.round(shift))
-    if not np.allclose(offsets, shift) or (offsets < 0).any():
-        raise ValueError(f"cannot crop at the offset {shift}: it must be whole and not negative")
+        raise CropError(f"cannot crop: the tops differ in scale by {scale}")
+    offsets = np.atleast_1d(np.round(-np.asarray(shift)))
+    if not np.allclose(offsets, -np.asarray(shift)) or (offsets < 0).any():
+        raise CropError(f"cannot crop at the offset {-shift}: it must be whole and not negative")
     param = {"axis": (1 if axis is None else axis) + 1, "offset": [int(value) for value in offsets]}
     return layers.Crop(top_from, top_to, crop_param=param)

@@ -9,8 +9,98 @@ from typing import Any
 
 from hearth import draw as _draw
 from hearth.caffe.modes import phase_name
+from hearth.native._core import message_schema
 
-__all__ = ["draw_net", "draw_net_to_file"]
+__all__ = [
+    "choose_color_by_layertype",
+    "draw_net",
+    "draw_net_to_file",
+    "get_edge_label",
+    "get_layer_label",
+    "get_layer_lr_mult",
+    "get_pooling_types_dict",
+    "get_pydot_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Programs write caffe.draw.caffe_pb2. It is not imported before, as it needs protobuf.
+    if name == "caffe_pb2":
+        from hearth.caffe.proto import caffe_pb2
+
+        return caffe_pb2
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _read(caffe_net: Any, phase: int | None) -> dict[str, Any]:
+    return _draw.read_net(str(caffe_net), "ALL" if phase is None else phase_name(phase))
+
+
+def _layer(layer: Any) -> dict[str, Any]:
+    """The fields of one LayerParameter."""
+    lines = "".join(f"  {line}\n" for line in str(layer).splitlines())
+    return _draw.read_net(f"layer {{\n{lines}}}")["layer"][0]
+
+
+def get_pydot_graph(
+    caffe_net: Any,
+    rankdir: str,
+    label_edges: bool = True,
+    phase: int | None = None,
+    display_lrm: bool = False,
+) -> Any:
+    """The picture of draw_net_to_file as a pydot.Dot, to add to it or to write it yourself.
+
+    Args:
+        caffe_net, rankdir, phase, display_lrm: as draw_net_to_file.
+        label_edges: write outputs and batch sizes at the edges.
+
+    Raises:
+        ImportError: pydot is not installed; the other functions do without it.
+        ValueError: it is no net.
+    """
+    try:
+        import pydot
+    except ImportError:
+        raise ImportError(
+            "get_pydot_graph needs pydot: pip install pydot; draw_net_to_file does without it"
+        ) from None
+    dot = _draw.to_dot(_read(caffe_net, phase), rankdir, label_edges, display_lrm)
+    (graph,) = pydot.graph_from_dot_data(dot)
+    return graph
+
+
+def get_pooling_types_dict() -> dict[int, str]:
+    """The names of PoolingParameter's methods, by number."""
+    methods = message_schema()["enums"]["PoolingParameter.PoolMethod"]
+    return {number: name for name, number in methods.items()}
+
+
+def get_edge_label(layer: Any) -> str:
+    """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
+    return _draw.edge_label(_layer(layer))
+
+
+def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
+    """The lr_mult of weights and bias.
+
+    Raises:
+        ValueError: it is no Convolution, Deconvolution or InnerProduct layer.
+    """
+    if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
+        raise ValueError(f"layers of type {layer.type} have no weights and bias")
+    weights, bias, *_ = [*(param.lr_mult for param in layer.param), 1.0, 1.0]
+    return weights, bias
+
+
+def get_layer_label(layer: Any, rankdir: str, display_lrm: bool = False) -> str:
+    """The text in a layer's box: name, type and, where it has one, its window."""
+    return _draw.box_text(_layer(layer), rankdir, display_lrm)
+
+
+def choose_color_by_layertype(layertype: str) -> str:
+    """The color of a layer type's boxes, as #rrggbb."""
+    return _draw.color_of_type(layertype)
 
 
 def draw_net_to_file(
@@ -33,8 +123,8 @@ def draw_net_to_file(
         FileNotFoundError: Graphviz is not installed.
         ValueError: it is no net, or Graphviz cannot write such a picture.
     """
-    net = _draw.read_net(str(caffe_net), "ALL" if phase is None else phase_name(phase))
-    _draw.write_picture(_draw.to_dot(net, rankdir, display_lr=display_lrm), os.fspath(filename))
+    dot = _draw.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
+    _draw.write_picture(dot, os.fspath(filename))
 
 
 def draw_net(

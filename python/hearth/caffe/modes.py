@@ -161,12 +161,13 @@ class Timer:
         return 1000 * (self._stopped - self._started)
 
 
-def init_log(level: int = 0) -> None:
+def init_log(level: int = 0, stderr: bool = True) -> None:
     """The least level that is logged on stderr: 0 information, 1 warnings, 2 and above errors.
 
+    Without `stderr`, errors alone: there is no other place for the rest.
     The environment variable GLOG_minloglevel sets it when hearth.caffe is imported.
     """
-    _caffe.set_log_level(level)
+    _caffe.set_log_level(level if stderr else max(level, 2))
 
 
 def log(message: str) -> None:

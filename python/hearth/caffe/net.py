@@ -230,7 +230,35 @@ class Net:
         """Weights from an HDF5 file, for the layers of the same names."""
         self._native.load_hdf5(os.fspath(filename))
 
-    # ---- inside ----
+    # ---- inside; programs that take nets apart use pycaffe's names for it ----
+
+    @property
+    def _blobs(self) -> list[_caffe.Blob]:
+        return list(self.blobs.values())
+
+    @property
+    def _inputs(self) -> list[int]:
+        """The input blobs, as places in _blobs and _blob_names."""
+        return self._places(self.inputs)
+
+    @property
+    def _outputs(self) -> list[int]:
+        return self._places(self.outputs)
+
+    def _bottom_ids(self, layer: int) -> list[int]:
+        """The blobs that a layer reads, as places in _blobs."""
+        return self._places(self._native.layers[layer]["bottoms"])
+
+    def _top_ids(self, layer: int) -> list[int]:
+        return self._places(self._native.layers[layer]["tops"])
+
+    @property
+    def _blob_loss_weights(self) -> list[float]:
+        """The weight in the loss of each of _blobs."""
+        return list(self.blob_loss_weights.values())
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        return [self._blob_names.index(name) for name in names]
 
     def _forward(self, start: int, end: int) -> float:
         """Runs layers by index, both included; returns their part of the loss."""

@@ -11,7 +11,7 @@ print(n.to_proto())
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -42,6 +42,9 @@ class Top:
         """The NetParameter of everything that this top needs, with names made up."""
         return to_proto(self)
 
+    def _update(self, params: Mapping[str, Any]) -> None:
+        self.fn._update(params)
+
 
 class Function:
     """One layer: its type, what it reads, its parameters and its tops.
@@ -52,16 +55,17 @@ class Function:
     def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
         for index, top in enumerate(inputs):
             if not isinstance(top, Top):
-                raise TypeError(
-                    f"{type_name} input {index} is not a Top but of type {type(top).__name__}: "
-                    "give the outputs of other layers, several as several arguments"
-                )
+                # pycaffe's words: its own test and programs look at them.
+                raise TypeError(f"{type_name} input {index} is not a Top (type is {type(top)})")
         self.type_name = type_name
         self.inputs = inputs
         self.params = dict(params)
         self.ntop: int = self.params.pop("ntop", 1)
         self.in_place: bool = self.params.pop("in_place", False)
         self.tops = tuple(Top(self, n) for n in range(self.ntop))
+
+    def _update(self, params: Mapping[str, Any]) -> None:
+        self.params.update(params)
 
 
 @cache
@@ -176,21 +180,21 @@ class NetSpec:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tops)
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> list[str]:
         """The names of the tops, in the order in which they were set."""
-        return self.tops.keys()
+        return list(self.tops)
 
-    def vals(self) -> ValuesView[Any]:
+    def vals(self) -> list[Any]:
         """The tops, in the order in which they were set."""
-        return self.tops.values()
+        return list(self.tops.values())
 
     def items(self) -> ItemsView[str, Any]:
         """(name, top) pairs."""
         return self.tops.items()
 
-    def update(self, other: dict[str, Any]) -> None:
-        """Adds the tops of a dict or of another NetSpec's `tops`."""
-        self.tops.update(other)
+    def update(self, name: str, params: Mapping[str, Any]) -> None:
+        """Changes parameters of the layer that makes the top `name`."""
+        self.tops[name]._update(params)
 
     def to_proto(self) -> Message:
         """The net as a NetParameter; `str()` of it is prototxt.
