@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,39 @@ class Broken(caffe.Layer):
         if self.param_str == "interrupt":
             signal.raise_signal(signal.SIGINT)
         raise RuntimeError("nothing works today")
+
+
+class Tenfold(caffe.Layer):
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = 10 * bottom[0].data
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        bottom[0].diff[...] = 10 * top[0].diff
+
+
+class Counter(caffe.Layer):
+    """Gives 0, 1, 2, ... in batches of its own size, and learns one number without a bottom."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(3)
+        self.blobs.add_blob(1)
+        self.reset()
+
+    def reset(self) -> None:
+        self.next = 0
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        pass
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = range(self.next, self.next + 3)
+        self.next += 3
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        self.blobs[0].diff[0] = 1
 
 
 class PhaseTeller(caffe.Layer):
@@ -97,6 +131,33 @@ def test_the_net_hands_out_the_users_own_object(tmp_path: Path) -> None:
     assert 'name: "a"' in layer.prototxt
     assert net.forward()["a"][0] == caffe.TEST
     assert make(tmp_path, python_layer("a", "PhaseTeller")).forward()["a"][0] == caffe.TRAIN
+
+
+def test_layers_in_a_row_follow_the_inputs_shape(tmp_path: Path) -> None:
+    pairs = pairwise(["data", "one", "two", "three"])
+    net = make(tmp_path, *(python_layer(b, "Tenfold", "", f'bottom: "{a}"') for a, b in pairs))
+    net.blobs["data"].data[...] = 8
+    assert (net.forward()["three"] == 8000).all()
+    net.blobs["three"].diff[...] = 7
+    assert (net.backward()["data"] == 7000).all()
+    net.blobs["data"].reshape(4, 4, 4, 4)
+    net.forward()
+    assert {blob.data.shape for blob in net.blobs.values()} == {(4, 4, 4, 4)}
+
+
+def test_a_layer_without_bottoms_keeps_state_and_learns(tmp_path: Path) -> None:
+    net = make(tmp_path, python_layer("a", "Counter", bottom=""))
+    assert [net.forward()["a"].tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
+    net.layer_dict["a"].reset()
+    assert net.forward()["a"].tolist() == [0, 1, 2]
+    net.backward()
+    weight = net.layer_dict["a"].blobs[0]
+    assert (weight.data[0], weight.diff[0]) == (0, 1)
+    weight.data[...] += weight.diff
+    net.save(str(tmp_path / "w.caffemodel"))
+    weight.data[...] = -1
+    net.copy_from(str(tmp_path / "w.caffemodel"))
+    assert net.params["a"][0].data[0] == 1
 
 
 def test_an_exception_names_layer_and_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from pathlib import Path
@@ -89,6 +90,30 @@ def test_one_update_by_hand_is_one_step(tmp_path: Path) -> None:
     solver.step(3)
     assert other.iter == solver.iter == 3
     np.testing.assert_allclose(weights(other), weights(solver), rtol=1e-6)
+
+
+def test_an_update_by_hand_takes_the_files_rate(tmp_path: Path) -> None:
+    solver = caffe.SGDSolver(write(tmp_path))
+    weight = solver.net.layers[1].blobs[0]
+    weight.data[...] = 0
+    weight.diff[...] = 1
+    solver.apply_update()
+    np.testing.assert_allclose(weight.data, -0.1)
+
+
+def test_solving_needs_no_state_and_writes_none_unless_asked(tmp_path: Path) -> None:
+    solver = caffe.SGDSolver(write(tmp_path, "snapshot_after_train: false"))
+    solver.solve(None)
+    assert solver.iter == 40
+    assert not list(tmp_path.glob("model*"))
+    nets = [solver.net, *solver.test_nets]
+    solver.snapshot()
+    suffixes = {file.suffix for file in tmp_path.glob("model_iter_40.*")}
+    assert suffixes >= {".caffemodel", ".solverstate"}
+    del solver
+    gc.collect()
+    for net in nets:
+        assert np.isfinite(sum(blob.data.sum() + blob.diff.sum() for blob in net._blobs))
 
 
 def test_base_lr_can_be_changed_while_training(tmp_path: Path) -> None:

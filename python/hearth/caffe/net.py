@@ -230,6 +230,8 @@ class Net:
         """Weights from an HDF5 file, for the layers of the same names."""
         self._native.load_hdf5(os.fspath(filename))
 
+    _set_input_arrays = set_input_arrays
+
     # ---- inside; programs that take nets apart use pycaffe's names for it ----
 
     @property
