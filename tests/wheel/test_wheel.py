@@ -102,3 +102,9 @@ def test_the_program_trains(environment: Path, tmp_path: Path) -> None:
     log = run(environment, tmp_path, "hearth", "train", "--solver=solver.prototxt")
     assert "Optimization Done" in log, log
     assert (tmp_path / "net_iter_3.caffemodel").exists()
+
+
+def test_caffes_programs_are_installed_by_their_names(environment: Path, tmp_path: Path) -> None:
+    assert "Compute threads" in run(environment, tmp_path, "caffe", "device_query")
+    for tool in ("convert_imageset", "extract_features", "upgrade_net_proto_text"):
+        assert f"Usage: hearth {tool}" in run(environment, tmp_path, tool, "--help")
