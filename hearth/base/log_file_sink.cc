@@ -63,7 +63,9 @@ void FileSink::Make(size_t severity) {
   const std::string name = fmt::format("{}.{}.{}.log.{}.{}.{}", program_, HostName(), UserName(),
                                        kSeverities[severity], started_, getpid());
   const std::string path = folder_ + "/" + name;
-  Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0664));
+  // Not through a link that somebody has put into a folder that all can write.
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  Fd file(open(path.c_str(), flags, 0664));
   if (!file.valid()) ThrowErrno(errno, "cannot make the log file " + path);
   struct stat facts {};
   if (fstat(file.get(), &facts) == 0 && facts.st_size == 0) {

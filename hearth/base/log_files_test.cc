@@ -74,6 +74,23 @@ TEST_F(LogFilesTest, StderrMayGetLessThanTheFiles) {
   EXPECT_THAT(Text("caffe.ERROR"), HasSubstr("main.cc:3] this, too\n"));
 }
 
+TEST_F(LogFilesTest, LinksInTheFoldersAreNotFollowed) {
+  log::WriteFiles(folder_, "caffe");
+  const fs::path file = folder_ / fs::read_symlink(folder_ / "caffe.INFO");
+  const std::string name = file.filename();
+  const fs::path target = folder_ / "precious";
+  // Wherever the next second's file will be, a link lies in wait.
+  for (int second = 0; second < 5; ++second) {
+    std::string later = name;
+    later.replace(name.rfind('-') + 1, 6,
+                  fmt::format("{:06}", std::stoi(name.substr(name.rfind('-') + 1, 6)) + second));
+    fs::remove(folder_ / later);
+    fs::create_symlink(target, folder_ / later);
+  }
+  EXPECT_THROW(log::WriteFiles(folder_, "caffe"), Error);
+  EXPECT_FALSE(fs::exists(target));
+}
+
 TEST_F(LogFilesTest, AFolderThatIsNotThereIsNamed) {
   try {
     log::WriteFiles(folder_ / "missing", "caffe");
