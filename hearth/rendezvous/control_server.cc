@@ -41,7 +41,7 @@ void ControlServer::Send(int rank, const Json& message) { Enqueue(rank, message)
 void ControlServer::SendAll(const Json& message) { Enqueue(kEveryone, message); }
 
 void ControlServer::Enqueue(int rank, const Json& message) {
-  std::string bytes = EncodeFrame(message);
+  std::string bytes = EncodeMessage(message);
   const std::lock_guard lock(mutex_);
   outbox_.emplace_back(rank, std::move(bytes));
   Wake();
@@ -190,7 +190,7 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   came_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);
-  link.Send(EncodeFrame(options_.welcome));
+  link.Send(EncodeMessage(options_.welcome));
   handler_.OnJoin(link.rank(), link.peer());
 }
 
@@ -203,7 +203,7 @@ Verdict ControlServer::Judge(Identity identity) const {
 void ControlServer::Beat() {
   if (!next_beat_.expired()) return;
   next_beat_ = Deadline::After(options_.heartbeat_interval_s);
-  const std::string beat = EncodeFrame({{"type", "heartbeat"}});
+  const std::string beat = EncodeMessage({{"type", "heartbeat"}});
   for (const auto& link : links_) {
     if (link->is_member()) SendTo(*link, beat);
   }

@@ -100,7 +100,7 @@ TEST_F(ControlServerTest, MemberThatKnowsTheTokenJoins) {
   Start();
   Connection member = Join(0);
   EXPECT_EQ(record_.Await("join"), "join");
-  member.Write(EncodeFrame({{"type", "anything"}}), Soon());
+  member.Write(EncodeMessage({{"type", "anything"}}), Soon());
   EXPECT_EQ(record_.Await("frame"), "frame anything");
   EXPECT_EQ(server_->refusals().total(), 0);
 }
@@ -164,7 +164,7 @@ TEST_F(ControlServerTest, FramesBeforeTheVerdictAreNotParsed) {
   connection.Read(hello.data(), hello.size(), Soon());
   const std::string claim =
       MakeClaim(Credentials(NewToken(), kControlService), hello, RandomBytes(32), {3, 0});
-  connection.Write(claim + EncodeFrame({{"type", "early"}}), Soon());
+  connection.Write(claim + EncodeMessage({{"type", "early"}}), Soon());
   AwaitEnd(connection);
   EXPECT_EQ(server_->refusals().total(), 1);
   server_->Stop();
@@ -224,7 +224,7 @@ TEST_F(ControlServerTest, TooLargeFrameLosesTheMember) {
 TEST_F(ControlServerTest, FrameWithoutTheExpectedFieldLosesTheMember) {
   Start();
   Connection member = Join(0);
-  member.Write(EncodeFrame({{"no type", 1}}), Soon());
+  member.Write(EncodeMessage({{"no type", 1}}), Soon());
   EXPECT_THAT(record_.Await("lost"), HasSubstr("broke the control protocol"));
 }
 
@@ -247,7 +247,7 @@ TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNobody) {
   const Json large = {{"type", "large"}, {"value", std::string(kMaxFrameBytes - 100, 'x')}};
   for (int i = 0; i < 40; ++i) server_->Send(0, large);
   EXPECT_THAT(record_.Await("lost"), HasSubstr("does not read"));
-  other.Write(EncodeFrame({{"type", "alive"}}), Soon());
+  other.Write(EncodeMessage({{"type", "alive"}}), Soon());
   EXPECT_EQ(record_.Await("frame"), "frame alive");
 }
 

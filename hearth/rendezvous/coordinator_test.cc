@@ -135,7 +135,7 @@ TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
   Coordinator coordinator(options);
   Connection connection = Connection::Connect("127.0.0.1", coordinator.port(), Soon());
   OfferHandshake(connection, Credentials(options.token, kControlService), {3, 0}, Soon());
-  connection.Write(EncodeFrame({{"type", "sing"}}), Soon());
+  connection.Write(EncodeMessage({{"type", "sing"}}), Soon());
   const Error error = ErrorOf([&] { coordinator.WaitRoster(Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("'sing' is unknown"));
   EXPECT_THAT(error.message(), HasSubstr("rank 0 on host 127.0.0.1:"));

@@ -7,9 +7,24 @@ std::string Failure::Describe() const {
   return fmt::format("rank {} on host {} {}{}", rank, host, lost ? "" : "failed: ", message);
 }
 
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kMaxFailureText) return text;
+  const auto is_inside = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };  // a character
+  size_t head = kMaxFailureText * 3 / 4, tail = text.size() - kMaxFailureText / 4;
+  for (int i = 0; i < 3 && is_inside(head); ++i) --head;
+  for (int i = 0; i < 3 && is_inside(tail); ++i) ++tail;
+  return fmt::format("{} [... {} bytes left out ...] {}", text.substr(0, head), tail - head,
+                     text.substr(tail));
+}
+
 Json Failure::ToJson() const {
-  return {{"rank", rank},       {"host", host}, {"code", ErrorCodeName(code)},
-          {"message", message}, {"lost", lost}, {"details", details}};
+  const std::string text = details.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return {{"rank", rank},
+          {"host", host},
+          {"code", ErrorCodeName(code)},
+          {"message", Shortened(message)},
+          {"lost", lost},
+          {"details", text.size() <= kMaxFailureText ? details : Json::object()}};
 }
 
 Failure Failure::FromJson(const Json& json) {

@@ -8,6 +8,10 @@
 
 namespace hearth::rendezvous {
 
+// What a failure says travels far and is read by people: of a longer text begin and end are kept.
+inline constexpr size_t kMaxFailureText = 32 << 10;
+std::string Shortened(const std::string& text);
+
 struct Failure {
   int rank = -1;          // -1: no single rank's (missing reservations, the coordinator itself)
   std::string host = {};  // of that rank
@@ -19,6 +23,7 @@ struct Failure {
   // "rank 1 on host h failed: layer conv1: ..." or "rank 1 on host h went away ...".
   std::string Describe() const;
 
+  // With a message and details that are not too long.
   Json ToJson() const;
   // Missing fields keep their defaults; a field of a wrong type throws Json's exception.
   static Failure FromJson(const Json& json);

@@ -32,6 +32,18 @@ TEST(Failure, SurvivesTheWire) {
   EXPECT_EQ(got.code, ErrorCode::kDataLoss);
 }
 
+TEST(Failure, ALongTextIsShortenedBetweenCharacters) {
+  const std::string most(kMaxFailureText, 'x');
+  EXPECT_EQ(Shortened(most), most);
+  for (const size_t ahead : {0, 1, 2}) {
+    std::string text(ahead, 'a');
+    for (int i = 0; i < 20'000; ++i) text += "\u20ac";  // three bytes each
+    const std::string kept = Shortened(text);
+    EXPECT_LT(kept.size(), kMaxFailureText + 100);
+    EXPECT_NO_THROW(Json(kept).dump());  // is UTF-8
+  }
+}
+
 TEST(Failure, OfAnotherRankIsAborted) {
   try {
     ThrowFailure({.rank = 0, .host = "h", .message = "m"});

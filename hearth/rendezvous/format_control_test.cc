@@ -41,7 +41,7 @@ TEST(FormatControl, DocumentedBytesAreWhatTheCodeWrites) {
   EXPECT_EQ(documented["claim"], HexEncode(claim));
   EXPECT_EQ(documented["verdict"],
             HexEncode(MakeVerdict(credentials, hello, claim, Verdict::kAccepted, 3)));
-  EXPECT_EQ(documented["frame"], HexEncode(EncodeFrame({{"type", "heartbeat"}})));
+  EXPECT_EQ(documented["frame"], HexEncode(EncodeMessage({{"type", "heartbeat"}})));
   EXPECT_EQ(hello.size(), kHelloBytes);
   EXPECT_EQ(claim.size(), kClaimBytes);
 }

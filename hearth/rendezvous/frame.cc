@@ -1,8 +1,17 @@
 #include "hearth/rendezvous/frame.h"
 
+#include <utility>
+
 #include "hearth/base/error.h"
 
 namespace hearth::rendezvous {
+
+namespace {
+
+// Of a frame's length: the message goes on in the next frame.
+constexpr uint32_t kMoreFollows = 1u << 31;
+
+}  // namespace
 
 std::string EncodeU32(uint32_t value) {
   std::string bytes;
@@ -16,12 +25,19 @@ uint32_t DecodeU32(std::string_view bytes) {
   return value;
 }
 
-std::string EncodeFrame(const Json& message) {
+std::string EncodeMessage(const Json& message) {
   const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
-  Require(text.size() <= kMaxFrameBytes, ErrorCode::kInvalidArgument,
+  Require(text.size() <= kMaxMessageBytes, ErrorCode::kInvalidArgument,
           "a control message of {} bytes is over the limit of {}; send less at once", text.size(),
-          kMaxFrameBytes);
-  return EncodeU32(static_cast<uint32_t>(text.size())) + text;
+          kMaxMessageBytes);
+  std::string frames;
+  size_t begin = 0;
+  for (; text.size() - begin > kMaxFrameBytes; begin += kMaxFrameBytes) {
+    frames += EncodeU32(kMoreFollows | static_cast<uint32_t>(kMaxFrameBytes));
+    frames.append(text, begin, kMaxFrameBytes);
+  }
+  frames += EncodeU32(static_cast<uint32_t>(text.size() - begin));
+  return frames.append(text, begin);
 }
 
 namespace {
@@ -41,16 +57,27 @@ Json ParseShallow(std::string_view text) {
 }  // namespace
 
 std::optional<Json> FrameReader::Next() {
-  if (buffer_.size() < 4) return std::nullopt;
-  const size_t size = DecodeU32(buffer_);
-  Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
-          "a control message claims {} bytes, over the limit of {}", size, kMaxFrameBytes);
-  if (buffer_.size() < 4 + size) return std::nullopt;
-  Json message = ParseShallow(std::string_view(buffer_).substr(4, size));
-  Require(message.is_object(), ErrorCode::kDataLoss,
-          "a control message of {} bytes is no JSON object", size);
-  buffer_.erase(0, 4 + size);
-  return message;
+  while (buffer_.size() >= 4) {
+    const uint32_t length = DecodeU32(buffer_);
+    const bool more = (length & kMoreFollows) != 0;
+    const size_t size = length & ~kMoreFollows;
+    Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
+            "a control frame claims {} bytes, over the limit of {}", size, kMaxFrameBytes);
+    Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
+            "a control frame of {} bytes says that more follows, but is not full", size);
+    Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,
+            "a control message has more than {} bytes", kMaxMessageBytes);
+    if (buffer_.size() < 4 + size) return std::nullopt;
+    parts_.append(buffer_, 4, size);
+    buffer_.erase(0, 4 + size);
+    if (more) continue;
+    const std::string text = std::exchange(parts_, {});
+    Json message = ParseShallow(text);
+    Require(message.is_object(), ErrorCode::kDataLoss,
+            "a control message of {} bytes is no JSON object", text.size());
+    return message;
+  }
+  return std::nullopt;
 }
 
 }  // namespace hearth::rendezvous

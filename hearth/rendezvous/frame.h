@@ -1,5 +1,5 @@
-// Control messages on an authenticated connection: a big-endian u32 length, then that many bytes of
-// JSON, at most 1 MiB.
+// Control messages on an authenticated connection: JSON in frames of a big-endian u32 length and
+// that many bytes, at most 1 MiB. A longer message is cut into frames that say that more follows.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,26 @@ namespace hearth::rendezvous {
 using Json = nlohmann::json;
 
 inline constexpr size_t kMaxFrameBytes = 1 << 20;
+inline constexpr size_t kMaxMessageBytes = size_t{256} << 20;  // what a reader holds at most
 
 std::string EncodeU32(uint32_t value);
 uint32_t DecodeU32(std::string_view bytes);
 
-// Throws kInvalidArgument when the message is too large. Text that is no UTF-8 is replaced, so that
-// an error message with a strange path still travels.
-std::string EncodeFrame(const Json& message);
+// The frames of one message. Throws kInvalidArgument when it is too large. Text that is no UTF-8 is
+// replaced, so that an error message with a strange path still travels.
+std::string EncodeMessage(const Json& message);
 
 // Cuts a stream of bytes into messages. One thread.
 class FrameReader {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole message. Throws kDataLoss for a length over the limit, as soon as it is known,
-  // and for what is no JSON object; the stream is useless then.
+  // The next whole message. Throws kDataLoss for a length over a limit, as soon as it is known, and
+  // for what is no JSON object; the stream is useless then.
   std::optional<Json> Next();
 
  private:
   std::string buffer_;
+  std::string parts_;  // of a message whose last frame has not come
 };
 
 }  // namespace hearth::rendezvous

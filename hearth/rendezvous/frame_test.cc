@@ -13,7 +13,7 @@ TEST(Frame, NumbersAreBigEndian) {
 }
 
 TEST(Frame, MessagesComeOutOfAnyCutOfTheStream) {
-  const std::string stream = EncodeFrame({{"a", 1}}) + EncodeFrame({{"b", "\u00e9"}});
+  const std::string stream = EncodeMessage({{"a", 1}}) + EncodeMessage({{"b", "\u00e9"}});
   FrameReader reader;
   std::vector<Json> messages;
   for (const char byte : stream) {
@@ -23,8 +23,42 @@ TEST(Frame, MessagesComeOutOfAnyCutOfTheStream) {
   EXPECT_EQ(messages, (std::vector<Json>{{{"a", 1}}, {{"b", "\u00e9"}}}));
 }
 
+TEST(Frame, ALongMessageTravelsInSeveralFrames) {
+  for (const size_t size : {kMaxFrameBytes - 8, kMaxFrameBytes - 7, 3 * kMaxFrameBytes + 5}) {
+    const Json message = {{"a", std::string(size, 'x')}};  // 8 bytes around it
+    const std::string stream = EncodeMessage(message) + EncodeMessage({{"b", 1}});
+    const size_t frames = (size + 8 + kMaxFrameBytes - 1) / kMaxFrameBytes;
+    EXPECT_EQ(EncodeMessage(message).size(), size + 8 + 4 * frames);
+    FrameReader reader;
+    std::vector<Json> messages;
+    for (size_t at = 0; at < stream.size(); at += 100'003) {
+      reader.Append(std::string_view(stream).substr(at, 100'003));
+      while (auto taken = reader.Next()) messages.push_back(*taken);
+    }
+    EXPECT_EQ(messages, (std::vector<Json>{message, {{"b", 1}}}));
+  }
+}
+
+TEST(Frame, AFrameThatIsNotFullIsTheLastOfItsMessage) {
+  FrameReader reader;
+  reader.Append("\x80" + EncodeU32(5).substr(1) + "{\"a\":");
+  EXPECT_THROW(reader.Next(), Error);
+}
+
+TEST(Frame, AMessageWithoutAnEndIsRefused) {
+  FrameReader reader;
+  const std::string part =
+      "\x80" + EncodeU32(kMaxFrameBytes).substr(1) + std::string(kMaxFrameBytes, 'x');
+  for (size_t held = 0; held < kMaxMessageBytes; held += kMaxFrameBytes) {
+    reader.Append(part);
+    EXPECT_FALSE(reader.Next());
+  }
+  reader.Append(part.substr(0, 4));
+  EXPECT_THROW(reader.Next(), Error);
+}
+
 TEST(Frame, TooLargeMessageIsRefusedBeforeItIsSent) {
-  EXPECT_THROW(EncodeFrame({{"value", std::string(kMaxFrameBytes, 'x')}}), Error);
+  EXPECT_THROW(EncodeMessage({{"value", std::string(kMaxMessageBytes, 'x')}}), Error);
 }
 
 TEST(Frame, TooLargeLengthIsRefusedBeforeTheBytesCome) {
@@ -63,7 +97,7 @@ TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
 
 TEST(Frame, TextThatIsNoUtf8StillTravels) {
   FrameReader reader;
-  reader.Append(EncodeFrame({{"path", "caf\xe9"}}));
+  reader.Append(EncodeMessage({{"path", "caf\xe9"}}));
   EXPECT_EQ(reader.Next()->at("path"), "caf\xef\xbf\xbd");
 }
 

@@ -10,7 +10,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Room for a few frames of the largest size; a member that lets more pile up is stuck.
+// A member that has not read this much of what was sent before is stuck. A message is not refused
+// for its own size.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
 constexpr size_t kNonceBytes = 32;
 // Until a descriptor may have become free.
@@ -48,17 +49,22 @@ std::optional<std::string> Link::TakeClaim() {
 }
 
 void Link::Send(std::string_view bytes) {
-  Require(out_.size() + bytes.size() <= kMaxWaitingBytes, ErrorCode::kResourceExhausted,
-          "{} does not read: {} bytes wait for it", peer(), out_.size());
+  Flush();  // what the peer has read meanwhile does not wait for it
+  const size_t waiting = out_.size() - sent_;
+  Require(waiting <= kMaxWaitingBytes, ErrorCode::kResourceExhausted,
+          "{} does not read: {} bytes wait for it", peer(), waiting);
   out_.append(bytes);
   Flush();
 }
 
 void Link::Flush() {
   while (!out_.empty()) {
-    const size_t sent = connection_.TryWrite(out_.data(), out_.size());
+    const size_t sent = connection_.TryWrite(out_.data() + sent_, out_.size() - sent_);
     if (sent == 0) return;
-    out_.erase(0, sent);
+    sent_ += sent;
+    if (sent_ < out_.size()) continue;
+    out_ = {};  // with its memory: a large message is rare
+    sent_ = 0;
   }
 }
 
@@ -70,6 +76,7 @@ Connection Link::Release() {
 void Link::Close() {
   closed_ = true;
   out_.clear();
+  sent_ = 0;
   connection_.Shutdown();
 }
 

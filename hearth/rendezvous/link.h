@@ -68,7 +68,8 @@ class Link {
   bool closed_ = false;
   std::string claim_;
   FrameReader frames_;
-  std::string out_;
+  std::string out_;  // from sent_ on it waits to be sent
+  size_t sent_ = 0;
 };
 
 // Takes the next caller at a door, not greeted yet. Null where it has left again, and where none

@@ -53,7 +53,7 @@ TEST_F(LinkTest, MembersBytesAreFramesAndPutSilenceOff) {
   link_.SetRank(1);
   link_.SetSilenceTimeout(5);
   const Deadline before = link_.silent_after();
-  peer_.Write(EncodeFrame({{"type", "event"}}), Soon());
+  peer_.Write(EncodeMessage({{"type", "event"}}), Soon());
   EXPECT_TRUE(link_.Receive());
   EXPECT_EQ(link_.TakeFrame()->at("type"), "event");
   EXPECT_FALSE(link_.TakeFrame());

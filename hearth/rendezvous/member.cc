@@ -90,7 +90,12 @@ void Member::Done(const Json& value) {
     const std::lock_guard lock(mutex_);
     may_leave_ = true;
   }
-  Send({{"type", "done"}, {"value", value}});
+  try {
+    Send({{"type", "done"}, {"value", value}});
+  } catch (const Error& error) {  // too large: what it did is done all the same
+    log::Warning("rank {} is done, but cannot say with what: {}", options_.rank, error.message());
+    Send({{"type", "done"}, {"value", nullptr}});
+  }
 }
 
 void Member::SendFailure(const Error& error, const Json& details) noexcept {
@@ -127,10 +132,13 @@ std::optional<Json> Member::Ask(const Json& question, const std::string& answer,
 }
 
 void Member::Send(const Json& message) {
-  const std::string bytes = EncodeFrame(message);
+  const std::string bytes = EncodeMessage(message);
   const std::lock_guard lock(send_mutex_);
   try {
-    connection_.Write(bytes, Deadline::After(heartbeat_timeout_s_));
+    for (size_t begin = 0; begin < bytes.size(); begin += kMaxFrameBytes) {
+      connection_.Write(std::string_view(bytes).substr(begin, kMaxFrameBytes),
+                        Deadline::After(heartbeat_timeout_s_));
+    }
   } catch (const Error&) {
     // The thread reads what the coordinator said last, then the end of the connection, and makes a
     // failure of it that says more than this error.

@@ -124,6 +124,47 @@ TEST(Member, FailureSentRightBeforeLeavingIsNotLost) {
   }
 }
 
+// Both ways, and beside others that talk.
+TEST(Member, MessagesOfMegabytesGetThrough) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  const std::string large(5 << 20, 'x');
+  RunMembers(options, coordinator.port(), [&](Member& member) {
+    const auto values = member.AllGather("large", large, Soon());
+    EXPECT_EQ(values, (std::vector<Json>{large, large}));
+    member.SendEvent(large);
+  });
+  int whole = 0;
+  while (whole < 2) {
+    const auto event = coordinator.NextEvent(Soon());
+    ASSERT_TRUE(event);
+    whole += event->value == large;
+  }
+  EXPECT_FALSE(coordinator.failure());
+}
+
+TEST(Member, IsDoneEvenWithMoreToSayThanEverFits) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  member.Done(std::string(kMaxMessageBytes, 'x'));
+  EXPECT_EQ(coordinator.NextEvent(Soon())->value, nullptr);
+  EXPECT_TRUE(coordinator.finished());
+}
+
+TEST(Member, AFailureOfMegabytesIsToldInShort) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  const std::string text = "the reason " + std::string(3 << 20, '\x01') + " the end";
+  member.SendFailure(Error(ErrorCode::kInternal, text), {{"rows", text}});
+  const std::string told = ErrorOf([&] { member.Barrier("step", Soon()); }).message();
+  EXPECT_THAT(told,
+              testing::AllOf(testing::HasSubstr("failed: the reason"),
+                             testing::HasSubstr("bytes left out"), testing::EndsWith(" the end")));
+  EXPECT_LT(told.size(), 2 * kMaxFailureText);
+}
+
 TEST(Member, FailureCallbackIsCalledOnce) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
@@ -166,10 +207,10 @@ TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
   Thread silent("silent coordinator", [&] {
     Connection connection = listener.Accept(Soon());
     AcceptHandshake(connection, Credentials(options.token, kControlService), 3);
-    connection.Write(EncodeFrame({{"type", "welcome"},
-                                  {"world", 1},
-                                  {"heartbeat_interval_s", 0.02},
-                                  {"heartbeat_timeout_s", 0.1}}),
+    connection.Write(EncodeMessage({{"type", "welcome"},
+                                    {"world", 1},
+                                    {"heartbeat_interval_s", 0.02},
+                                    {"heartbeat_timeout_s", 0.1}}),
                      Soon());
     over.get_future().wait();
   });

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include "hearth/rendezvous/failure.h"
+
 namespace hearth::trainer {
 
 nlohmann::json Failure::ToEvent() const {
@@ -26,6 +28,7 @@ Failure DescribeException(const std::exception_ptr& exception) {
   } catch (...) {
     failure.message = "an exception of unknown type";
   }
+  failure.message = rendezvous::Shortened(failure.message);
   failure.layer = LayerNameIn(failure.message);
   return failure;
 }

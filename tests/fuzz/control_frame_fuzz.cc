@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       while (const auto frame = reader.Next()) {
         // What the coordinator does with one: copies a part into a message of its own.
         const rendezvous::Json copy = {{"type", "roster"}, {"members", *frame}};
-        rendezvous::EncodeFrame(copy);
+        rendezvous::EncodeMessage(copy);
         try {
           rendezvous::Failure::FromJson(frame->value("failure", rendezvous::Json::object()));
         } catch (const rendezvous::Json::exception&) {
