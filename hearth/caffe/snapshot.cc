@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/hdf5/snapshot_hdf5.h"
@@ -48,10 +49,17 @@ void WriteState(const SolverState& state, const std::string& uri) {
 SolverState ReadState(const std::string& uri) {
   const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
-    if (IsHdf5Name(uri)) return ReadStateHdf5(uri);
     SolverState state;
-    ParseWire(bytes, uri, &state);
+    if (IsHdf5Name(uri)) {
+      state = ReadStateHdf5(uri);
+    } else {
+      ParseWire(bytes, uri, &state);
+    }
     Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
+    for (const auto& [field, value] :
+         {std::pair{"iter", state.iter()}, std::pair{"current_step", state.current_step()}}) {
+      Require(value >= 0, ErrorCode::kDataLoss, "its field {} is {}, below 0", field, value);
+    }
     return state;
   } catch (const Error& error) {
     // The two files of a snapshot are easily mixed up.

@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Far above any iter_size.
+constexpr int64_t kMostFetchesOfIteration = 1 << 16;
 constexpr char kSealExtension[] = ".hearth.json";
 constexpr char kStateExtension[] = ".solverstate";
 
@@ -59,31 +61,65 @@ void CheckFile(const std::string& uri, const json& sealed) {
 }
 
 json ToJson(const TrainingPosition& position) {
-  return {{"run", position.run},
-          {"iteration", position.iteration},
-          {"current_step", position.current_step},
-          {"seed", position.seed},
-          {"ranks", position.ranks},
-          {"epoch", position.epoch},
-          {"fetches", position.fetches},
-          {"losses", position.losses},
-          {"notes", position.notes}};
+  json fields = {{"run", position.run},
+                 {"iteration", position.iteration},
+                 {"current_step", position.current_step},
+                 {"seed", position.seed},
+                 {"ranks", position.ranks},
+                 {"epoch", position.epoch},
+                 {"fetches", position.fetches},
+                 {"losses", position.losses},
+                 {"notes", position.notes}};
+  if (const auto& counts = position.counts) {
+    fields["counts"] = {{"rows", counts->rows},
+                        {"bad", counts->bad},
+                        {"whole_epoch", counts->whole_epoch},
+                        {"all_bad", counts->all_bad}};
+  }
+  return fields;
 }
 
-TrainingPosition FromJson(const json& fields) {
+// A whole number from `least` to `most`: no other can be what a training wrote.
+int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int64_t most) {
+  const json& value = fields.at(name);
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+  const bool fits = value.is_number_integer() && !too_large && value.get<int64_t>() >= least &&
+                    value.get<int64_t>() <= most;
+  Require(fits, ErrorCode::kDataLoss, "its field \"{}\" is {}, not a whole number from {} to {}",
+          name, value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least,
+          most);
+  return value.get<int64_t>();
+}
+
+RowCounts CountsFrom(const json& fields) {
+  RowCounts counts;
+  counts.rows = NumberIn(fields, "rows", 0, INT64_MAX);
+  counts.bad = NumberIn(fields, "bad", 0, counts.rows);
+  counts.whole_epoch = NumberIn(fields, "whole_epoch", 0, INT64_MAX);
+  counts.all_bad = NumberIn(fields, "all_bad", 0, INT64_MAX);
+  return counts;
+}
+
+// A place in the feed that was never known is -1, -1: not so in a seal.
+TrainingPosition FromJson(const json& fields, int64_t least_place) {
+  constexpr int64_t kMostInt = std::numeric_limits<int>::max();
   TrainingPosition position;
   fields.at("run").get_to(position.run);
-  fields.at("iteration").get_to(position.iteration);
-  fields.at("current_step").get_to(position.current_step);
   fields.at("seed").get_to(position.seed);
-  fields.at("ranks").get_to(position.ranks);
-  fields.at("epoch").get_to(position.epoch);
-  fields.at("fetches").get_to(position.fetches);
+  position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMostInt));
+  position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMostInt));
+  position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMostInt));
+  // Every epoch takes an iteration at least, and no iteration takes more minibatches than that.
+  position.epoch = NumberIn(fields, "epoch", least_place, position.iteration);
+  position.fetches =
+      NumberIn(fields, "fetches", least_place, position.iteration * kMostFetchesOfIteration);
+  if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
   for (const json& loss : fields.at("losses")) {  // JSON writes a loss that is no number as null
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
                                              : loss.get<float>());
   }
   position.notes = fields.value("notes", "");
+  position.seal = fields.value("seal", "");
   return position;
 }
 
@@ -99,8 +135,28 @@ json ReadSeal(const std::string& uri) {
   return seal;
 }
 
+TrainingPosition PositionIn(json seal, const std::string& uri) {
+  seal.erase("seal");
+  try {
+    TrainingPosition position = FromJson(seal, 0);
+    position.seal = uri;
+    return position;
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} cannot be used", uri), error);
+  }
+}
+
 std::string Beside(const std::string& state, const std::string& file) {
   return (fs::path(storage::LocalPath(state)).parent_path() / file).string();
+}
+
+// The run that made a snapshot, if its seal is whole.
+std::optional<std::string> RunOf(const std::string& state) {
+  try {
+    return ReadSeal(SealOf(state)).value("run", "");
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 // The seals under `prefix` by iteration, the newest first.
@@ -124,11 +180,15 @@ std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix
 
 }  // namespace
 
-std::string PositionToText(const TrainingPosition& position) { return ToJson(position).dump(); }
+std::string PositionToText(const TrainingPosition& position) {
+  json fields = ToJson(position);
+  fields["seal"] = position.seal;
+  return fields.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 TrainingPosition PositionFromText(const std::string& text) {
   try {
-    return FromJson(json::parse(text));
+    return FromJson(json::parse(text), -1);
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kDataLoss, "a training's position cannot be read", error);
   }
@@ -139,9 +199,10 @@ void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) 
   seal["version"] = 1;
   seal["model"] = Describe(files.model);
   seal["state"] = Describe(files.state);
-  seal["sha256"] = Sha256Hex(seal.dump());
+  const auto replace = json::error_handler_t::replace;  // as ReadSeal does
+  seal["sha256"] = Sha256Hex(seal.dump(-1, ' ', false, replace));
   storage::AtomicFile file(SealOf(files.state));
-  file.Append(seal.dump(1) + "\n");
+  file.Append(seal.dump(1, ' ', false, replace) + "\n");
   file.Commit();
 }
 
@@ -154,7 +215,7 @@ SnapshotFiles CheckSnapshot(SnapshotFiles files) {
     if (files.model.empty()) files.model = Beside(files.state, model);
     CheckFile(files.state, seal.at("state"));
     CheckFile(files.model, seal.at("model"));
-    files.position = FromJson(seal);
+    files.position = PositionIn(seal, uri);
     return files;
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kDataLoss, fmt::format("{} lacks a field", uri), error);
@@ -167,7 +228,7 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
     if (iteration >= below) continue;
     try {
       const json seal = ReadSeal(uri);
-      if (!run.empty() && seal.value("run", "") != run) continue;
+      if (seal.value("run", "") != run) continue;
       return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
     } catch (const std::exception& error) {
       log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.what());
@@ -184,10 +245,12 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
     const std::string name = files.state.substr(0, files.state.rfind(kStateExtension));
     const size_t number = name.rfind("_iter_");
     std::optional<SnapshotFiles> before;
-    if (number != std::string::npos) {
-      before = FindSnapshot(name.substr(0, number), "", std::atoll(name.c_str() + number + 6));
+    if (const auto run = RunOf(files.state); run && number != std::string::npos) {
+      before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }
-    if (!before) throw Error(error.code(), "there is no whole snapshot to resume from", error);
+    if (!before) {
+      throw Error(error.code(), "there is no whole snapshot of its run to resume from", error);
+    }
     log::Warning("Resuming from {} instead of a damaged snapshot: {}", before->state,
                  error.message());
     return *before;

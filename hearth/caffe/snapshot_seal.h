@@ -9,6 +9,13 @@
 
 namespace hearth::caffe {
 
+// Rows of all ranks that were drawn from the feed, unusable ones among them.
+struct RowCounts {
+  int64_t rows = 0, bad = 0;  // in this epoch
+  int64_t whole_epoch = 0;    // rows of a whole epoch; 0: none has ended yet
+  int64_t all_bad = 0;        // in the run so far, those of validations too
+};
+
 // Where a run stood after an iteration, weights and history apart. Random streams need no state of
 // their own: they follow from seed, rank and iteration.
 struct TrainingPosition {
@@ -17,9 +24,11 @@ struct TrainingPosition {
   int current_step = 0;  // of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  int64_t epoch = 0, fetches = 0;  // of the feed; -1: not known, Caffe wrote the snapshot
-  std::vector<float> losses;       // behind the displayed average
-  std::string notes;               // what who trains wants to know when it goes on
+  int64_t epoch = 0, fetches = 0;   // of the feed; -1: not known, Caffe wrote the snapshot
+  std::vector<float> losses;        // behind the displayed average
+  std::string notes;                // what who trains wants to know when it goes on
+  std::optional<RowCounts> counts;  // nothing in a seal that is older than they are
+  std::string seal;                 // the file that it was read from; not part of it
 
   bool has_feed_position() const { return epoch >= 0; }
 };
@@ -30,7 +39,7 @@ struct SnapshotFiles {
   std::optional<TrainingPosition> position = {};
 };
 
-// As JSON text, to file and to other ranks. PositionFromText throws kDataLoss.
+// As JSON text, to other ranks; `seal` travels too. PositionFromText throws kDataLoss.
 std::string PositionToText(const TrainingPosition& position);
 TrainingPosition PositionFromText(const std::string& text);
 
@@ -38,15 +47,17 @@ TrainingPosition PositionFromText(const std::string& text);
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files);
 
 // Checks the files against the seal beside the state, if there is one, and sets the position. An
-// empty `model` stands for the sealed one. Throws kDataLoss, naming the file and what is wrong.
+// empty `model` stands for the sealed one. Throws kDataLoss, naming the file and what is wrong: a
+// field that cannot be, too.
 SnapshotFiles CheckSnapshot(SnapshotFiles files);
 
-// The newest whole snapshot "<prefix>_iter_<N>" with N < `below`, of `run` (empty: of any). Logs a
-// line for each that is damaged and passed over.
+// The newest whole snapshot "<prefix>_iter_<N>" with N < `below` of that run. Logs a line for each
+// that is damaged and passed over.
 std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
                                           int64_t below = INT64_MAX);
 
-// The snapshot itself if it is whole or was never sealed, else the one before it; one line tells.
+// The snapshot itself if it is whole or was never sealed, else the one before it of the same run;
+// one line tells. Which run that is only a whole seal says.
 SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

@@ -5,16 +5,20 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/sha256.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -50,8 +54,19 @@ class SnapshotSealTest : public testing::Test {
     position.epoch = 2;
     position.fetches = 5;
     position.losses = {0.1f, 1.0f, std::nanf("")};
+    position.counts = {.rows = 700, .bad = 3, .whole_epoch = 1000, .all_bad = 11};
     SealSnapshot(position, files);
     return files;
+  }
+
+  // Changes a seal and gives it the checksum of what it is then.
+  void Reseal(int iteration, const std::function<void(nlohmann::json&)>& change) {
+    const std::string name = path(fmt::format("a_iter_{}.hearth.json", iteration));
+    auto seal = nlohmann::json::parse(storage::ReadFile(name));
+    seal.erase("sha256");
+    change(seal);
+    seal["sha256"] = Sha256Hex(seal.dump());
+    Write(name, seal.dump());
   }
 
   std::string found(const std::string& run = "r") const {
@@ -77,6 +92,51 @@ TEST_F(SnapshotSealTest, KeepsThePosition) {
   ASSERT_EQ(checked.position->losses.size(), 3u);
   EXPECT_EQ(checked.position->losses[0], 0.1f);
   EXPECT_TRUE(std::isnan(checked.position->losses[2]));
+  EXPECT_EQ(checked.position->seal, path("a_iter_7.hearth.json"));
+  for (const TrainingPosition& position :
+       {*checked.position, PositionFromText(PositionToText(*checked.position))}) {
+    ASSERT_TRUE(position.counts);
+    EXPECT_EQ(position.counts->rows, 700);
+    EXPECT_EQ(position.counts->bad, 3);
+    EXPECT_EQ(position.counts->whole_epoch, 1000);
+    EXPECT_EQ(position.counts->all_bad, 11);
+    EXPECT_EQ(position.seal, checked.position->seal);
+  }
+}
+
+TEST_F(SnapshotSealTest, OfAnEarlierVersionHasNoCounts) {
+  const SnapshotFiles files = Make(7);
+  Reseal(7, [](nlohmann::json& seal) { seal.erase("counts"); });
+  EXPECT_FALSE(CheckSnapshot(files).position->counts);
+}
+
+// As someone may write it who knows how: its checksum is right.
+TEST_F(SnapshotSealTest, AFieldThatCannotBeIsRefusedByNameAtOnce) {
+  const SnapshotFiles files = Make(7);
+  const std::string whole = storage::ReadFile(path("a_iter_7.hearth.json"));
+  const std::vector<std::pair<const char*, nlohmann::json>> cases = {
+      {"fetches", 1'000'000'000'000'000},
+      {"fetches", -1},
+      {"fetches", UINT64_MAX},
+      {"fetches", 2.5},
+      {"iteration", -7},
+      {"iteration", 1LL << 32},
+      {"epoch", -1},
+      {"epoch", 8},
+      {"current_step", -1},
+      {"ranks", 0},
+      {"ranks", "three"},
+      {"counts", {{"rows", -1}}}};
+  for (const auto& [field, value] : cases) {
+    Write(path("a_iter_7.hearth.json"), whole);
+    Reseal(7, [&](nlohmann::json& seal) { seal[field] = value; });
+    const std::string name = std::string(field) == "counts" ? "rows" : field;
+    EXPECT_THAT([&] { CheckSnapshot(files); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("a_iter_7.hearth.json cannot be used"),
+                                           HasSubstr("its field \"" + name + "\" is "))))
+        << value;
+    EXPECT_EQ(found(), "");
+  }
 }
 
 TEST_F(SnapshotSealTest, IsNotNeeded) {
@@ -137,7 +197,22 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotGivesWayToTheOneBefore) {
   EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 1);
   Write(first.model, "x");
   EXPECT_THAT([&] { WholeSnapshot(second); },
-              ThrowsMessage<Error>(HasSubstr("no whole snapshot to resume from: " + second.state)));
+              ThrowsMessage<Error>(
+                  HasSubstr("no whole snapshot of its run to resume from: " + second.state)));
+}
+
+TEST_F(SnapshotSealTest, ADamagedSnapshotDoesNotGiveWayToOneOfAnotherRun) {
+  Make(8, "another");
+  Make(9, "");
+  const SnapshotFiles damaged = Make(10);
+  Write(damaged.state, "state");
+  EXPECT_THAT([&] { WholeSnapshot(damaged); },
+              ThrowsMessage<Error>(HasSubstr("no whole snapshot of its run")));
+  // Of which run it is nobody knows where the seal itself is damaged.
+  const SnapshotFiles unknown = Make(11);
+  Write(path("a_iter_11.hearth.json"), "{}");
+  EXPECT_THAT([&] { WholeSnapshot(unknown); },
+              ThrowsMessage<Error>(HasSubstr("a_iter_11.hearth.json is cut off or damaged")));
 }
 
 TEST(TrainingPosition, FromGarbageIsRefused) {

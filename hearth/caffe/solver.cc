@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -19,6 +20,12 @@ std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Pha
                               const LayerRegistry* registry) {
   context.phase = phase;
   return std::make_unique<Net>(param, context, registry ? *registry : LayerRegistry::Default());
+}
+
+// Snapshots of one program never pass for those of another under the same prefix.
+std::string NewRunName() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 void CheckParam(const SolverParameter& param) {
@@ -40,6 +47,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
       learning_rate_(param_),
       rule_(MakeUpdateRule(param_)) {
   CheckParam(param_);
+  if (options_.run.empty()) options_.run = NewRunName();
   seed_ = param_.random_seed() >= 0 ? static_cast<uint64_t>(param_.random_seed()) : options_.seed;
   NetContext& context = options_.train_context;
   if (!context.random) context.random = std::make_shared<Random>(MixSeed(seed_, options_.rank));

@@ -35,17 +35,17 @@ struct SolverOptions {
   NetContext test_context;   // for the solver's own test nets
   std::shared_ptr<GradientSync> sync;  // LocalSync when empty
   std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
-  bool is_root = true;       // logs, tests and snapshots; false on all but one of several solvers
-  uint64_t seed = 0;         // used where the prototxt has no random_seed
-  uint64_t rank = 0;         // mixed into the seed: augmentation and dropout differ by rank
-  int ranks = 1;             // that share the sync; a snapshot's place in the feed is for as many
-  std::string run;           // tells this run's snapshots from those of others
+  bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
+  uint64_t seed = 0;    // used where the prototxt has no random_seed
+  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
+  int ranks = 1;        // that share the sync; a snapshot's place in the feed is for as many
+  std::string run;  // tells this run's snapshots from those of others; the solver's own where empty
   bool stop_on_nan = false;  // a loss that is not finite is an error; else a warning
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
   // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
-  // Goes into a snapshot's position as its notes.
-  std::function<std::string()> notes;
+  // Adds to a snapshot's position what who trains wants to know when it goes on.
+  std::function<void(TrainingPosition*)> complete_position;
   // Asked before every minibatch of the solver's own tests; true ends the test there.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
@@ -54,6 +54,11 @@ struct SolverOptions {
   // Called on the root with the names of model and state when a snapshot is complete.
   std::function<void(const std::string& model, const std::string& state)> on_snapshot;
   const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
+};
+
+// What was drawn again to come to a position.
+struct Skipped {
+  int64_t rows = 0, minibatches = 0;
 };
 
 class Solver {
@@ -93,7 +98,10 @@ class Solver {
   // are damaged, those of the snapshot before them; one line tells.
   TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
   // Moves iteration and feed to where a run stood: every rank calls it, one has loaded the files.
-  void GoOnAt(const TrainingPosition& position);
+  Skipped GoOnAt(const TrainingPosition& position);
+  // Warns, naming the seal, where all ranks ran out of rows before the position: `minibatches` is
+  // the largest of their numbers. The next epoch begins there.
+  void TellIfShort(const TrainingPosition& position, int64_t minibatches) const;
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
   std::pair<std::string, std::string> Snapshot();
   // snapshot_prefix, or Caffe's default for it.
@@ -150,7 +158,7 @@ class Solver {
   SolverState MakeState(const std::string& model);
   TrainingPosition Position() const;
   void RestoreHistory(const SolverState& state, const std::string& uri);
-  void SkipToFeedPosition(int64_t epoch, int64_t fetches);
+  Skipped SkipToFeedPosition(int64_t epoch, int64_t fetches);
 
   SolverParameter param_;
   SolverOptions options_;

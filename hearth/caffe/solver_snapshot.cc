@@ -113,7 +113,7 @@ TrainingPosition Solver::Position() const {
   position.epoch = epoch_;
   position.fetches = fetches_;
   position.losses.assign(losses_.begin(), losses_.end());
-  if (options_.notes) position.notes = options_.notes();
+  if (options_.complete_position) options_.complete_position(&position);
   return position;
 }
 
@@ -151,7 +151,8 @@ void Solver::LoadWeights(const std::string& uris) {
 }
 
 void Solver::Restore(const std::string& state, const std::string& model) {
-  GoOnAt(LoadSnapshot(state, model));
+  const TrainingPosition position = LoadSnapshot(state, model);
+  TellIfShort(position, GoOnAt(position).minibatches);
 }
 
 TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::string& model) {
@@ -167,14 +168,15 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   position.iteration = state.iter();
   position.current_step = state.current_step();
   position.epoch = position.fetches = -1;
+  position.counts.reset();
   return position;
 }
 
-void Solver::GoOnAt(const TrainingPosition& position) {
+Skipped Solver::GoOnAt(const TrainingPosition& position) {
   iteration_ = position.iteration;
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
-  if (!position.has_feed_position()) return;
+  if (!position.has_feed_position()) return {};
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
         "The snapshot was made with seed {}, this run has {}: rows and random numbers "
@@ -186,7 +188,12 @@ void Solver::GoOnAt(const TrainingPosition& position) {
     log::Warning("The snapshot was made by {} ranks, these are {}: its epoch begins again",
                  position.ranks, options_.ranks);
   }
-  SkipToFeedPosition(position.epoch, same_ranks ? position.fetches : 0);
+  if (param_.max_iter() > 0 && iteration_ > param_.max_iter()) {
+    log::Info("Iteration {} is past max_iter {}: the feed stays at its beginning", iteration_,
+              param_.max_iter());
+    return {};
+  }
+  return SkipToFeedPosition(position.epoch, same_ranks ? position.fetches : 0);
 }
 
 void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
@@ -210,9 +217,32 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
 }
 
 // Draws the rows of an unbroken run again, so that the next minibatch is the one it would have had.
-void Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
+// A rank may be out of rows before the others are: it draws no more then.
+Skipped Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
+  Skipped skipped;
   for (; epoch_ < epoch; ++epoch_) net_->NextEpoch();
-  for (fetches_ = 0; fetches_ < fetches; ++fetches_) net_->Fetch();
+  for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
+    const std::optional<int64_t> rows = net_->Fetch();
+    // Files go on without an end, but no iteration took more minibatches than this.
+    const bool over = rows ? *rows == 0 : fetches_ >= int64_t{iteration_} * param_.iter_size();
+    if (over) break;
+    skipped.rows += rows.value_or(0);
+    ++skipped.minibatches;
+  }
+  fetches_ = fetches;
+  return skipped;
+}
+
+void Solver::TellIfShort(const TrainingPosition& position, int64_t minibatches) const {
+  const bool went_there = position.has_feed_position() && position.ranks == options_.ranks &&
+                          position.epoch == epoch_ && position.fetches == fetches_;
+  // In the last iteration before the position some rank had rows, not in all of its passes.
+  if (!options_.is_root || !went_there) return;
+  if (position.fetches - minibatches < param_.iter_size()) return;
+  log::Warning(
+      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches: are these other "
+      "rows, or another batch_size or iter_size? The next epoch begins",
+      position.seal, position.fetches, minibatches);
 }
 
 }  // namespace hearth::caffe

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/caffe/snapshot.h"
 #include "hearth/caffe/solver.h"
 #include "hearth/caffe/test_nets.h"
@@ -86,6 +87,40 @@ TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
     EXPECT_TRUE(fs::exists(folder_ / name)) << name;
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 9);
+}
+
+TEST_F(SolverSnapshotTest, AStateWithANegativeNumberIsRefusedByName) {
+  for (const char* ending : {"", ".h5"}) {
+    const std::string file = (folder_ / "a_iter_1.solverstate").string() + ending;
+    for (const auto& [iter, step] : {std::pair{-3, 0}, std::pair{3, -1}}) {
+      SolverState state;
+      state.set_iter(iter);
+      state.set_current_step(step);
+      WriteState(state, file);
+      const std::string field = iter < 0 ? "iter is -3" : "current_step is -1";
+      EXPECT_THAT([&] { ReadState(file); },
+                  ThrowsMessage<Error>(testing::AllOf(HasSubstr(file), HasSubstr(field))));
+    }
+  }
+}
+
+TEST_F(SolverSnapshotTest, APlaceBehindTheRowsOfItsEpochIsToldAndTheNextEpochBegins) {
+  auto solver = Make();
+  solver->Step(2);
+  const auto [model, state] = solver->Snapshot();
+  auto resumed = Make();
+  TrainingPosition position = resumed->LoadSnapshot(state);
+  position.fetches = 1'000'000'000'000'000;
+  std::string log;
+  log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
+  const Skipped skipped = resumed->GoOnAt(position);
+  resumed->TellIfShort(position, skipped.minibatches);
+  log::SetSink({});
+  EXPECT_EQ(skipped.rows, 10);
+  EXPECT_EQ(skipped.minibatches, 3);
+  EXPECT_THAT(log, HasSubstr("a_iter_2.hearth.json: its field \"fetches\" is 1000000000000000"));
+  resumed->Step(1);
+  EXPECT_EQ(last_.rows, 4);
 }
 
 TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {

@@ -115,6 +115,25 @@ class BadRecordsTest : public TrainerProcessTest {
     return warnings;
   }
 
+  // One process with snapshots; `attempt` 1 goes on from the last one, as after a failure.
+  json RunAgain(int attempt, const json& limit, int max_iter, const Rows& rows) {
+    const std::string prefix = folder_.path("snap");
+    json job = OnPictures(TrainJob(), max_iter,
+                          fmt::format("snapshot: {} snapshot_prefix: \"{}\"", snapshot_, prefix));
+    job.update(limit);
+    job["run"] = run_;
+    job["generation"] = attempt;
+    TrainerHarness trainer(job, Streams{});
+    Feed(trainer.train(), rows);
+    while (auto event = trainer.NextEvent(20)) {
+      if ((*event)["event"] == "done" || (*event)["event"] == "error") return *event;
+    }
+    return {};
+  }
+
+  int snapshot_ = 7;
+  std::string run_ = "a run";
+
   json DoneOn(const Rows& rows, std::vector<std::string>* warnings = nullptr) {
     TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
     Feed(trainer.train(), rows);
@@ -153,7 +172,7 @@ TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
       Feed(ranks.back()->train(), Mixed(GoodRows(0, 12), BadRowsOf(fmt::format("r{}", rank))));
     }
     if (allowed == 10) {
-      for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 5);
+      for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 10);
       continue;
     }
     EXPECT_THAT(ErrorOf(*ranks[0])["message"].get<std::string>(),
@@ -184,6 +203,54 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
               HasSubstr("5 of 17 rows cannot be used where -maxBadRecords allows a fraction of "
                         "0.25"));
   EXPECT_EQ(trainer.Wait(), 1);
+}
+
+// 44 rows, 4 of them bad, ten iterations an epoch: what was drawn before the snapshot is part of
+// what is judged after it, and is counted once.
+TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
+  const Rows rows = Mixed(GoodRows(0, 40), [] {
+    Rows bad = BadRowsOf("bad");
+    bad.pop_back();
+    return bad;
+  }());
+  struct Case {
+    json limit;
+    int snapshot, iterations;
+  };
+  for (const Case& run :
+       {Case{{{"max_bad_fraction", 0.1}}, 7, 12}, Case{{{"max_bad_fraction", 0.1}}, 13, 22},
+        Case{{{"max_bad_records", 4}}, 7, 12}, Case{{{"max_bad_records", 4}}, 13, 22}}) {
+    SCOPED_TRACE(run.limit.dump() + fmt::format(" after {}", run.snapshot));
+    snapshot_ = run.snapshot;
+    run_ += "'s next";
+    const json whole = RunAgain(0, run.limit, run.iterations, rows);
+    ASSERT_EQ(whole["event"], "done") << whole;
+    const json again = RunAgain(1, run.limit, run.iterations, rows);
+    ASSERT_EQ(again["event"], "done") << again;
+    EXPECT_EQ(again["bad_rows"], whole["bad_rows"]);
+    EXPECT_EQ(again["weights_sha256"], whole["weights_sha256"]);
+  }
+}
+
+TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
+  const Rows rows = Mixed(GoodRows(0, 40), BadRowsOf("bad"));  // 5 of 45, early in the epoch
+  snapshot_ = 7;
+  ASSERT_EQ(RunAgain(0, {{"max_bad_records", 5}}, 7, rows)["event"], "done");
+  const json error = RunAgain(1, {{"max_bad_fraction", 0.1}}, 22, rows);
+  EXPECT_THAT(error.value("message", ""),
+              AllOf(HasSubstr("5 of 45 rows cannot be used"), HasSubstr("bad-text")));
+}
+
+// Bad rows may come first in a later epoch: no reason to judge its first minibatches alone.
+TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
+  const Rows rows = Mixed(GoodRows(0, 40), BadRowsOf("bad"));
+  for (int iterations = 11; iterations <= 19; iterations += 2) {
+    json job = OnPictures(TrainJob(), iterations);
+    job["max_bad_fraction"] = 0.12;  // 5 of 45 are allowed
+    TrainerHarness trainer(job, Streams{});
+    Feed(trainer.train(), rows);
+    ASSERT_EQ(trainer.WaitFor("done")["event"], "done") << iterations;
+  }
 }
 
 TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {

@@ -24,13 +24,24 @@ void BadRows::Report(const std::string& row_id, const std::string& reason) {
     const auto now = std::chrono::steady_clock::now();
     send = count == 1 || now - last_event_ >= kEventInterval;
     if (send) last_event_ = now;
-    name = named_.size() < kNamedRows &&
-           std::none_of(named_.begin(), named_.end(),
-                        [&](const Named& row) { return row.id == row_id; });
-    if (name) named_.push_back({row_id, reason});
+    name = AddName(row_id, reason);
   }
   if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);
   if (send) send_({{"event", "bad_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
+}
+
+void BadRows::Recall(const std::string& row_id, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  AddName(row_id, reason);
+}
+
+// Whether it is new among those that are named.
+bool BadRows::AddName(const std::string& row_id, const std::string& reason) {
+  const bool known =
+      std::any_of(named_.begin(), named_.end(), [&](const Named& row) { return row.id == row_id; });
+  if (known || named_.size() == kNamedRows) return false;
+  named_.push_back({row_id, reason});
+  return true;
 }
 
 bool BadRows::IsTooMany(int64_t rows, int64_t bad, bool no_more) const {
@@ -56,6 +67,11 @@ void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
 int64_t BadRows::count() const {
   std::lock_guard lock(mutex_);
   return count_;
+}
+
+void BadRows::SetCount(int64_t count) {
+  std::lock_guard lock(mutex_);
+  count_ = count;
 }
 
 }  // namespace hearth::trainer

@@ -22,19 +22,25 @@ class BadRows {
 
   // Logs the first ten rows by name, each once, and sends a "bad_row" event at most once a second.
   void Report(const std::string& row_id, const std::string& reason);
+  // Knows the row's name for Check, no more: it was reported before a restart.
+  void Recall(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, when `bad` of `rows` rows are more than allowed. Both count one
   // epoch and all ranks. A fraction is judged from 1000 rows on, and when there are no more. Throws
   // nothing in a process without bad rows: the one that knows their names speaks.
   void Check(int64_t rows, int64_t bad, bool no_more) const;
 
-  // Reports so far, a row that comes again in a later epoch counting again.
+  // Reports so far, a row that comes again in a later epoch counting again; or what SetCount said,
+  // and those that followed.
   int64_t count() const;
+  // Of all ranks, and before a restart.
+  void SetCount(int64_t count);
 
  private:
   struct Named {
     std::string id, reason;
   };
+  bool AddName(const std::string& row_id, const std::string& reason);  // needs mutex_
   bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
 
   const BadRowLimit limit_;

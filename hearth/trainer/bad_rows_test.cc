@@ -75,6 +75,16 @@ TEST(BadRowsTest, NamesTenRowsAtMostAndNoneTwice) {
               AllOf(HasSubstr(": r0, r1, "), HasSubstr("r8, r9 ("), Not(HasSubstr("r10"))));
 }
 
+TEST(BadRowsTest, ARowOfBeforeARestartIsKnownByNameButNotCountedAgain) {
+  BadRows bad_rows({.rows = 1}, Ignore);
+  bad_rows.SetCount(7);
+  bad_rows.Recall("r0", "undecodable");
+  EXPECT_EQ(bad_rows.count(), 7);
+  bad_rows.Report("r1", "undecodable");
+  EXPECT_EQ(bad_rows.count(), 8);
+  EXPECT_THAT(CheckOf(bad_rows, 8, 2, false), HasSubstr(": r0, r1 (r0: undecodable)"));
+}
+
 TEST(BadRowsTest, AProcessWithoutBadRowsLeavesTheErrorToTheOneThatHasThem) {
   const BadRows bad_rows({.rows = 0}, Ignore);
   EXPECT_EQ(CheckOf(bad_rows, 50, 22, false), "");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -28,7 +29,7 @@ void DeviceTrainer::Run() {
   if (job_.validate) BuildValidator();
   AnnounceStart();
   solver_->Solve();
-  options_.bad_rows->Check(epoch_rows_, epoch_bad_rows_, /*no_more=*/true);
+  JudgeRows(/*no_more=*/true);
   outcome_.iteration = solver_->iteration();
   CheckEqualWeights();
   if (is_root() && !job_.model.empty()) WriteModel();
@@ -64,6 +65,11 @@ void DeviceTrainer::BuildSolver() {
   caffe::SolverOptions options;
   options.train_context = Context();
   options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+    if (drawn_again_ >= 0) {
+      options_.bad_rows->Recall(id, reason);
+      ++drawn_again_;
+      return;
+    }
     options_.bad_rows->Report(id, reason);
     sync_->AddBadRow();
   };
@@ -78,7 +84,10 @@ void DeviceTrainer::BuildSolver() {
   options.run = job_.run;
   options.stop_on_nan = job_.stop_on_nan;
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
-  options.notes = [this] { return outcome_.validations.dump(); };
+  options.complete_position = [this](caffe::TrainingPosition* position) {
+    position->notes = outcome_.validations.dump();
+    position->counts = counts_;
+  };
   if (options_.signals) {
     options.test_interrupted = [signals = options_.signals] { return signals->StopIsDue(); };
   }
@@ -87,7 +96,7 @@ void DeviceTrainer::BuildSolver() {
     outcome_.snapshot = state;
   };
   solver_ = std::make_unique<caffe::Solver>(solver, std::move(options));
-  sync_->set_on_finish([this] { CheckBadRows(); });
+  sync_->set_on_finish([this] { CountRows(); });
   sync_->set_on_stop([this] { solver_->RequestStop(); });
 }
 
@@ -95,9 +104,10 @@ void DeviceTrainer::BuildSolver() {
 void DeviceTrainer::LoadAndBroadcast() {
   std::string position;
   if (is_root()) {
-    if (const auto loaded = Load()) {
-      position = caffe::PositionToText(*loaded);
+    if (auto loaded = Load()) {
       TakeNotes(*loaded);
+      loaded->notes.clear();  // the others have no use for them
+      position = caffe::PositionToText(*loaded);
     }
   }
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
@@ -108,7 +118,33 @@ void DeviceTrainer::LoadAndBroadcast() {
   broadcast(solver_->net().params().data());
   for (const at::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
-  if (!position.empty()) solver_->GoOnAt(caffe::PositionFromText(position));
+  if (!position.empty()) GoOnAt(caffe::PositionFromText(position));
+}
+
+void DeviceTrainer::GoOnAt(caffe::TrainingPosition position) {
+  drawn_again_ = 0;
+  const caffe::Skipped skipped = solver_->GoOnAt(position);
+  const int64_t bad = std::exchange(drawn_again_, -1);
+  int64_t sums[] = {skipped.rows + bad, bad}, minibatches = skipped.minibatches;
+  const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
+  options_.group->AllReduce(sums, 2, collective::DataType::kInt64, collective::Op::kSum, deadline);
+  options_.group->AllReduce(&minibatches, 1, collective::DataType::kInt64, collective::Op::kMax,
+                            deadline);
+  solver_->TellIfShort(position, minibatches);
+  TakeCounts(position, sums[0], sums[1]);
+}
+
+// `rows`, `bad`: what was drawn again of the position's epoch. They are counted where the seal, an
+// older one, does not say.
+void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad) {
+  counts_ = position.counts.value_or(caffe::RowCounts{rows, bad, 0, bad});
+  const bool at_place = position.ranks == job_.collective_world() && position.has_feed_position();
+  if (!at_place) {  // the epoch begins again, and its bad rows come again
+    counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
+    counts_.rows = counts_.bad = 0;
+  }
+  if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;  // another run's
+  options_.bad_rows->SetCount(counts_.all_bad);
 }
 
 // Devices of one process keep one set of weights where only updates change them.
@@ -126,7 +162,12 @@ void DeviceTrainer::ShareWeights() {
 // The validations that this run has behind it. Those of another run are none of its own.
 void DeviceTrainer::TakeNotes(const caffe::TrainingPosition& loaded) {
   if (job_.run.empty() || loaded.run != job_.run || loaded.notes.empty()) return;
-  outcome_.validations = nlohmann::json::parse(loaded.notes);
+  auto notes = nlohmann::json::parse(loaded.notes, nullptr, /*allow_exceptions=*/false);
+  if (notes.is_array()) {
+    outcome_.validations = std::move(notes);
+  } else {
+    log::Warning("{}: its field \"notes\" is no list: earlier validations are lost", loaded.seal);
+  }
 }
 
 void DeviceTrainer::Broadcast(std::string* text) {
@@ -191,6 +232,8 @@ void DeviceTrainer::AnnounceStart() {
 void DeviceTrainer::Validate(int64_t iteration) {
   // Counted by the iteration, so that a resumed run tests on the rows of an unbroken one.
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
+  counts_.all_bad += result.bad_rows;
+  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
   options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows, /*no_more=*/true);
   Require(result.rows > 0 || result.bad_rows == 0, ErrorCode::kDataLoss,
           "validation after iteration {}: none of its {} rows can be used", iteration,
@@ -204,14 +247,23 @@ void DeviceTrainer::Validate(int64_t iteration) {
 }
 
 // After every step, on all ranks with the same numbers; a step without rows has ended the epoch.
-void DeviceTrainer::CheckBadRows() {
+void DeviceTrainer::CountRows() {
   const double rows = sync_->total_weight() *
                       static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
-  epoch_bad_rows_ += sync_->total_bad_rows();
-  epoch_rows_ += std::lround(rows) + sync_->total_bad_rows();
+  counts_.bad += sync_->total_bad_rows();
+  counts_.all_bad += sync_->total_bad_rows();
+  counts_.rows += std::lround(rows) + sync_->total_bad_rows();
+  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
   const bool over = rows == 0;
-  options_.bad_rows->Check(epoch_rows_, epoch_bad_rows_, over);
-  if (over) epoch_rows_ = epoch_bad_rows_ = 0;
+  if (over) counts_.whole_epoch = counts_.rows;
+  JudgeRows(over);
+  if (over) counts_.rows = counts_.bad = 0;
+}
+
+// Every epoch has the same rows. So once one has ended, a part of a later one is not judged alone,
+// where bad rows may happen to come first, but as a part of all of them.
+void DeviceTrainer::JudgeRows(bool no_more) const {
+  options_.bad_rows->Check(std::max(counts_.rows, counts_.whole_epoch), counts_.bad, no_more);
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {

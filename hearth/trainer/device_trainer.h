@@ -76,7 +76,10 @@ class DeviceTrainer {
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
-  void CheckBadRows();
+  void GoOnAt(caffe::TrainingPosition position);
+  void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
+  void CountRows();
+  void JudgeRows(bool no_more) const;
   void OnIteration(const caffe::IterationReport& report);
   void ObeySignals();
   void CheckEqualWeights();
@@ -91,7 +94,9 @@ class DeviceTrainer {
   std::unique_ptr<Validator> validator_;
   std::optional<Progress> progress_;
   float last_loss_ = 0;
-  int64_t epoch_rows_ = 0, epoch_bad_rows_ = 0;  // of all ranks
+  caffe::RowCounts counts_;  // of all ranks
+  // Bad rows that were drawn again on the way to a position: they have been counted. -1: not there.
+  int64_t drawn_again_ = -1;
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;
 };
