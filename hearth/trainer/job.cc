@@ -21,9 +21,10 @@ Mode ParseMode(const JobFields& fields) {
 std::optional<StreamFds> ParseStream(const JobFields& parent, const char* name) {
   auto fields = parent.Object(name);
   if (!fields) return std::nullopt;
-  fields->AllowOnly({"ring_fd", "signal_fd"});
+  fields->AllowOnly({"ring_fd", "signal_fd", "spill_dir"});
   StreamFds fds{static_cast<int>(fields->Integer("ring_fd", -1, 0, kMaxInt)),
-                static_cast<int>(fields->Integer("signal_fd", -1, 0, kMaxInt))};
+                static_cast<int>(fields->Integer("signal_fd", -1, 0, kMaxInt)),
+                fields->String("spill_dir", "")};
   if (fds.ring_fd < 0) fields->Refuse("ring_fd", "a file descriptor");
   if (fds.signal_fd < 0) fields->Refuse("signal_fd", "a file descriptor");
   return fds;

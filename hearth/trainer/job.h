@@ -13,10 +13,11 @@ namespace hearth::trainer {
 
 enum class Mode { kTrain, kFeatures, kTest };
 
-// The inherited descriptors of one shared-memory ring.
+// The inherited descriptors of one shared-memory ring, and where its rows may be kept.
 struct StreamFds {
   int ring_fd = -1;
   int signal_fd = -1;
+  std::string spill_dir = {};  // the job's where empty
 };
 
 struct Endpoint {

@@ -89,7 +89,7 @@ TEST(JobTest, EachModeSaysWhatItCannotDoWithout) {
   job = TrainJob();
   job["mode"] = "features";
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"test\" stream"));
-  job["streams"]["test"] = {{"ring_fd", 7}, {"signal_fd", 8}};
+  job["streams"]["test"] = {{"ring_fd", 7}, {"signal_fd", 8}, {"spill_dir", "/disk2"}};
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"results\""));
   job["results"] = {{"ring_fd", 9}, {"signal_fd", 10}};
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"features\""));

@@ -15,7 +15,7 @@ constexpr double kConnectTimeoutSeconds = 300;
 
 std::shared_ptr<feed::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
   feed::SpoolOptions options;
-  options.directory = directory;
+  options.directory = fds.spill_dir.empty() ? directory : fds.spill_dir;
   return std::make_shared<feed::Spool>(feed::RingEnd{Fd(fds.ring_fd), Fd(fds.signal_fd)}, options);
 }
 

@@ -14,7 +14,6 @@ from hearth.trainer_process import (
     RankError,
     TrainerProcess,
     compute_threads,
-    spill_folder,
     stream_of,
 )
 
@@ -52,7 +51,6 @@ class Predictor:
             "world": 1,
             "host": self._host,
             "threads": compute_threads(task_cpus),
-            "spill_dir": spill_folder(),
             "streams": {"test": stream_of(self._input)},
             "results": stream_of(self._output),
         }

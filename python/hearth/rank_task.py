@@ -10,8 +10,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.local_folders import spill_folder
 from hearth.reader import STALL_TIMEOUT_S, read_rows
-from hearth.trainer_process import TrainerProcess, compute_threads, spill_folder, stream_of
+from hearth.trainer_process import TrainerProcess, compute_threads, stream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +93,10 @@ def _job_of_rank(
         "host": socket.gethostname(),
         "listen_host": _address_towards(*endpoint),
         "threads": compute_threads(context.cpus()),
-        "spill_dir": spill_folder(),
-        "streams": {name: stream_of(ring) for name, ring in rings.items()},
+        "streams": {
+            name: stream_of(ring) | {"spill_dir": spill_folder(context.partitionId() + turn)}
+            for turn, (name, ring) in enumerate(rings.items())
+        },
     }
 
 

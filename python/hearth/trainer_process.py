@@ -160,12 +160,3 @@ def stream_of(ring: Any) -> dict[str, int]:
     """The job's field for a ring: the descriptors that the child inherits."""
     ring_fd, signal_fd = ring.fds()
     return {"ring_fd": ring_fd, "signal_fd": signal_fd}
-
-
-def spill_folder() -> str:
-    """The first of the executor's local directories."""
-    for name in ("SPARK_EXECUTOR_DIRS", "LOCAL_DIRS", "SPARK_LOCAL_DIRS"):
-        folder = os.environ.get(name, "").split(",")[0]
-        if folder and os.path.isdir(folder):
-            return folder
-    return "/tmp"

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
+from hearth.local_folders import spill_folder
 from hearth.tensorflowonspark.pickles import RowFormat
-from hearth.trainer_process import spill_folder
 
 
 class Spool:
@@ -27,7 +27,8 @@ class Spool:
         import pyarrow as pa
 
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115 (kept open)
+            folder = spill_folder(os.getpid())  # the nodes of a host use its disks in turn
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (kept open)
         start = self._batches[-1][1] if self._batches else 0
         self._file.seek(start)
         with pa.ipc.new_stream(self._file, batch.schema) as stream:

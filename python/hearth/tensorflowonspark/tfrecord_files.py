@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FSSpecHandler, LocalFileSystem, PyFileSystem
 
+from hearth.local_folders import spill_folder
 from hearth.storage import default_file_system, is_local, local_path, scheme
 
 # Hidden to Spark and Hadoop, as all names that begin so.
@@ -88,7 +89,7 @@ def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
         yield NewFile(writer, name)
         writer.finish()
     else:
-        with tempfile.NamedTemporaryFile(prefix=name) as local:
+        with tempfile.NamedTemporaryFile(prefix=name, dir=spill_folder(partition)) as local:
             writer = TfRecordWriter(local.name)
             yield NewFile(writer, name)
             writer.finish()
