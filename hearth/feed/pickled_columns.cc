@@ -25,7 +25,9 @@ class ColumnBuilder {
   };
 
   // `bytes` of the pickle: a float takes nine of them.
-  explicit ColumnBuilder(size_t bytes) { numbers_.reserve(bytes / 9); }
+  explicit ColumnBuilder(size_t bytes) : most_numbers_(bytes * kNumbersPerByte) {
+    numbers_.reserve(bytes / 9);
+  }
 
   static Value Int(int64_t value) { return {Kind::kInt, std::bit_cast<uint64_t>(value)}; }
   static Value Float(double value) { return {Kind::kFloat, std::bit_cast<uint64_t>(value)}; }
@@ -66,25 +68,8 @@ class ColumnBuilder {
     if (rows_.empty()) return Numbers();
     found.rows = static_cast<int64_t>(rows_.size());
     found.tuples = rows_[0].kind == Kind::kTuple;
-    if (!found.tuples) {
-      auto column = ColumnOf(rows_);
-      if (!column) return std::nullopt;
-      found.columns.push_back(std::move(*column));
-      return found;
-    }
-    std::vector<Value> values(rows_.size());
-    for (size_t field = 0; field < tuples_[rows_[0].bits].count; ++field) {
-      for (size_t row = 0; row < rows_.size(); ++row) {
-        if (rows_[row].kind != Kind::kTuple) return std::nullopt;
-        const Part& tuple = tuples_[rows_[row].bits];
-        if (tuple.count != tuples_[rows_[0].bits].count) return std::nullopt;
-        values[row] = fields_[tuple.begin + field];
-      }
-      auto column = ColumnOf(values);
-      if (!column) return std::nullopt;
-      found.columns.push_back(std::move(*column));
-    }
-    return found.columns.empty() ? std::nullopt : std::optional(std::move(found));
+    const bool whole = found.tuples ? AddFields(&found) : AddColumn(rows_, true, &found);
+    return whole && !found.columns.empty() ? std::optional(std::move(found)) : std::nullopt;
   }
 
  private:
@@ -115,23 +100,54 @@ class ColumnBuilder {
     return found;
   }
 
-  std::optional<NumberColumn> ColumnOf(std::span<const Value> values) {
+  // Rows that are tuples: a column per field.
+  bool AddFields(PickledColumns* found) {
+    const Part& first = tuples_[rows_[0].bits];
+    for (const Value& row : rows_) {
+      if (row.kind != Kind::kTuple || tuples_[row.bits].count != first.count) return false;
+    }
+    const std::span<const Value> fields(&fields_[first.begin], first.count);
+    const auto last_lists =
+        std::ranges::find(fields.rbegin(), fields.rend(), Kind::kList, &Value::kind);
+    std::vector<Value> values(rows_.size());
+    for (size_t field = 0; field < first.count; ++field) {
+      for (size_t row = 0; row < rows_.size(); ++row) {
+        values[row] = fields_[tuples_[rows_[row].bits].begin + field];
+      }
+      const bool last = field + 1 == static_cast<size_t>(fields.rend() - last_lists);
+      if (!AddColumn(values, last, found)) return false;
+    }
+    return true;
+  }
+
+  // `last`: no column after this one has lists, which may be the same as this one's.
+  bool AddColumn(std::span<const Value> values, bool last, PickledColumns* found) {
     const Kind kind = values[0].kind;
     for (const Value& value : values) {
-      if (value.kind != kind) return std::nullopt;
+      if (value.kind != kind) return false;
     }
-    if (kind == Kind::kList) return ColumnOfLists(values);
+    const size_t width = kind == Kind::kList ? lists_[values[0].bits].count : 1;
+    if (width > (most_numbers_ - used_numbers_) / values.size()) return false;
+    used_numbers_ += width * values.size();
+    auto column = kind == Kind::kList ? ColumnOfLists(values, last) : ColumnOfNumbers(values);
+    if (!column) return false;
+    found->columns.push_back(std::move(*column));
+    return true;
+  }
+
+  static std::optional<NumberColumn> ColumnOfNumbers(std::span<const Value> values) {
     if (!IsNumber(values[0])) return std::nullopt;
-    NumberColumn column{kind == Kind::kFloat, 0, {}};
+    NumberColumn column{values[0].kind == Kind::kFloat, 0, {}};
     column.values.reserve(values.size());
     for (const Value& value : values) column.values.push_back(value.bits);
     return column;
   }
 
-  std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values) {
+  std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    bool all_lists = lists_.size() == values.size() + 1;  // besides the rows', and in their order
+    // Besides the rows', and in their order: their numbers are the column, if nobody else's.
+    bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];
       if (list.count != first.count || list.kind != first.kind) return std::nullopt;
@@ -150,6 +166,12 @@ class ColumnBuilder {
     return column;
   }
 
+  // A list may be in any number of rows by two bytes each. Where columns would be much larger than
+  // the pickle, Python's rows, which share the list, are better; a pickle's own numbers have two
+  // bytes or more.
+  static constexpr size_t kNumbersPerByte = 8;
+
+  size_t most_numbers_ = 0, used_numbers_ = 0;  // of all columns
   std::vector<uint64_t> numbers_;
   std::vector<Value> rows_, fields_;
   std::vector<Part> lists_, tuples_;
