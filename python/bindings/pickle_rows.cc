@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/feed/pickle_guard.h"
 #include "hearth/feed/pickle_reader.h"
 #include "hearth/feed/pickled_columns.h"
 #include "module.h"
@@ -20,6 +21,20 @@ using namespace nb::literals;
 
 namespace hearth::bindings {
 namespace {
+
+// A hash visits all of a tuple, whose parts may be the same ones many times, and Python has no
+// limit on how deep it goes. Keys of rows are names, numbers or a few of them.
+constexpr int kMostKeyParts = 1000;
+
+// Whether a hash of the key visits no more than `*parts` values, which are counted down.
+bool IsSmallKey(PyObject* key, int* parts) {
+  if (--*parts < 0) return false;
+  if (!PyTuple_CheckExact(key)) return true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    if (!IsSmallKey(PyTuple_GET_ITEM(key, i), parts)) return false;
+  }
+  return true;
+}
 
 // Makes Python objects; a Value is one reference, the GIL is held.
 struct PythonBuilder {
@@ -57,7 +72,9 @@ struct PythonBuilder {
   static bool SetItems(Value dict, std::span<Value> items) {
     bool good = PyDict_CheckExact(dict);
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
-      good = good && PyDict_SetItem(dict, items[i], items[i + 1]) == 0;
+      int parts = kMostKeyParts;
+      good =
+          good && IsSmallKey(items[i], &parts) && PyDict_SetItem(dict, items[i], items[i + 1]) == 0;
     }
     DropAll(items);
     return good;
@@ -88,6 +105,11 @@ struct View {
   }
   Py_buffer buffer;
 };
+
+bool IsSound(nb::handle pickle) {
+  const View view(pickle);
+  return feed::PickleIsSound(view.bytes());
+}
 
 nb::object LoadPlain(nb::handle pickle) {
   const View view(pickle);
@@ -131,6 +153,11 @@ void RegisterPickleRows(nb::module_& m) {
         "Args:\n    pickle: an object with the buffer interface; protocols 2 to 5.\n\n"
         "Returns:\n    The value. None where the pickle has anything else in it, or is damaged: "
         "nothing of it was run.");
+  m.def("pickle_is_sound", &IsSound, "pickle"_a,
+        "Whether Python's own reader may have a pickle that came from another host: it makes no "
+        "room for values that it does not have, and nests tuples and calls no deeper than 1000. "
+        "What it calls is not looked at.\n\n"
+        "Args:\n    pickle: as load_plain().");
   m.def("load_columns", &LoadColumns, "pickle"_a,
         "The rows of a pickled list as arrays, where they are all numbers, all lists of as many "
         "numbers, or all tuples of those.\n\n"

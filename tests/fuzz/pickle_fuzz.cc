@@ -1,8 +1,13 @@
-// Pickled rows: whatever the bytes are, each value that was made is dropped, or given back once.
+// Pickled rows: whatever the bytes are, each value that was made is dropped, or given back once,
+// and columns hold what the rows do.
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "hearth/feed/pickle_guard.h"
 #include "hearth/feed/pickle_reader.h"
 #include "hearth/feed/pickled_columns.h"
 #include "tests/fuzz/input.h"
@@ -49,6 +54,69 @@ struct CountingBuilder {
   int64_t handles = 0;
 };
 
+// Makes the rows one by one, however they share lists and tuples: what columns are measured by.
+struct RowsBuilder {
+  enum class Kind { kFailed, kInt, kFloat, kList, kTuple, kOther };
+  struct Node {
+    Kind kind = Kind::kOther;
+    uint64_t bits = 0;
+    std::vector<size_t> items;
+  };
+  using Value = size_t;  // of a node; 0 is none
+
+  Value Make(Kind kind, uint64_t bits = 0, std::span<Value> items = {}) {
+    nodes.push_back({kind, bits, {items.begin(), items.end()}});
+    return nodes.size() - 1;
+  }
+  Value None() { return Make(Kind::kOther); }
+  Value Bool(bool) { return Make(Kind::kOther); }
+  Value Int(int64_t value) { return Make(Kind::kInt, std::bit_cast<uint64_t>(value)); }
+  Value Float(double value) { return Make(Kind::kFloat, std::bit_cast<uint64_t>(value)); }
+  Value Text(std::string_view) { return Make(Kind::kOther); }
+  Value Bytes(std::string_view) { return Make(Kind::kOther); }
+  Value Dict() { return Make(Kind::kOther); }
+  Value Again(Value value) { return value; }
+  bool Failed(Value value) { return value == 0; }
+  void Drop(Value) {}
+  Value List(std::span<Value> items) { return Make(Kind::kList, 0, items); }
+  Value Tuple(std::span<Value> items) { return Make(Kind::kTuple, 0, items); }
+  bool Extend(Value list, std::span<Value> items) {
+    nodes[list].items.insert(nodes[list].items.end(), items.begin(), items.end());
+    return nodes[list].kind == Kind::kList;
+  }
+  bool SetItems(Value, std::span<Value>) { return true; }
+
+  // Whether `column` holds field `field` of the rows, or the rows themselves.
+  bool Is(const feed::NumberColumn& column, const std::vector<size_t>& rows, const size_t* field) {
+    const Kind kind = column.floating ? Kind::kFloat : Kind::kInt;
+    size_t at = 0;
+    const auto same = [&](size_t number) {
+      return nodes[number].kind == kind && nodes[number].bits == column.values.at(at++);
+    };
+    for (const size_t row : rows) {
+      const Node& value = nodes[field == nullptr ? row : nodes[row].items.at(*field)];
+      if (column.width == 0 && !same(static_cast<size_t>(&value - nodes.data()))) return false;
+      if (column.width == 0) continue;
+      if (value.kind != Kind::kList || std::ssize(value.items) != column.width) return false;
+      if (!std::ranges::all_of(value.items, same)) return false;
+    }
+    return at == column.values.size();
+  }
+
+  std::vector<Node> nodes = std::vector<Node>(1);
+};
+
+void CompareWithRows(std::string_view pickle, const feed::PickledColumns& found) {
+  RowsBuilder builder;
+  const auto root = feed::PickleReader(pickle, &builder).Read();
+  if (!root || builder.nodes[*root].kind != RowsBuilder::Kind::kList) __builtin_trap();
+  const std::vector<size_t>& rows = builder.nodes[*root].items;
+  if (std::ssize(rows) != found.rows) __builtin_trap();
+  for (size_t i = 0; i < found.columns.size(); ++i) {
+    if (!builder.Is(found.columns[i], rows, found.tuples ? &i : nullptr)) __builtin_trap();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -59,11 +127,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     whole = reader.Read().has_value();
   }
   if (builder.handles != (whole ? 1 : 0)) __builtin_trap();
+  feed::PickleIsSound(fuzz::Text(data, size));
   if (const auto found = feed::ReadPickledColumns(fuzz::Text(data, size))) {
-    for (const feed::NumberColumn& column : found->columns) {
-      const int64_t width = column.width > 0 ? column.width : 1;
-      if (static_cast<int64_t>(column.values.size()) != found->rows * width) __builtin_trap();
-    }
+    CompareWithRows(fuzz::Text(data, size), *found);
   }
   return 0;
 }

@@ -71,18 +71,43 @@ def load(data: Any, from_afar: bool) -> Any:
     """The value of a whole pickle; of plain data in half of the time of pickle.loads().
 
     Raises:
-        pickle.UnpicklingError: it came `from_afar` and is more than data of well-known classes.
+        pickle.UnpicklingError: it came `from_afar` and is damaged, or more than data of well-known
+            classes.
     """
-    from hearth.native._core import load_plain
+    from hearth.native._core import load_plain, pickle_is_sound
 
     value = load_plain(data)
     if value is not None:
         return value
-    return _DataUnpickler(io.BytesIO(data)).load() if from_afar else pickle.loads(data)
+    if not from_afar:
+        return pickle.loads(data)
+    if not pickle_is_sound(data):
+        raise pickle.UnpicklingError(
+            "rows from another host are damaged, or tuples in them are nested deeper than 1000: "
+            "give flatter rows, or run a node on each executor"
+        )
+    return _DataUnpickler(data).value()
 
 
 class _DataUnpickler(pickle.Unpickler):
     """For bytes that came over a network: makes data, and calls nothing else."""
+
+    def __init__(self, data: Any):
+        from hearth.tensorflowonspark import foreign_arrays
+
+        super().__init__(io.BytesIO(data))
+        self._arrays = foreign_arrays.ForeignArrays()
+
+    def value(self) -> Any:
+        """The pickle's value. Raises UnpicklingError, whatever is wrong with it."""
+        try:
+            return self._arrays.finished(self.load())
+        except pickle.UnpicklingError:
+            raise
+        except Exception as error:
+            raise pickle.UnpicklingError(
+                f"rows from another host are damaged: {type(error).__name__}: {error}"
+            ) from error
 
     def find_class(self, module: str, name: str) -> Any:
         if name not in _DATA_CLASSES.get(module, ()):
@@ -90,7 +115,11 @@ class _DataUnpickler(pickle.Unpickler):
                 f"rows with objects of {module}.{name} are not taken from another host: run a node "
                 "on each executor, or give rows of numbers, strings and arrays, or a DataFrame"
             )
-        return super().find_class(module, name)
+        if module.startswith("numpy"):
+            return self._arrays.function(name)
+        found = super().find_class(module, name)
+        # A pickle can change what it is given, but for built-in classes.
+        return found if isinstance(found, type) else self._arrays.guarded(found)
 
 
 class Unpickler:
