@@ -12,6 +12,9 @@ namespace {
 constexpr size_t kPlaces = 64;
 // Examples in a row that are learned from though none was like the one before.
 constexpr int kTries = 16;
+// Values whose places are remembered: of an example of empty strings each would take twelve times
+// its bytes.
+constexpr size_t kMostRuns = size_t{1} << 16;
 
 const char* KindName(FeatureKind kind) {
   constexpr const char* kNames[] = {"no", "bytes", "float", "int64"};
@@ -197,7 +200,8 @@ std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
   std::vector<ExampleShape::Run> runs;
   bool all = true;
   const auto add_run = [&](std::string_view bytes, int column) {
-    runs.push_back({Offset(bytes, example), bytes.size(), column});
+    all = all && runs.size() < kMostRuns;
+    if (all) runs.push_back({Offset(bytes, example), bytes.size(), column});
   };
   for (FeatureColumn& column : columns_) column.present.push_back(0);
   size_t place = 0;
@@ -211,8 +215,9 @@ std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
             "an example is malformed: it has the feature '{}' twice", column->name);
     column->present.back() = 1;
     const auto index = static_cast<int>(column - columns_.data());
-    all &=
+    const bool in_runs =
         AddValues(ReadFeature(message), column, [&](std::string_view run) { add_run(run, index); });
+    all = all && in_runs;
   });
   if (!all) return std::nullopt;
   return runs;

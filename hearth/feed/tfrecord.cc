@@ -47,8 +47,11 @@ class Rejoined : public ByteSource {
 
 }  // namespace
 
-TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string name)
-    : source_(std::move(source)), name_(std::move(name)) {
+TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
+                               uint64_t largest_record_bytes)
+    : source_(std::move(source)),
+      name_(std::move(name)),
+      largest_record_bytes_(largest_record_bytes) {
   const bool has_header = Fill(kHeaderBytes);
   const std::string_view head(buffer_.data(), end_);
   // A record of a certain length begins like gzip, too; its checksum tells.
@@ -56,6 +59,7 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
     source_ =
         OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
     begin_ = end_ = 0;
+    packed_ = true;
   }
 }
 
@@ -65,8 +69,9 @@ bool TfRecordReader::Fill(size_t count) {
     end_ -= std::exchange(begin_, 0);
   }
   while (end_ - begin_ < count) {
-    if (buffer_.size() - end_ < kStepBytes)
-      buffer_.resize(std::max(buffer_.size() * 2, 2 * kStepBytes));
+    if (buffer_.size() - end_ < kStepBytes) {
+      buffer_.resize(std::max(std::min(buffer_.size() * 2, count + kStepBytes), 2 * kStepBytes));
+    }
     const size_t got = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
     if (got == 0) return false;
     end_ += got;
@@ -82,8 +87,7 @@ std::optional<std::string_view> TfRecordReader::Next() {
   const char* header = buffer_.data() + begin_;
   if (!IsHeader(header)) ThrowDamaged("has a wrong checksum of its length");
   const auto length = Load<uint64_t>(header);
-  // More than this no file has; and the sum below cannot overflow.
-  if (length > uint64_t{1} << 40) ThrowDamaged("has an impossible length");
+  CheckLength(length);
   const size_t entry = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
   if (!Fill(entry)) ThrowDamaged("is cut off");
   const std::string_view data(buffer_.data() + begin_ + kHeaderBytes, static_cast<size_t>(length));
@@ -91,13 +95,23 @@ std::optional<std::string_view> TfRecordReader::Next() {
     ThrowDamaged("has a wrong checksum");
   }
   begin_ += entry;
+  offset_ += entry;
   ++records_;
   return data;
 }
 
+void TfRecordReader::CheckLength(uint64_t length) const {
+  Require(length <= largest_record_bytes_, ErrorCode::kInvalidArgument,
+          "record {} of {} has {} bytes, at byte {}{}, which is more than the {} that a record may "
+          "have: the file is damaged, or HEARTH_MAX_RECORD_MB must be larger",
+          records_, name_, length, offset_, packed_ ? " of what is packed" : "",
+          largest_record_bytes_);
+}
+
 void TfRecordReader::ThrowDamaged(std::string_view what) const {
-  Throw(ErrorCode::kDataLoss, "record {} of {} {}: the file is damaged, or no TFRecord file",
-        records_, name_, what);
+  Throw(ErrorCode::kDataLoss,
+        "record {} of {} {}, at byte {}{}: the file is damaged, or no TFRecord file", records_,
+        name_, what, offset_, packed_ ? " of what is packed" : "");
 }
 
 void TfRecordWriter::Write(std::string_view record) {

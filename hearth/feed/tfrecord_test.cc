@@ -76,13 +76,55 @@ TEST(TfRecord, DamageIsFoundAndNamed) {
               HasSubstr("cut off"));
 }
 
-TEST(TfRecord, LengthWithARightChecksumCannotTakeMemory) {
+std::string Header(uint64_t length) {
   std::string header(12, '\0');
-  const uint64_t length = uint64_t{1} << 39;
   std::memcpy(header.data(), &length, sizeof(length));
   const uint32_t crc = MaskedCrc32c({header.data(), 8});
   std::memcpy(header.data() + 8, &crc, sizeof(crc));
-  EXPECT_THAT(Thrown([&] { ReadAll(header + "few bytes"); }).message(), HasSubstr("cut off"));
+  return header;
+}
+
+// Gives zeros after the header, as a few bytes of gzip can.
+class EndlessZeros : public ByteSource {
+ public:
+  explicit EndlessZeros(uint64_t length) : header_(Header(length)) {}
+  size_t Read(char* data, size_t size) override {
+    std::memset(data, 0, size);
+    std::memcpy(data, header_.data(), header_.size());
+    size = std::max(size, header_.size());
+    header_.clear();
+    given += size;
+    return size;
+  }
+  std::string header_;
+  uint64_t given = 0;
+};
+
+TEST(TfRecord, LengthWithARightChecksumCannotTakeMemory) {
+  EXPECT_THAT(Thrown([] { ReadAll(Header(100 << 20) + "few bytes"); }).message(),
+              HasSubstr("cut off"));
+}
+
+TEST(TfRecord, RecordThatIsTooLargeIsRefusedAtItsLength) {
+  for (const uint64_t length : {kLargestRecordBytes + 1, uint64_t{1} << 39, ~uint64_t{0}}) {
+    auto source = std::make_unique<EndlessZeros>(length);
+    const EndlessZeros& zeros = *source;
+    TfRecordReader reader(std::move(source), "here");
+    const Error error = Thrown([&] { reader.Next(); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(),
+                HasSubstr(fmt::format("record 0 of here has {} bytes, at byte 0, ", length)));
+    EXPECT_LE(zeros.given, 1u << 20);
+  }
+}
+
+TEST(TfRecord, PlaceOfALargeRecordIsNamed) {
+  const std::string file = WriteFile({"one", std::string(3000, 'x')}, true);
+  TfRecordReader reader(OpenMemorySource(file), "here", 1000);
+  EXPECT_EQ(reader.Next(), "one");
+  EXPECT_THAT(Thrown([&] { reader.Next(); }).message(),
+              HasSubstr("record 1 of here has 3000 bytes, at byte 19 of what is packed, which is "
+                        "more than the 1000 that a record may have"));
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ using feed::FeatureKind;
 
 // Of records in one batch: a few images or many numbers, whose memory the next batch takes over.
 constexpr size_t kBatchBytes = size_t{4} << 20;
+// Of one example; more are damage, and each would take a hundred bytes.
+constexpr size_t kMostFeatures = size_t{1} << 16;
 
 FeatureKind ParseKind(const std::string& name) {
   if (name == "bytes") return FeatureKind::kBytes;
@@ -80,10 +82,11 @@ nb::dict ToPython(FeatureColumn&& column) {
 // Keeps the bytes that it reads from, where it does not read a file.
 class PythonReader {
  public:
-  explicit PythonReader(const std::string& path) : records_(feed::OpenFileSource(path), path) {}
-  PythonReader(nb::bytes data, const std::string& name)
+  PythonReader(const std::string& path, uint64_t largest)
+      : records_(feed::OpenFileSource(path), path, largest) {}
+  PythonReader(nb::bytes data, const std::string& name, uint64_t largest)
       : data_(std::move(data)),
-        records_(feed::OpenMemorySource({data_.c_str(), data_.size()}), name) {}
+        records_(feed::OpenMemorySource({data_.c_str(), data_.size()}), name, largest) {}
 
   nb::object Read(const std::vector<std::pair<std::string, std::string>>& columns,
                   int64_t max_rows) {
@@ -118,6 +121,8 @@ class PythonReader {
       if (!record) break;
       auto& row = rows.emplace_back();
       feed::ForEachFeature(*record, [&](std::string_view name, FeatureKind kind, int64_t count) {
+        Require(row.size() < kMostFeatures, ErrorCode::kDataLoss,
+                "an example has more than {} features: it is malformed", kMostFeatures);
         row.emplace_back(name, KindText(kind), count);
       });
     }
@@ -164,8 +169,11 @@ void RegisterTfRecord(nb::module_& m) {
   using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<PythonReader>(m, "TfRecordReader",
                            "Examples of a TFRecord file, plain or gzip. One thread uses it.")
-      .def(nb::init<const std::string&>(), "path"_a)
-      .def(nb::init<nb::bytes, const std::string&>(), "data"_a, "name"_a,
+      .def(nb::init<const std::string&, uint64_t>(), "path"_a,
+           "largest_record_bytes"_a = feed::kLargestRecordBytes,
+           "Reads a file. A record that is larger than told is an error.")
+      .def(nb::init<nb::bytes, const std::string&, uint64_t>(), "data"_a, "name"_a,
+           "largest_record_bytes"_a = feed::kLargestRecordBytes,
            "Reads bytes; `name` is for messages.")
       .def("read", &PythonReader::Read, "columns"_a, "max_rows"_a,
            "Up to max_rows examples, or 4 MiB of them, as (rows, {name: {values, value_offsets "

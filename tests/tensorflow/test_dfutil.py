@@ -2,7 +2,11 @@
 
 import itertools
 import os
+import struct
+import subprocess
+import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -132,6 +136,108 @@ def test_a_batch_of_large_examples_is_bounded_by_bytes(tmp_path):
         found += [values[a:b] for a, b in itertools.pairwise(offsets)]
     assert sizes == [3, 3, 1]  # no more once there are 4 MiB
     assert found == images
+
+
+# Reads all records of argv[1] and prints by how many MiB the process has grown.
+READ = """
+import resource, sys
+from hearth.tensorflowonspark.tfrecord_files import open_records
+rss = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+open_records(sys.argv[2]).scan(1)  # loads all that is needed
+before, reader, rows = rss(), open_records(sys.argv[1]), 0
+try:
+    while (found := reader.read([("x", "bytes")], 4096)) is not None:
+        rows += found[0]
+    print(rows, rss() - before)
+except ValueError as error:
+    print(error, rss() - before)
+"""
+
+
+def read_in_a_process(path, small, **environment):
+    arguments = [sys.executable, "-c", READ, str(path), str(small)]
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    result, _, grown = done.stdout.rpartition(" ")
+    return result, int(grown)
+
+
+def test_a_packed_file_takes_memory_for_a_record_and_not_for_its_content(tmp_path):
+    import gzip
+
+    from hearth.native._core import TfRecordWriter
+
+    small, bomb = tmp_path / "small", tmp_path / "bomb.gz"
+    for path, size in ((small, 3), (tmp_path / "large", 1 << 20)):
+        writer = TfRecordWriter(str(path))
+        writer.write(pa.record_batch({"x": [b"\0" * size]}))
+        writer.finish()
+    bomb.write_bytes(gzip.compress((tmp_path / "large").read_bytes()) * 400)  # 400 MB in 500 KB
+    rows, grown = read_in_a_process(bomb, small)
+    assert rows == "400"
+    assert grown < 40
+
+
+def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_place(tmp_path):
+    import gzip
+
+    from hearth.native._core import TfRecordWriter
+
+    small, bomb = tmp_path / "small", tmp_path / "bomb.gz"
+    writer = TfRecordWriter(str(small))
+    writer.write(pa.record_batch({"x": [b"abc"]}))
+    writer.finish()
+    head = struct.pack("<Q", 3 << 30) + struct.pack("<I", masked_crc(struct.pack("<Q", 3 << 30)))
+    zeros = gzip.compress(b"\0" * (16 << 20))
+    bomb.write_bytes(gzip.compress(small.read_bytes() + head) + zeros * 192)  # 3 MB
+    error, grown = read_in_a_process(bomb, small)
+    place = small.stat().st_size
+    assert f"record 1 of {bomb} has 3221225472 bytes, at byte {place} of what is packed" in error
+    assert "HEARTH_MAX_RECORD_MB must be larger" in error
+    assert grown < 20
+
+
+def test_more_values_than_a_column_can_hold_are_an_error():
+    from pyspark.sql.types import ArrayType, LongType, StructField, StructType
+
+    from hearth.tensorflowonspark.tfrecord_schema import arrow_columns
+
+    parts = {"values": np.zeros(2, np.int64), "present": np.ones(1), "row_offsets": None}
+    parts["row_offsets"] = np.array([0, 2**32 + 2])  # 2 after a cast to 32 bits
+    schema = StructType([StructField("n", ArrayType(LongType()))])
+    with pytest.raises(ValueError, match="feature 'n' has 4294967298 values in 1 examples: a col"):
+        arrow_columns(schema, 1, {"n": parts})
+
+
+def test_the_largest_record_is_the_users_choice(tmp_path, monkeypatch):
+    from hearth.native._core import TfRecordWriter
+
+    from hearth.tensorflowonspark import tfrecord_files
+
+    path = str(tmp_path / "rows")
+    writer = TfRecordWriter(path)
+    writer.write(pa.record_batch({"x": [b"x" * (3 << 19)]}))
+    writer.finish()
+    monkeypatch.setenv("HEARTH_MAX_RECORD_MB", "2")
+    assert tfrecord_files.open_records(path).scan(9) == [[("x", "bytes", 1)]]
+    monkeypatch.setenv("HEARTH_MAX_RECORD_MB", "1")
+    with pytest.raises(ValueError, match=r"record 0 of .* more than the 1048576 that a record may"):
+        tfrecord_files.open_records(path).scan(9)
+    monkeypatch.setenv("HEARTH_MAX_RECORD_MB", "much")
+    with pytest.raises(ValueError, match="HEARTH_MAX_RECORD_MB=much is no number of MiB"):
+        tfrecord_files.open_records(path)
+
+
+def masked_crc(data):
+    """The checksum of TFRecord files, of a few bytes."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def test_a_batch_of_examples_becomes_columns_without_spark(tmp_path):

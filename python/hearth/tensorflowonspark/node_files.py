@@ -147,8 +147,7 @@ def _read_records(
     """Every n-th file, from this node's on."""
     from pyspark.sql.types import StructType
 
-    from hearth.native._core import TfRecordReader
-    from hearth.tensorflowonspark.tfrecord_files import local_schema
+    from hearth.tensorflowonspark.tfrecord_files import local_schema, open_records
     from hearth.tensorflowonspark.tfrecord_schema import arrow_columns, feature_kind
 
     schema = local_schema(files)
@@ -156,6 +155,6 @@ def _read_records(
         schema = StructType([schema[name] for name in columns])
     wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
     for file in files[share[0] :: share[1]]:
-        reader = TfRecordReader(file)
+        reader = open_records(file)
         while (found := reader.read(wanted, _RECORD_ROWS)) is not None:
             yield arrow_columns(schema, *found)

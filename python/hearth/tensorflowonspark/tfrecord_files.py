@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,8 @@ from hearth.storage import default_file_system, is_local, local_path, scheme
 # Hidden to Spark and Hadoop, as all names that begin so.
 SCHEMA_FILE = "_schema.json"
 _INFERRED_EXAMPLES = 1000
+# The largest record that is read, in MiB; the core's own limit where it is not set.
+RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
 
 
@@ -156,27 +159,24 @@ def local_schema(files: Sequence[str]) -> Any:
     """The StructType of local files: saveAsTFRecords' own, else inferred, bytes as binary."""
     from pyspark.sql.types import StructType
 
-    from hearth.native._core import TfRecordReader
     from hearth.tensorflowonspark.tfrecord_schema import infer_fields
 
     beside = Path(files[0]).parent / SCHEMA_FILE
     if beside.is_file():
         return StructType.fromJson(json.loads(beside.read_text(encoding="utf-8")))
-    scans = (TfRecordReader(file).scan(_INFERRED_EXAMPLES) for file in files)
+    scans = (open_records(file).scan(_INFERRED_EXAMPLES) for file in files)
     examples = next(filter(None, scans), [])
     return infer_fields(examples, [name for example in examples for name, _, _ in example])
 
 
 def first_examples(spark: Any, files: list[str]) -> list[Any]:
     """The first examples of the first file that has any, as TfRecordReader.scan() gives them."""
-    from hearth.native._core import TfRecordReader
-
     for file in files:
         if is_local(file, spark):
-            found = TfRecordReader(local_path(file)).scan(_INFERRED_EXAMPLES)
+            found = open_records(local_path(file)).scan(_INFERRED_EXAMPLES)
         else:
             row = frame_of(spark, [file]).first()
-            found = TfRecordReader(bytes(row.content), file).scan(_INFERRED_EXAMPLES)
+            found = open_records(bytes(row.content), file).scan(_INFERRED_EXAMPLES)
         if found:
             return found
     return []
@@ -191,12 +191,26 @@ def frame_of(spark: Any, files: list[str]) -> Any:
     return spark.read.format("binaryFile").load(files).select("path", "content")
 
 
-def open_readers(batch: Any) -> Iterator[Any]:
-    """A TfRecordReader for each file of a batch of frame_of()."""
+def open_records(*source: Any) -> Any:
+    """A TfRecordReader of a path, or of bytes and a name.
+
+    Raises:
+        ValueError: HEARTH_MAX_RECORD_MB is no number of MiB.
+    """
     from hearth.native._core import TfRecordReader
 
+    limit = os.environ.get(RECORD_LIMIT, "")
+    if not limit:
+        return TfRecordReader(*source)
+    if not (limit.isascii() and limit.isdigit() and 0 < int(limit) < 1 << 20):
+        raise ValueError(f"{RECORD_LIMIT}={limit} is no number of MiB: give 1 to {(1 << 20) - 1}")
+    return TfRecordReader(*source, largest_record_bytes=int(limit) << 20)
+
+
+def open_readers(batch: Any) -> Iterator[Any]:
+    """A TfRecordReader for each file of a batch of frame_of()."""
     for row in batch.to_pylist():
         if "content" in row:
-            yield TfRecordReader(row["content"], row["path"])
+            yield open_records(row["content"], row["path"])
         else:
-            yield TfRecordReader(row["path"])
+            yield open_records(row["path"])

@@ -18,6 +18,8 @@ _KINDS = {
     "string": "bytes",
 }
 
+_MOST_VALUES = 2**31 - 1  # of a Spark array's column in one batch
+
 
 def feature_kind(kind: Any) -> str:
     """ "float", "int64" or "bytes" for a Spark type, or its name, or an array of it.
@@ -98,6 +100,11 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
     values = _values(parts)
+    if parts["row_offsets"][-1] > _MOST_VALUES:
+        raise ValueError(
+            f"feature '{name}' has {parts['row_offsets'][-1]} values in {rows} examples: a column "
+            f"of arrays holds {_MOST_VALUES}; cut the examples into smaller ones"
+        )
     ends = parts["row_offsets"].astype(np.int32)
     missing = parts["present"] == 0
     if pa.types.is_list(kind):
