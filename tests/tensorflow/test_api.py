@@ -118,6 +118,79 @@ def test_signatures_are_those_of_tensorflowonspark(line):
     assert str(bare) == wanted
 
 
+# Names that programs use without calling them, or that are attributes.
+NAMES = """
+TFCluster: InputMode.SPARK TFCluster.cluster_meta TFCluster.server tf_status
+TFManager: TFManager mgr qdict kdict _get _set _get_queue
+TFNode: DataFeed
+TFSparkNode: TFNodeContext TFSparkNode.mgr TFSparkNode.cluster_id
+compat: tf
+dfutil: loadedDF
+marker: Marker EndPartition
+pipeline: TFEstimator.train_fn TFModel Namespace.argv TFParams.args
+reservation: TFOS_SERVER_HOST TFOS_SERVER_PORT
+"""
+
+
+@pytest.mark.parametrize("line", NAMES.strip().splitlines())
+def test_names_of_tensorflowonspark_exist(line):
+    module, names = line.split(": ")
+    loaded = importlib.import_module(f"tensorflowonspark.{module}")
+    for name in names.split():
+        thing = loaded
+        for part in name.split("."):
+            assert hasattr(thing, part), name
+            thing = getattr(thing, part)
+
+
+def test_a_program_can_make_stages_of_the_pipelines_mixins():
+    from pyspark.ml import Estimator
+
+    from tensorflowonspark import pipeline
+
+    params = {
+        "HasBatchSize": "batch_size", "HasClusterSize": "cluster_size", "HasEpochs": "epochs",
+        "HasExportDir": "export_dir", "HasGraceSecs": "grace_secs",
+        "HasInputMapping": "input_mapping", "HasInputMode": "input_mode",
+        "HasMasterNode": "master_node", "HasModelDir": "model_dir", "HasNumPS": "num_ps",
+        "HasOutputMapping": "output_mapping", "HasProtocol": "protocol", "HasReaders": "readers",
+        "HasSignatureDefKey": "signature_def_key", "HasSteps": "steps", "HasTagSet": "tag_set",
+        "HasTensorboard": "tensorboard", "HasTFRecordDir": "tfrecord_dir",
+    }  # fmt: skip
+    assert len(params) == 18
+    kinds = [getattr(pipeline, name) for name in params]
+    stage = type("Stage", (Estimator, pipeline.TFParams, *kinds), {"_fit": None})()
+    for name, param in params.items():
+        value = {"input_mapping": {"a": "b"}, "output_mapping": {"c": "d"}}.get(param)
+        if value is None:
+            kind = str if param[-3:] in ("dir", "ode", "col", "key", "set") else int
+            value = 1 if param == "input_mode" else True if param == "tensorboard" else kind(7)
+        camel = name.removeprefix("Has")
+        assert getattr(stage, f"set{camel}")(value) is stage
+        assert getattr(stage, f"get{camel}")() == value
+    stage.setDriverPSNodes(True)
+    stage.args = pipeline.Namespace({"a": 1, "batch_size": 3})
+    merged = stage.merge_args_params()
+    assert (merged.a, merged.batch_size, merged.driver_ps_nodes) == (1, 7, True)
+    with pytest.raises(ValueError, match=r"InputMode.TENSORFLOW is not possible in a pipeline"):
+        stage.setInputMode(0)
+
+
+def test_nodes_of_a_cluster_that_the_program_made_itself_are_refused():
+    from tensorflowonspark import TFSparkNode
+
+    meta = {
+        "id": 1, "cluster_template": {"chief": [0]}, "num_executors": 1, "default_fs": "file://",
+        "working_dir": ".", "server_addr": ("localhost", 1), "release_port": True,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=r"cluster_meta was not made by TFCluster\.run"):
+        TFSparkNode.run(print, {}, meta, False, None, ["input"], False)
+    node = {"executor_id": 0, "host": "h", "job_name": "worker", "task_index": 0, "authkey": b"x"}
+    for call in (lambda: TFSparkNode.train([node], meta), lambda: TFSparkNode.inference([node])):
+        with pytest.raises(ValueError, match=r"is not of a cluster that TFCluster\.run started"):
+            call()
+
+
 def test_constants_are_those_of_tensorflowonspark():
     from tensorflowonspark import TFCluster, gpu_info, marker
 

@@ -1,8 +1,10 @@
 """TFModel: a .keras file, several inputs and outputs by name, and what is wrong said plainly."""
 
+import numpy as np
 import pytest
 
-from tensorflowonspark import pipeline
+from hearth.tensorflowonspark import pipeline_model, tensor_names
+from tensorflowonspark import compat, pipeline
 
 tf = pytest.importorskip("tensorflow")
 
@@ -25,6 +27,23 @@ def models(tmp_path_factory):
         return {"z_double": 2 * x, "a_square": x * x}
 
     tf.saved_model.save(module, str(folder / "two"), signatures=serve.get_concrete_function())
+
+    shapes = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def shape(x):
+        column = x[:, None]
+        return {
+            "column": column,
+            "cube": column[:, None, None] * tf.ones([1, 2, 1, 3]),
+            "empty": column[:, 1:],
+            "small": tf.cast(x, tf.uint8),
+            "half": tf.cast(column, tf.float16),
+            "texts": tf.as_string(tf.cast(tf.concat([column, column], 1), tf.int32)),
+            "whole": tf.reduce_sum(x)[None],
+        }
+
+    tf.saved_model.save(shapes, str(folder / "shapes"), signatures=shape.get_concrete_function())
     return folder
 
 
@@ -53,4 +72,110 @@ def test_a_keras_file_is_a_model(spark, models, scheme):
     model.setInputMapping({"p": "a", "q": "b"}).setOutputMapping({"output_0": "total"})
     found = model.transform(frame.coalesce(1))
     assert found.columns == ["total"]
-    assert [row.total for row in found.collect()] == [7.0, 8.5]
+    assert [row.total for row in found.collect()] == [[7.0], [8.5]]
+    model.setOutputMapping({"dense": "by_layer"})
+    assert model.transform(frame.coalesce(1)).columns == ["by_layer"]
+
+
+def test_outputs_keep_their_shape_as_in_tensorflowonspark(spark, models):
+    frame = spark.createDataFrame([(1.0,), (3.0,)], "v float").coalesce(1)
+    model = pipeline.TFModel({}).setExportDir(str(models / "shapes")).setInputMapping({"v": "x"})
+    names = ["column", "cube", "empty", "small", "half", "texts"]
+    found = model.setOutputMapping({name: name for name in names}).transform(frame)
+    kinds = ["float", "float", "float", "bigint", "float", "string"]
+    depths = {"cube": 3, "small": 0}
+    wanted = [
+        (name, "array<" * depths.get(name, 1) + kind + ">" * depths.get(name, 1))
+        for name, kind in sorted(zip(names, kinds, strict=True))
+    ]
+    assert found.dtypes == wanted
+    first, second = (row.asDict() for row in found.collect())
+    cube = [[[1.0] * 3], [[1.0] * 3]]
+    assert first == {
+        "column": [1.0], "cube": cube, "empty": [], "small": 1, "half": [1.0], "texts": ["1", "1"]
+    }  # fmt: skip
+    assert second["cube"] == [[[3.0] * 3], [[3.0] * 3]]
+    with pytest.raises(Exception, match=r"output 'whole' of the model .* its first dimension must"):
+        model.setOutputMapping({"whole": "w"}).transform(frame).collect()
+
+
+def dense_model(keras):
+    """Two layers without names of their own, as most programs write them."""
+    keras.backend.clear_session()
+    given = {"input_shape": (2,), "kernel_initializer": "ones"}
+    layers = [keras.layers.Dense(3, **given), keras.layers.Dense(1, kernel_initializer="ones")]
+    return keras.Sequential(layers)
+
+
+@pytest.mark.parametrize("library", ["keras", "tf_keras"])
+def test_exports_have_the_names_of_layers_and_answer_to_the_others(spark, tmp_path, library):
+    keras = pytest.importorskip(library)
+    path = str(tmp_path / "model")
+    compat.export_saved_model(dense_model(keras), path, is_chief=True)
+    serve = tf.saved_model.load(path).signatures["serving_default"]
+    (given,) = serve.structured_input_signature[1]
+    assert given == "dense_input"
+    assert serve(dense_input=tf.constant([[1.0, 2.0]]))["dense_1"].numpy().tolist() == [[9.0]]
+
+    frame = spark.createDataFrame([([1.0, 2.0],)], "c1 array<float>")
+    model = pipeline.TFModel({}).setExportDir(path).setInputMapping({"c1": "dense_input"})
+    assert [*model.transform(frame).first()] == [[9.0]]
+    assert model.transform(frame).columns == ["dense_1"]
+    for name in ("dense_1", "output_0"):
+        found = model.setOutputMapping({name: "cout"}).transform(frame)
+        assert found.columns == ["cout"]
+        assert found.first().cout == [9.0]
+    with pytest.raises(Exception, match="has no output 'dense', but: dense_1"):
+        model.setOutputMapping({"dense": "cout"}).transform(frame)
+
+
+def several_outputs(keras, inputs):
+    a, b = keras.Input((2,), name="a"), keras.Input((1,), name="b")
+    both = keras.layers.Concatenate()([a, b])
+    late = keras.layers.Dense(1, name="late", kernel_initializer="ones")(both)
+    early = keras.layers.Dense(2, name="early", kernel_initializer="ones")(a)
+    return keras.Model({"list": [a, b], "dict": {"b": b, "a": a}}[inputs], [late, early])
+
+
+@pytest.mark.parametrize(
+    ("library", "inputs"), [("keras", "list"), ("keras", "dict"), ("tf_keras", "list")]
+)
+def test_numbers_of_outputs_are_those_of_the_model(tmp_path, library, inputs):
+    keras = pytest.importorskip(library)
+    path = str(tmp_path / "model")
+    compat.export_saved_model(several_outputs(keras, inputs), path, is_chief=True)
+    spec = pipeline_model.ModelSpec(
+        path, "serving_default", ("serve",), {"p": "a", "q": "b"}, {"output_0": "x"}, 10, False
+    )
+    model = pipeline_model.LoadedModel(spec)
+    assert model.columns == [("late", "x")]
+    arrays = {"a": np.float32([[1, 2]]), "b": np.float32([[5]])}
+    found = model.predict(arrays)
+    assert found["late"].tolist() == [[8.0]]
+    assert found["early"].tolist() == [[3.0, 3.0]]
+
+
+def test_models_that_name_their_outputs_or_have_no_layers_keep_what_they_have(tmp_path):
+    import keras
+
+    given = keras.Input((2,), name="a")
+    named = keras.Model(given, {"sum": keras.layers.Dense(1)(given)})
+
+    class Plain(keras.Model):
+        def call(self, x):
+            return 2 * x
+
+    plain = Plain()
+    plain(np.zeros((1, 2), np.float32))
+    for name, model, wanted in (("named", named, "sum"), ("plain", plain, "output_0")):
+        path = str(tmp_path / name)
+        compat.export_saved_model(model, path, is_chief=True)
+        serve = tf.saved_model.load(path).signatures["serving_default"]
+        assert list(serve.structured_outputs) == [wanted]
+
+
+def test_a_damaged_file_of_names_is_named(tmp_path):
+    (tmp_path / "assets.extra").mkdir()
+    (tmp_path / "assets.extra" / "tensor_names.json").write_text('{"inputs": 5}')
+    with pytest.raises(ValueError, match=r"tensor_names.json is damaged .*: remove it, or export"):
+        tensor_names.read(str(tmp_path), ["a"])

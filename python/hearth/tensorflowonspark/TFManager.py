@@ -14,20 +14,22 @@ class TFManager(BaseManager):
     """get_queue(name), get(key) and set(key, value), from any process that knows the key."""
 
 
-_queues: dict[str, JoinableQueue] = {}
-_values: dict[str, object] = {}
+# What a manager's process holds, and the manager that start() made here.
+mgr: TFManager | None = None
+qdict: dict[str, JoinableQueue] = {}
+kdict: dict[str, object] = {}
 
 
-def _get_queue(name):
-    return _queues.get(name)
+def _get_queue(qname):
+    return qdict.get(qname)
 
 
 def _get(key):
-    return _values.get(key)
+    return kdict.get(key)
 
 
 def _set(key, value):
-    _values[key] = value
+    kdict[key] = value
 
 
 def _key_bytes(authkey):
@@ -42,18 +44,19 @@ def start(authkey, queues, mode="local"):
         queues: names of the queues.
         mode: "local": a unix socket; "remote": a TCP port of this host's address.
     """
-    _queues.clear()
-    _values.clear()
-    _queues.update((name, JoinableQueue()) for name in queues)
+    global mgr
+    qdict.clear()
+    kdict.clear()
+    qdict.update((name, JoinableQueue()) for name in queues)
     _register()
     if mode == "remote":
         from hearth.tensorflowonspark.util import get_ip_address
 
-        manager = TFManager(address=(get_ip_address(), 0), authkey=_key_bytes(authkey))
+        mgr = TFManager(address=(get_ip_address(), 0), authkey=_key_bytes(authkey))
     else:
-        manager = TFManager(authkey=_key_bytes(authkey))
-    manager.start()
-    return manager
+        mgr = TFManager(authkey=_key_bytes(authkey))
+    mgr.start()
+    return mgr
 
 
 def connect(address, authkey):

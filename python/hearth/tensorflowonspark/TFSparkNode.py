@@ -120,14 +120,19 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
     Args:
         fn: the main function, fn(tf_args, ctx).
         tf_args: its first argument; a list becomes sys.argv.
-        cluster_meta: what TFCluster.run made: id, token, cluster_template, coordinator, ...
+        cluster_meta: what TFCluster.run made: id, token, cluster_template, coordinator, ...; one
+            that a program made itself is refused.
         tensorboard: whether to start TensorBoard beside the first worker.
         log_dir: what that shows.
         queues: names of the feeds.
         background: the task returns when the node's program has started; else when it has ended.
+
+    Raises:
+        ValueError: TFCluster.run did not make `cluster_meta`.
     """
     from pyspark import cloudpickle
 
+    _check_meta(cluster_meta)
     program = cloudpickle.dumps((fn, tf_args))
     options = node_options(tf_args, tensorboard, log_dir, queues, background=background)
 
@@ -136,6 +141,14 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
             start_node(make_job(cluster_meta, executor_id, options, task_gpus()), program)
 
     return start
+
+
+def _check_meta(cluster_meta: Mapping[str, Any]) -> None:
+    if "token" not in cluster_meta or "coordinator" not in cluster_meta:
+        raise ValueError(
+            "this cluster_meta was not made by TFCluster.run, so nodes could not prove to each "
+            "other that they belong together: start the nodes by TFCluster.run"
+        )
 
 
 def node_options(
@@ -210,6 +223,9 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     """The body of a feed job: yields whether the node wants no more rows.
 
     The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead.
+
+    Raises:
+        ValueError: TFCluster.run did not make `cluster_info`.
     """
     from hearth.tensorflowonspark.feed_task import feed
     from hearth.tensorflowonspark.pickles import batches_of_pickles, pickle_rows
@@ -251,6 +267,11 @@ def feed_spec(
     from hearth.tensorflowonspark.feed_task import FeedSpec
 
     nodes = [node for node in cluster_info if node["job_name"] not in roles.FED_ROLES_EXCEPT]
+    if not nodes or "feed_port" not in nodes[0]:
+        raise ValueError(
+            "this cluster_info is not of a cluster that TFCluster.run started with a worker: feed "
+            "the nodes by its train() and inference()"
+        )
     return FeedSpec(
         token=str(nodes[0]["authkey"]),
         nodes=tuple({k: v for k, v in node.items() if k != "authkey"} for node in nodes),

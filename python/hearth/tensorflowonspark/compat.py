@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 import tempfile
+
+from hearth.tensorflowonspark import tensor_names
 
 
 def export_saved_model(model, export_dir, is_chief=False):
     """Writes a Keras model (Keras 3 or tf_keras) as a SavedModel.
+
+    The outputs of its signature have the names of their layers ("dense_1"), and so has the input of
+    a Sequential model ("dense_input"); a model without a graph of layers has Keras's own names.
 
     Only the chief writes to `export_dir`; what another worker saves, which a distribution strategy
     may need it to do, goes to a temporary folder.
@@ -20,10 +27,35 @@ def export_saved_model(model, export_dir, is_chief=False):
 
 
 def _export(model, export_dir: str) -> None:
-    if hasattr(model, "export"):
+    names = tensor_names.names_of(model)
+    if "save_format" in inspect.signature(model.save).parameters:
+        model.save(export_dir, save_format="tf")  # Keras 2: it keeps the layers' names itself
+    elif names is None or sys.modules["keras"].backend.backend() != "tensorflow":
         model.export(export_dir)
     else:
-        model.save(export_dir, save_format="tf")
+        _export_by_layers(model, export_dir, names)
+    if names is not None:
+        tensor_names.write(names, export_dir)
+
+
+def _export_by_layers(model, export_dir: str, names: tensor_names.TensorNames) -> None:
+    """As Keras 3's model.export(), but for the names of the signature that is served."""
+    import keras
+
+    inputs = [
+        keras.Input(tensor.shape[1:], tensor.shape[0], tensor.dtype, name=known[0])
+        for tensor, known in zip(model.inputs, names.inputs, strict=True)
+    ]
+    sequential = isinstance(model, keras.Sequential)
+    given = inputs[0] if sequential else keras.tree.pack_sequence_as(model.input, inputs)
+    outputs = keras.tree.flatten(model(given, training=False))
+    by_layer = dict(zip((known[0] for known in names.outputs), outputs, strict=True))
+    served = keras.Model(inputs, by_layer)
+    archive = keras.export.ExportArchive()
+    whole = model.inputs if sequential else [model.input]
+    archive.track_and_add_endpoint("serve", model, input_signature=whole)
+    archive.track_and_add_endpoint("serving_default", served, input_signature=[inputs])
+    archive.write_out(export_dir, verbose=False)
 
 
 def disable_auto_shard(options):
@@ -38,3 +70,12 @@ def is_gpu_available():
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
+
+
+def __getattr__(name: str):
+    """`tf`, which programs import from here; it is loaded when it is used."""
+    if name == "tf":
+        import tensorflow as tf
+
+        return tf
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

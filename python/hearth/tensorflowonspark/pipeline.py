@@ -1,7 +1,7 @@
 """TensorFlow training and inference as stages of a Spark ML Pipeline.
 
 model = TFEstimator(main_fun, args).setInputMapping({"x": "features"}).setEpochs(2).fit(df)
-model.setOutputMapping({"output_0": "prediction"}).transform(df)
+model.setOutputMapping({"dense_1": "prediction"}).transform(df)
 """
 
 from __future__ import annotations
@@ -15,10 +15,50 @@ from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable
 
-from hearth.tensorflowonspark import TFCluster, pipeline_params, util
-from hearth.tensorflowonspark.pipeline_params import Namespace, TFParams, TFTypeConverters
+from hearth.tensorflowonspark import TFCluster, util
+from hearth.tensorflowonspark.pipeline_params import (
+    HasBatchSize,
+    HasClusterSize,
+    HasEpochs,
+    HasExportDir,
+    HasGraceSecs,
+    HasInputMapping,
+    HasInputMode,
+    HasMasterNode,
+    HasModelDir,
+    HasNumPS,
+    HasOutputMapping,
+    HasProtocol,
+    HasReaders,
+    HasSignatureDefKey,
+    HasSteps,
+    HasTagSet,
+    HasTensorboard,
+    HasTFRecordDir,
+    Namespace,
+    TFParams,
+    TFTypeConverters,
+)
 
 __all__ = [
+    "HasBatchSize",
+    "HasClusterSize",
+    "HasEpochs",
+    "HasExportDir",
+    "HasGraceSecs",
+    "HasInputMapping",
+    "HasInputMode",
+    "HasMasterNode",
+    "HasModelDir",
+    "HasNumPS",
+    "HasOutputMapping",
+    "HasProtocol",
+    "HasReaders",
+    "HasSignatureDefKey",
+    "HasSteps",
+    "HasTFRecordDir",
+    "HasTagSet",
+    "HasTensorboard",
     "Namespace",
     "TFEstimator",
     "TFModel",
@@ -64,25 +104,26 @@ class _Saved(DefaultParamsReadable, DefaultParamsWritable):
 class TFEstimator(
     Estimator,
     TFParams,
-    pipeline_params.HasInputMapping,
-    pipeline_params.HasClusterSize,
-    pipeline_params.HasNumPS,
-    pipeline_params.HasDriverPSNodes,
-    pipeline_params.HasInputMode,
-    pipeline_params.HasMasterNode,
-    pipeline_params.HasProtocol,
-    pipeline_params.HasGraceSecs,
-    pipeline_params.HasTensorboard,
-    pipeline_params.HasModelDir,
-    pipeline_params.HasExportDir,
-    pipeline_params.HasTFRecordDir,
-    pipeline_params.HasBatchSize,
-    pipeline_params.HasEpochs,
-    pipeline_params.HasReaders,
-    pipeline_params.HasSteps,
+    HasInputMapping,
+    HasClusterSize,
+    HasNumPS,
+    HasInputMode,
+    HasMasterNode,
+    HasProtocol,
+    HasGraceSecs,
+    HasTensorboard,
+    HasModelDir,
+    HasExportDir,
+    HasTFRecordDir,
+    HasBatchSize,
+    HasEpochs,
+    HasReaders,
+    HasSteps,
     _Saved,
 ):
     """Trains by a cluster of its own: train_fn(args, ctx) is the main function of its nodes."""
+
+    export_fn = None  # of TensorFlow 1
 
     def __init__(self, train_fn, tf_args, export_fn=None):
         super().__init__()
@@ -144,13 +185,13 @@ class TFEstimator(
 class TFModel(
     Model,
     TFParams,
-    pipeline_params.HasInputMapping,
-    pipeline_params.HasOutputMapping,
-    pipeline_params.HasBatchSize,
-    pipeline_params.HasModelDir,
-    pipeline_params.HasExportDir,
-    pipeline_params.HasSignatureDefKey,
-    pipeline_params.HasTagSet,
+    HasInputMapping,
+    HasOutputMapping,
+    HasBatchSize,
+    HasModelDir,
+    HasExportDir,
+    HasSignatureDefKey,
+    HasTagSet,
     _Saved,
 ):
     """Applies a SavedModel or a Keras 3 `.keras` file to each row, loaded once per worker."""

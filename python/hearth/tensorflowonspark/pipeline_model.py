@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.storage import local_path
+from hearth.tensorflowonspark import tensor_names
+from hearth.tensorflowonspark.tensor_names import TensorNames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,43 +30,44 @@ class ModelSpec:
 
 
 class LoadedModel:
-    """A model as a function of named arrays."""
+    """A model as a function of named arrays. `columns`: (output, its column), by asked-for name."""
 
     def __init__(self, spec: ModelSpec):
         """Loads it. Raises ValueError for a signature or tensor that it does not have."""
+        if spec.path.endswith(".keras"):
+            names = self._load_keras(spec)
+        else:
+            names = self._load_saved_model(spec)
+        self.inputs = {
+            column: _find("input", tensor, self.shapes, names.inputs, spec.path)
+            for column, tensor in spec.inputs.items()
+        }
+        chosen = spec.outputs or {name: name for name in self.outputs}
+        self.columns = [
+            (_find("output", tensor, self.outputs, names.outputs, spec.path), column)
+            for tensor, column in sorted(chosen.items())
+        ]
+
+    def _load_saved_model(self, spec: ModelSpec) -> TensorNames:
         import tensorflow as tf
 
-        if spec.path.endswith(".keras"):
-            self._load_keras(spec)
-        else:
-            self._model = tf.saved_model.load(spec.path, tags=list(spec.tags))
-            signatures = self._model.signatures
-            if spec.signature not in signatures:
-                raise ValueError(
-                    f"the model at {spec.path} has no signature '{spec.signature}', but: "
-                    f"{', '.join(signatures)}"
-                )
-            call = signatures[spec.signature]
-            self.shapes = {
-                name: (value.shape, value.dtype)
-                for name, value in call.structured_input_signature[1].items()
-            }
-            self.outputs = dict(call.structured_outputs)
-            self._call: Callable[..., Mapping[str, Any]] = lambda arrays: call(**arrays)
-        for tensor in spec.inputs.values():
-            if tensor not in self.shapes:
-                raise ValueError(
-                    f"the model at {spec.path} has no input '{tensor}', but: "
-                    f"{', '.join(self.shapes)}"
-                )
-        for tensor in spec.outputs:
-            if tensor not in self.outputs:
-                raise ValueError(
-                    f"the model at {spec.path} has no output '{tensor}', but: "
-                    f"{', '.join(self.outputs)}"
-                )
+        self._model = tf.saved_model.load(spec.path, tags=list(spec.tags))
+        signatures = self._model.signatures
+        if spec.signature not in signatures:
+            raise ValueError(
+                f"the model at {spec.path} has no signature '{spec.signature}', but: "
+                f"{', '.join(signatures)}"
+            )
+        call = signatures[spec.signature]
+        self.shapes = {
+            name: (value.shape, value.dtype)
+            for name, value in call.structured_input_signature[1].items()
+        }
+        self.outputs = dict(call.structured_outputs)
+        self._call: Callable[..., Mapping[str, Any]] = lambda arrays: call(**arrays)
+        return tensor_names.read(spec.path, self.outputs)
 
-    def _load_keras(self, spec: ModelSpec) -> None:
+    def _load_keras(self, spec: ModelSpec) -> TensorNames:
         import keras
         import tensorflow as tf
 
@@ -81,10 +85,11 @@ class LoadedModel:
 
         def call(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
             found = function([arrays[name] for name in names])
-            found = found if isinstance(found, (list, tuple)) else [found]
+            found = tf.nest.flatten(found)
             return dict(zip(self.outputs, found, strict=True))
 
         self._call = call
+        return tensor_names.names_of(model) or TensorNames()
 
     def predict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs for a minibatch: first dimension rows, flat columns in the input's shape."""
@@ -100,6 +105,15 @@ class LoadedModel:
         return {name: value.numpy() for name, value in self._call(tensors).items()}
 
 
+def _find(
+    what: str, name: str, known: Mapping[str, Any], names: tuple[tuple[str, ...], ...], path: str
+) -> str:
+    found = tensor_names.find(name, known, names)
+    if found is None:
+        raise ValueError(f"the model at {path} has no {what} '{name}', but: {', '.join(known)}")
+    return found
+
+
 _loaded: dict[str, LoadedModel] = {}  # by the spec's text
 
 
@@ -110,12 +124,6 @@ def _model(spec: ModelSpec) -> LoadedModel:
         _loaded.clear()
         _loaded[key] = LoadedModel(spec)
     return _loaded[key]
-
-
-def output_columns(spec: ModelSpec, outputs: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(tensor, column) of each output column, in the order of the tensors' names."""
-    chosen = spec.outputs or {name: name for name in outputs}
-    return sorted(chosen.items())
 
 
 def result_schema(spec: ModelSpec, kept: Any) -> Any:
@@ -134,28 +142,31 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
         import pyarrow as pa
 
         for _ in batches:
-            outputs = _model(spec).outputs
-            columns = output_columns(spec, outputs)
-            types = [_spark_type(outputs[tensor]) for tensor, _ in columns]
-            yield pa.record_batch({"name": [name for _, name in columns], "type": types})
+            model = _model(spec)
+            types = [_spark_type(model.outputs[tensor]) for tensor, _ in model.columns]
+            yield pa.record_batch({"name": [name for _, name in model.columns], "type": types})
 
     return describe
 
 
+_SCALARS = {
+    "float16": "float",
+    "bfloat16": "float",
+    "float32": "float",
+    "float64": "double",
+    "int32": "int",
+    "int64": "bigint",
+    "bool": "boolean",
+    "string": "string",
+}
+
+
 def _spark_type(output: Any) -> str:
-    scalar = {
-        "float16": "float",
-        "bfloat16": "float",
-        "float32": "float",
-        "float64": "double",
-        "int32": "int",
-        "int64": "bigint",
-        "bool": "boolean",
-        "string": "string",
-    }.get(output.dtype.name if hasattr(output.dtype, "name") else str(output.dtype), "bigint")
-    rank = output.shape.rank
-    flat = rank is None or rank <= 1 or (rank == 2 and output.shape[1] == 1)
-    return scalar if flat else f"array<{scalar}>"
+    """A scalar for one value per row, else arrays in each other, also for shape (rows, 1)."""
+    kind = output.dtype.name if hasattr(output.dtype, "name") else str(output.dtype)
+    scalar = _SCALARS.get(kind, "bigint")
+    depth = max(0, (output.shape.rank or 0) - 1)
+    return "array<" * depth + scalar + ">" * depth
 
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -163,41 +174,55 @@ def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     from hearth.tensorflowonspark.columns import column_to_numpy
 
     model = _model(spec)
-    columns = output_columns(spec, model.outputs)
     for batch in batches:
         for start in range(0, batch.num_rows, spec.batch_size):
             rows = batch.slice(start, spec.batch_size)
             arrays = {
                 tensor: column_to_numpy(rows.column(column))
-                for column, tensor in spec.inputs.items()
+                for column, tensor in model.inputs.items()
             }
-            found = model.predict(arrays)
-            yield _result(rows, spec, [(name, found[tensor]) for tensor, name in columns], model)
+            yield _result(rows, spec, model, model.predict(arrays))
 
 
 def _result(
-    rows: pa.RecordBatch, spec: ModelSpec, outputs: list[tuple[str, np.ndarray]], model: LoadedModel
+    rows: pa.RecordBatch, spec: ModelSpec, model: LoadedModel, found: Mapping[str, np.ndarray]
 ) -> pa.RecordBatch:
+    """The columns that are kept, then those of the outputs.
+
+    Raises:
+        ValueError: an output has not one value for each row.
+    """
     import pyarrow as pa
 
     names = list(rows.schema.names) if spec.keep else []
     arrays = list(rows.columns) if spec.keep else []
-    types = {
-        name: _spark_type(model.outputs[tensor])
-        for tensor, name in output_columns(spec, model.outputs)
-    }
-    for name, values in outputs:
-        if values.dtype == object:
-            values = [v.decode() for v in values.reshape(-1)]
-            arrays.append(pa.array(values, pa.string()))
-        else:
-            flat = pa.array(values.reshape(-1))
-            many = types[name].startswith("array<")
-            width = values.size // max(1, len(values))
-            arrays.append(
-                pa.ListArray.from_arrays(range(0, values.size + 1, max(1, width)), flat)
-                if many
-                else flat
+    for tensor, name in model.columns:
+        values = found[tensor]
+        if values.ndim == 0 or len(values) != rows.num_rows:
+            raise ValueError(
+                f"output '{tensor}' of the model at {spec.path} has shape {values.shape} for "
+                f"{rows.num_rows} rows: its first dimension must be the rows"
             )
+        arrays.append(_to_arrow(values))
         names.append(name)
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _to_arrow(values: np.ndarray) -> pa.Array:
+    """Numbers or bytes of any shape, in the type that _spark_type() says."""
+    import numpy as np
+    import pyarrow as pa
+
+    flat = values.reshape(-1)
+    if values.dtype == object:
+        column = pa.array([text.decode() for text in flat], pa.string())
+    elif values.dtype.name in _SCALARS:
+        small = values.dtype.itemsize == 2
+        column = pa.array(flat.astype(np.float32) if small else flat)
+    else:
+        column = pa.array(flat.astype(np.int64))
+    for depth in range(values.ndim - 1, 0, -1):
+        count = math.prod(values.shape[:depth])
+        offsets = np.arange(count + 1, dtype=np.int64) * values.shape[depth]
+        column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), column)
+    return column

@@ -92,8 +92,7 @@ HasGraceSecs = param("grace_secs", "Seconds for ps nodes to end", TypeConverters
 HasInputMapping = param("input_mapping", "Input tensor by column", TFTypeConverters.toDict)
 HasMasterNode = param("master_node", "Job name of the master node", TypeConverters.toString)
 HasModelDir = param("model_dir", "Path to save or load checkpoints", TypeConverters.toString)
-HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt)
-HasDriverPSNodes = param("driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean)
+_HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt)
 HasOutputMapping = param("output_mapping", "Output column by tensor", TFTypeConverters.toDict)
 HasProtocol = param("protocol", "Network protocol of TensorFlow", TypeConverters.toString)
 HasReaders = param("readers", "Number of reader threads", TypeConverters.toInt)
@@ -102,7 +101,12 @@ HasSteps = param("steps", "Maximum number of steps to train", TypeConverters.toI
 HasTagSet = param("tag_set", "Comma-delimited tags of the saved model", TypeConverters.toString)
 HasTensorboard = param("tensorboard", "Launch TensorBoard", TypeConverters.toBoolean)
 HasTFRecordDir = param("tfrecord_dir", "Directory of TFRecords", TypeConverters.toString)
+_HasDriverPS = param("driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean)
 _HasInputMode = param("input_mode", "Input data feeding mode", TypeConverters.toInt)
+
+
+class HasNumPS(_HasNumPS, _HasDriverPS):
+    """How many parameter servers there are, and where they run."""
 
 
 class HasInputMode(_HasInputMode):
