@@ -3,22 +3,38 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/out_of_memory.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
 
 int64_t CheckedCount(const Shape& shape) {
-  int64_t count = 1;
-  for (int64_t dim : shape) {
-    Require(dim >= 0, ErrorCode::kInvalidArgument, "a blob cannot have the shape [{}]",
-            fmt::join(shape, ", "));
-    Require(!__builtin_mul_overflow(count, dim, &count), ErrorCode::kInvalidArgument,
-            "a blob of shape [{}] has too many elements", fmt::join(shape, ", "));
+  Require(std::none_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; }),
+          ErrorCode::kInvalidArgument, "a blob cannot have the shape [{}]", fmt::join(shape, ", "));
+  const std::optional<int64_t> count = CountOf(shape);
+  Require(count.has_value(), ErrorCode::kResourceExhausted,
+          "a blob of shape [{}] is larger than the limit of {} values", fmt::join(shape, ", "),
+          kMaxBlobValues);
+  return *count;
+}
+
+// Runs what may take memory for the blob; where there is none, the error has the blob's shape
+// instead of the tensor library's words.
+template <typename Take>
+decltype(auto) TakeMemory(const Blob& blob, Take take) {
+  try {
+    return take();
+  } catch (const c10::Error& error) {
+    if (!IsOutOfMemory(error)) throw;
   }
-  return count;
+  Throw(ErrorCode::kResourceExhausted, "out of memory: a blob of shape {} takes {} MB",
+        blob.ShapeString(), blob.count() * static_cast<int64_t>(sizeof(float)) >> 20);
 }
 
 void RequireRoom(const at::Tensor& flat, int64_t count) {
@@ -81,20 +97,22 @@ SyncedArray& Blob::Values::Memory(const Blob& blob) {
 }
 
 at::Tensor& Blob::Values::Host(const Blob& blob) {
-  const at::Tensor& flat = Memory(blob).host();
+  const at::Tensor& flat =
+      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).host(); });
   if (!host.defined()) host = blob.View(flat);
   return host;
 }
 
 at::Tensor& Blob::Values::Device(const Blob& blob) {
   if (!blob.device_.separate) return Host(blob);
-  const at::Tensor& flat = Memory(blob).device();
+  const at::Tensor& flat =
+      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device(); });
   if (!device.defined()) device = blob.View(flat);
   return device;
 }
 
 const float* Blob::Values::Read(const Blob& blob) {
-  return Memory(blob).host_to_read().const_data_ptr<float>();
+  return TakeMemory(blob, [&] { return Memory(blob).host_to_read().const_data_ptr<float>(); });
 }
 
 void Blob::Values::Share(const Values& other) {
@@ -128,7 +146,7 @@ void Blob::ClearDiff() { diff_.Memory(*this).SetZero(); }
 Blob::Sum Blob::diff_to_add_to() {
   SyncedArray& memory = diff_.Memory(*this);
   const float beta = memory.is_zero() ? 0.f : 1.f;
-  memory.device_to_overwrite();
+  TakeMemory(*this, [&] { memory.device_to_overwrite(); });
   return {device_diff(), beta};
 }
 

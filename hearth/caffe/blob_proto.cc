@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -30,12 +32,10 @@ Shape ShapeOf(const BlobProto& proto) {
 
 std::string ShapeString(const BlobProto& proto) {
   std::string text;
-  int64_t count = 1;
-  for (int64_t dim : ShapeOf(proto)) {
-    text += fmt::format("{} ", dim);
-    count *= dim;
-  }
-  return text + fmt::format("({})", count);
+  const Shape shape = ShapeOf(proto);
+  for (const int64_t dim : shape) text += fmt::format("{} ", dim);
+  const std::optional<int64_t> count = CountOf(shape);
+  return text + (count ? fmt::format("({})", *count) : "(too many)");
 }
 
 bool HasShapeOf(const Blob& blob, const BlobProto& proto) {
@@ -61,9 +61,10 @@ void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto) {
   *proto->mutable_shape()->mutable_dim() = blob.shape();
   const float* data = blob.data_ptr();
   proto->mutable_data()->assign(data, data + blob.count());
-  if (write_diff && blob.has_diff()) {
-    const float* diff = blob.diff_ptr();
-    proto->mutable_diff()->assign(diff, diff + blob.count());
+  if (!write_diff) return;
+  proto->mutable_diff()->assign(static_cast<size_t>(blob.count()), 0);
+  if (blob.diff_identity() != nullptr) {
+    std::copy_n(blob.read_diff(), blob.count(), proto->mutable_diff()->begin());
   }
 }
 

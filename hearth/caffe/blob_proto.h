@@ -19,6 +19,7 @@ bool HasShapeOf(const Blob& blob, const BlobProto& proto);
 // when the number of values does not fit.
 void ReadBlobData(const BlobProto& proto, Blob* blob);
 
+// As in Caffe the diff, where it is wanted, is there even if nobody has written one: zeros.
 void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);
 
 }  // namespace hearth::caffe

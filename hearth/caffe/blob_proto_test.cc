@@ -1,6 +1,6 @@
 #include "hearth/caffe/blob_proto.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
 
@@ -36,6 +36,20 @@ TEST(BlobProto, ReadsDoubles) {
   Blob blob({2});
   ReadBlobData(proto, &blob);
   EXPECT_EQ(blob.data_ptr()[1], 2.5f);
+}
+
+TEST(BlobProto, HasADiffWhereOneIsWantedEvenIfNobodyWroteIt) {
+  Blob written({2}), untouched({2});
+  written.diff().fill_(3);
+  written.ClearDiff();
+  BlobProto proto;
+  WriteBlob(untouched, /*write_diff=*/true, &proto);
+  EXPECT_THAT(proto.diff(), testing::ElementsAre(0, 0));
+  WriteBlob(written, /*write_diff=*/true, &proto);
+  EXPECT_THAT(proto.diff(), testing::ElementsAre(0, 0));
+  written.diff().fill_(4);
+  WriteBlob(written, /*write_diff=*/true, &proto);
+  EXPECT_THAT(proto.diff(), testing::ElementsAre(4, 4));
 }
 
 TEST(BlobProto, RefusesTooFewValues) {

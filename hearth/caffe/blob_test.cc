@@ -1,8 +1,14 @@
 #include "hearth/caffe/blob.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -44,6 +50,53 @@ TEST(Blob, CountsPartsOfItsShape) {
 TEST(Blob, RefusesImpossibleShapes) {
   EXPECT_THROW(Blob({2, -1}), Error);
   EXPECT_THROW(Blob({1ll << 40, 1ll << 40}), Error);
+  EXPECT_THROW(Blob({0, 1ll << 40}), Error);
+}
+
+std::string ErrorOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Blob, NamesItsShapeWhereItIsTooLarge) {
+  EXPECT_EQ(ErrorOf([] {
+              Blob({3, 2000000000});
+            }),
+            "a blob of shape [3, 2000000000] is larger than the limit of 2147483647 values");
+  EXPECT_EQ(Blob({1, kMaxBlobValues}).count(), kMaxBlobValues);
+}
+
+// For the calling process, while it lives.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    std::ifstream status("/proc/self/statm");
+    rlim_t pages = 0;
+    status >> pages;
+    const rlimit limit = {pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + bytes,
+                          before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~MemoryLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Blob, NamesItsShapeWhereMemoryIsUsedUp) {
+  Blob blob({1000, 1000, 1000}), diff({1000, 1000, 1000}), read({1000, 1000, 1000});
+  const MemoryLimit limit(rlim_t{1} << 30);
+  const std::string said =
+      "out of memory: a blob of shape 1000 1000 1000 (1000000000) takes 3814 MB";
+  EXPECT_EQ(ErrorOf([&] { blob.data(); }), said);
+  EXPECT_EQ(ErrorOf([&] { diff.device_diff(); }), said);
+  EXPECT_EQ(ErrorOf([&] { read.read_data(); }), said);
 }
 
 TEST(Blob, SharesMemoryUnderAnotherShape) {

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/out_of_memory.h"
 
 namespace hearth::caffe {
 namespace {
@@ -64,10 +64,9 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
     Throw(ErrorCode::kResourceExhausted, "{}: {} (bottom shapes {})", where,
           error.what_without_backtrace(), ShapesOf(bottoms));
   } catch (const c10::Error& error) {
-    // The CPU's allocator has no type of its own for it.
-    const bool memory = strstr(error.what_without_backtrace(), "can't allocate memory") != nullptr;
-    Require(!memory, ErrorCode::kResourceExhausted, "{}: out of memory: {} (bottom shapes {})",
-            where, WantedMemory(error.what_without_backtrace()), ShapesOf(bottoms));
+    Require(!IsOutOfMemory(error), ErrorCode::kResourceExhausted,
+            "{}: out of memory: {} (bottom shapes {})", where,
+            WantedMemory(error.what_without_backtrace()), ShapesOf(bottoms));
     Throw(ErrorCode::kInternal, "{}: {} (bottom shapes {})", where, error.what_without_backtrace(),
           ShapesOf(bottoms));
   } catch (const std::bad_alloc&) {

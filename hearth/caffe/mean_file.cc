@@ -4,6 +4,7 @@
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/shape_count.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -17,7 +18,7 @@ MeanPicture ReadMeanFile(const std::string& uri) {
   if (values.empty()) values.assign(proto.double_data().begin(), proto.double_data().end());
   while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
   const auto count = static_cast<int64_t>(values.size());
-  Require(shape.size() == 3 && shape[0] * shape[1] * shape[2] == count, ErrorCode::kDataLoss,
+  Require(shape.size() == 3 && CountOf(shape) == count, ErrorCode::kDataLoss,
           "mean file {} holds {} values, but not as one picture of channels x height x width", uri,
           count);
   return {shape[0], shape[1], shape[2], std::move(values)};

@@ -141,7 +141,8 @@ TEXTS = {
     "too large": (
         "",
         NET.replace("num_output: 2", "num_output: 4000000000"),
-        r"layer 'ip' \(InnerProduct\), setting up: out of memory: you tried to allocate \d+ bytes",
+        r"layer 'ip' \(InnerProduct\), setting up: a blob of shape \[4000000000, \d+\] is larger "
+        r"than the limit of 2147483647 values",
     ),
     "wrong shape": (
         "",

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/row_values.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -34,7 +35,7 @@ CosTop::CosTop(const Param::TopBlob& param, Phase phase, bool resize) : param_(p
     dims = {pictures_->output().channels, pictures_->output().height, pictures_->output().width};
   }
   row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
-  for (const int64_t dim : row_shape_) count_ *= dim;
+  count_ = CountOf(row_shape_).value_or(0);
   CheckValues();
 }
 

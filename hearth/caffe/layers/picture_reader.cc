@@ -1,8 +1,11 @@
 #include "hearth/caffe/layers/picture_reader.h"
 
+#include <array>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/image/decode.h"
 #include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -19,7 +22,8 @@ Image ToImage(std::string_view planes, const PictureSize& size) {
 }
 
 void RequireCount(size_t count, const PictureSize& size, const char* unit) {
-  Require(static_cast<int64_t>(count) == size.count(), ErrorCode::kDataLoss,
+  const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
+  Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
           "{} {} are no picture of {} x {} x {}", count, unit, size.channels, size.height,
           size.width);
 }

@@ -3,6 +3,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -109,8 +110,7 @@ class ReshapeLayer : public ViewLayer {
 
  private:
   static void Infer(const Blob& bottom, int64_t place, Shape* shape) {
-    int64_t known = 1;
-    for (const int64_t dim : *shape) known *= dim;
+    const int64_t known = CountOf(*shape).value_or(0);
     Require(known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
             "the -1 at place {} cannot be found: {} values of shape {} are no multiple of {}",
             place, bottom.count(), bottom.ShapeString(), known);

@@ -1,8 +1,10 @@
 #include "hearth/caffe/layers/window.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -54,6 +56,12 @@ Window ReadWindow(const ConvolutionParameter& param, int64_t spatial_axes) {
             ErrorCode::kInvalidArgument,
             "kernel {}, stride {} and dilation {} of spatial axis {} must all be above 0",
             window.kernel[i], window.stride[i], window.dilation[i], i);
+    Require(std::max({window.kernel[i], window.stride[i], window.pad[i], window.dilation[i]}) <=
+                kMaxBlobValues,
+            ErrorCode::kInvalidArgument,
+            "kernel {}, stride {}, pad {} and dilation {} of spatial axis {} must not be above {}",
+            window.kernel[i], window.stride[i], window.pad[i], window.dilation[i], i,
+            kMaxBlobValues);
   }
   return window;
 }

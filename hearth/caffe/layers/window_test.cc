@@ -57,6 +57,9 @@ TEST(ReadWindow, NamesTheFieldThatDoesNotFit) {
   EXPECT_THAT(ReadError("kernel_size: 1 kernel_h: 3 kernel_w: 3", 2),
               HasSubstr("either kernel or"));
   EXPECT_THAT(ReadError("kernel_size: 3 stride: 0", 2), HasSubstr("stride 0"));
+  // Their product would not fit 64 bits.
+  EXPECT_THAT(ReadError("kernel_size: 4294967295 dilation: 4294967295", 2),
+              HasSubstr("must not be above 2147483647"));
 }
 
 }  // namespace
