@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
+#include <cstdlib>
+
+#include <jpeglib.h>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/image/test_images.h"
 
@@ -55,6 +60,68 @@ TEST(DecodeJpeg, RefusesAFileThatEndsEarly) {
   const std::string whole = EncodeJpeg(GradientImage(64, 64, 3));
   EXPECT_THAT(DecodeError(whole.substr(0, whole.size() / 2)), HasSubstr("ends too early"));
   EXPECT_THAT(DecodeError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
+}
+
+std::string ProgressiveJpeg(const Image& image) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors;
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_height = static_cast<JDIMENSION>(image.height);
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.input_components = static_cast<int>(image.channels);
+  info.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_EXT_BGR;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  while (info.next_scanline < info.image_height) {
+    const size_t row = info.next_scanline * image.width * image.channels;
+    auto* pixels = const_cast<JSAMPLE*>(&image.pixels[row]);
+    jpeg_write_scanlines(&info, &pixels, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string bytes(reinterpret_cast<char*>(buffer), size);
+  jpeg_destroy_compress(&info);
+  std::free(buffer);
+  return bytes;
+}
+
+// With the scan that refines the first coefficients so many times more, which changes no pixel.
+std::string WithMoreScans(const std::string& jpeg, int more) {
+  const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, from bit 1 to bit 0
+  size_t begin = jpeg.find("\xff\xda");
+  const auto parameters = [&] {
+    return begin + 2 + static_cast<unsigned char>(jpeg[begin + 3]) - 3;
+  };
+  while (jpeg.compare(parameters(), 3, refines) != 0) begin = jpeg.find("\xff\xda", begin + 2);
+  size_t end = parameters() + 3;
+  while (jpeg[end] != '\xff' || jpeg[end + 1] == '\0') ++end;
+  std::string bytes = jpeg.substr(0, end);
+  while (more-- > 0) bytes += jpeg.substr(begin, end - begin);
+  return bytes + jpeg.substr(end);
+}
+
+TEST(DecodeJpeg, ReadsProgressiveFiles) {
+  const Image image = GradientImage(40, 24, 3);
+  const std::string jpeg = ProgressiveJpeg(image);
+  const Image baseline = DecodeJpeg(EncodeJpeg(image, 100), ColorMode::kColor);
+  ExpectNear(DecodeJpeg(jpeg, ColorMode::kColor), baseline, 1);
+  ExpectNear(DecodeJpeg(WithMoreScans(jpeg, 20), ColorMode::kColor), baseline, 1);
+}
+
+TEST(DecodeJpeg, RefusesMoreScansThanAnyPictureHas) {
+  const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
+  EXPECT_EQ(DecodeError(WithMoreScans(small, 400)), "");
+  EXPECT_THAT(DecodeError(WithMoreScans(small, 600)),
+              HasSubstr("JPEG image of 8 x 8 pixels: it goes over its pixels more than 500 times"));
+  // The larger, the fewer.
+  const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
+  EXPECT_THAT(DecodeError(WithMoreScans(ProgressiveJpeg(large), 300)),
+              HasSubstr("it goes over its pixels more than 256 times"));
 }
 
 TEST(DecodeJpeg, RefusesAHugePictureBeforeTakingMemory) {

@@ -10,6 +10,12 @@
 namespace hearth::caffe {
 namespace {
 
+// Chunks that say nothing of the pixels. libpng would keep them, and inflate the compressed ones:
+// up to 8 MB each, a thousand of them. One name each, with its end.
+constexpr unsigned char kUnread[] =
+    "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
+constexpr int kUnreadCount = sizeof(kUnread) / 5;
+
 // As in jpeg.cc: errors leave libpng's C frames by longjmp, past no object with a destructor.
 struct Source {
   const char* data;
@@ -50,6 +56,7 @@ class Decoder {
   bool ReadHeader() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, &source_, ReadBytes);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kUnread, kUnreadCount);
     png_read_info(png_, info_);
     return true;
   }

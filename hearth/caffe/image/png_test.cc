@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <fstream>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/image/test_images.h"
 
@@ -58,6 +60,60 @@ TEST(DecodePng, RefusesAFileThatEndsEarlyOrHasAWrongChecksum) {
             "PNG image of 9 x 9 pixels: the file ends too early");
   bytes[bytes.find("IDAT") + 10] ^= 1;
   EXPECT_THAT(DecodeError(bytes), HasSubstr("PNG image of 9 x 9 pixels: "));
+}
+
+void AppendBigEndian(uint32_t value, std::string* bytes) {
+  for (int shift = 24; shift >= 0; shift -= 8) *bytes += static_cast<char>(value >> shift);
+}
+
+std::string Chunk(const std::string& type, const std::string& body) {
+  std::string bytes;
+  AppendBigEndian(static_cast<uint32_t>(body.size()), &bytes);
+  const std::string checked = type + body;
+  bytes += checked;
+  const auto* data = reinterpret_cast<const Bytef*>(checked.data());
+  AppendBigEndian(static_cast<uint32_t>(crc32(0, data, static_cast<uInt>(checked.size()))), &bytes);
+  return bytes;
+}
+
+std::string Deflated(const std::string& plain) {
+  uLongf size = compressBound(plain.size());
+  std::string bytes(size, '\0');
+  compress2(reinterpret_cast<Bytef*>(bytes.data()), &size,
+            reinterpret_cast<const Bytef*>(plain.data()), plain.size(), 9);
+  return bytes.substr(0, size);
+}
+
+// The most memory that this process has had since the last call, in MB.
+int64_t PeakMegabytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  int64_t peak = 0;
+  while (status >> word) {
+    if (word == "VmHWM:") status >> peak;
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return peak >> 10;
+}
+
+TEST(DecodePng, TakesNoMemoryForChunksThatSayNothingOfThePixels) {
+  const Image image = GradientImage(4, 4, 3);
+  const std::string plain = EncodePng(image);
+  constexpr size_t kHeaderEnd = 33;  // signature and IHDR
+  // Each becomes 7.9 MB.
+  const std::string text = Deflated(std::string(7900000, 'x'));
+  const std::string key("k\0\0", 3);
+  std::string bytes = plain.substr(0, kHeaderEnd);
+  for (int i = 0; i < 50; ++i) {
+    bytes += Chunk("zTXt", key + text);
+    bytes += Chunk("iTXt", std::string("k\0\1\0\0\0", 6) + text);
+  }
+  bytes += Chunk("tEXt", key + std::string(7900000, 'x'));
+  bytes += plain.substr(kHeaderEnd);
+  PeakMegabytes();
+  const int64_t before = PeakMegabytes();
+  EXPECT_EQ(DecodePng(bytes, ColorMode::kColor).pixels, image.pixels);
+  EXPECT_LT(PeakMegabytes() - before, 100);
 }
 
 TEST(DecodePng, RefusesAHugePictureBeforeTakingMemory) {
