@@ -1,11 +1,16 @@
 #include "hearth/caffe/hdf5/hdf5_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/hdf5/handle.h"
+#include "hearth/caffe/shape_count.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
 
@@ -47,6 +52,13 @@ Hdf5Handle SpaceOf(const Shape& shape) {
 }
 
 constexpr size_t kMemoryStep = 1 << 20;
+
+// A file may claim values that it does not hold, which the library then makes up. Up to so many are
+// taken without a look, for one byte on disk no more than a filter that compresses best gives.
+constexpr int64_t kAlwaysTaken = 1 << 12;
+constexpr uint64_t kMostValuesPerByte = 1100;
+
+constexpr size_t kLongestText = 1 << 16;
 
 }  // namespace
 
@@ -93,6 +105,31 @@ class Hdf5File::Impl {
     std::vector<hsize_t> extents(std::max(0, H5Sget_simple_extent_ndims(space.get())));
     H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
     return {extents.begin(), extents.end()};
+  }
+
+  // Throws where the dataset claims more values than it can hold.
+  int64_t CountOf(const std::string& path, const Hdf5Handle& dataset) const {
+    const Shape shape = ShapeOf(dataset);
+    const std::optional<int64_t> count = caffe::CountOf(shape);
+    Check(count.has_value(), "the dataset {} of shape ({}) is larger than the limit of {} values",
+          path, fmt::join(shape, ", "), kMaxBlobValues);
+    const uint64_t stored = H5Dget_storage_size(dataset.get());
+    const int64_t needed = std::max(*count, ChunkCount(dataset));
+    Check(needed <= kAlwaysTaken || static_cast<uint64_t>(needed) / kMostValuesPerByte <= stored,
+          "the dataset {} says that it has {} values, but holds {} bytes", path, needed, stored);
+    return *count;
+  }
+
+  // Values of a chunk, which the library reads whole; 0 where there are none.
+  static int64_t ChunkCount(const Hdf5Handle& dataset) {
+    const Hdf5Handle options(H5Dget_create_plist(dataset.get()), H5Pclose);
+    std::array<hsize_t, H5S_MAX_RANK> extents{};
+    const int axes = H5Pget_layout(options.get()) == H5D_CHUNKED
+                         ? H5Pget_chunk(options.get(), H5S_MAX_RANK, extents.data())
+                         : 0;
+    if (axes <= 0) return 0;
+    const Shape chunk(extents.begin(), extents.begin() + axes);
+    return caffe::CountOf(chunk).value_or(kMaxBlobValues);
   }
 
   Hdf5Handle Make(const std::string& path, hid_t type, const Hdf5Handle& space,
@@ -167,6 +204,8 @@ Hdf5File Hdf5File::InMemory() {
   return Hdf5File(std::make_unique<Impl>("an HDF5 file", std::move(file)));
 }
 
+const std::string& Hdf5File::name() const { return impl_->name(); }
+
 bool Hdf5File::Has(const std::string& path) const {
   const Lock lock;
   return impl_->Has(path);
@@ -178,18 +217,35 @@ bool Hdf5File::IsGroup(const std::string& path) const {
   return object.ok() && H5Iget_type(object.get()) == H5I_GROUP;
 }
 
+std::string Hdf5File::Identity(const std::string& path) const {
+  const Lock lock;
+  H5G_stat_t info;  // the one form that all versions of the library have
+  impl_->Check(H5Gget_objinfo(impl_->file(), path.c_str(), /*follow_link=*/true, &info) >= 0,
+               "cannot look at {}", path);
+  return fmt::format("{} {} {} {}", info.fileno[0], info.fileno[1], info.objno[0], info.objno[1]);
+}
+
 std::vector<std::string> Hdf5File::Children(const std::string& group) const {
   const Lock lock;
   Require(impl_->Has(group), ErrorCode::kNotFound, "{} has no group {}", impl_->name(), group);
-  std::vector<std::string> names;
-  const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
-    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+  struct Found {
+    std::vector<std::string> names;
+    std::string outside;  // a name that leads out of the file
+  } found;
+  const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t* link,
+                                void* out) -> herr_t {
+    auto& here = *static_cast<Found*>(out);
+    here.names.emplace_back(name);
+    if (link->type != H5L_TYPE_HARD && link->type != H5L_TYPE_SOFT) here.outside = name;
     return 0;
   };
   impl_->Check(H5Literate_by_name(impl_->file(), group.c_str(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
-                                  take, &names, H5P_DEFAULT) >= 0,
+                                  take, &found, H5P_DEFAULT) >= 0,
                "{} is no group", group);
-  return names;
+  // Opened, it could be any file of this machine's, or one that never answers.
+  Require(found.outside.empty(), ErrorCode::kDataLoss, "{}: {} in {} is a link into another file",
+          impl_->name(), found.outside, group);
+  return found.names;
 }
 
 Shape Hdf5File::ShapeOf(const std::string& path) const {
@@ -200,9 +256,7 @@ Shape Hdf5File::ShapeOf(const std::string& path) const {
 std::vector<float> Hdf5File::ReadFloats(const std::string& path) const {
   const Lock lock;
   const Hdf5Handle dataset = impl_->OpenNumbers(path);
-  int64_t count = 1;
-  for (const int64_t extent : Impl::ShapeOf(dataset)) count *= extent;
-  std::vector<float> values(count);
+  std::vector<float> values(impl_->CountOf(path, dataset));
   impl_->Check(
       H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0,
       "cannot read the dataset {}", path);
@@ -226,7 +280,11 @@ std::string Hdf5File::ReadText(const std::string& path) const {
   const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const bool is_text = H5Tget_class(type.get()) == H5T_STRING && !H5Tis_variable_str(type.get());
   impl_->Check(is_text, "the dataset {} is no text", path);
-  std::string text(H5Tget_size(type.get()), '\0');
+  const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
+  const size_t size = H5Tget_size(type.get());
+  impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1 && size <= kLongestText,
+               "{} is not one text of at most {} bytes", path, kLongestText);
+  std::string text(size, '\0');
   impl_->Check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) >= 0,
                "cannot read the dataset {}", path);
   text.resize(std::min(text.size(), text.find('\0')));

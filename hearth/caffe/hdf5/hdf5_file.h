@@ -11,7 +11,8 @@
 
 namespace hearth::caffe {
 
-// Failures name the file and the object: kNotFound, kDataLoss for what cannot be read.
+// Failures name the file and the object: kNotFound, kDataLoss for what cannot be read. Whatever a
+// file says of itself, reading takes no more memory than a large multiple of its size.
 class Hdf5File {
  public:
   // For reading.
@@ -25,9 +26,13 @@ class Hdf5File {
   Hdf5File& operator=(Hdf5File&&) noexcept;
   ~Hdf5File();
 
+  // What messages call the file.
+  const std::string& name() const;
   bool Has(const std::string& path) const;
   bool IsGroup(const std::string& path) const;
-  // Names of what is in a group, in alphabetical order.
+  // The same for all names of one group or dataset, of which links make several.
+  std::string Identity(const std::string& path) const;
+  // Names of what is in a group, in alphabetical order. Throws where one is in another file.
   std::vector<std::string> Children(const std::string& group) const;
   // Of a dataset of numbers.
   Shape ShapeOf(const std::string& path) const;

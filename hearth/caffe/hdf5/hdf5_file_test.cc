@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/handle.h"
 
 namespace hearth::caffe {
 namespace {
@@ -78,6 +79,56 @@ TEST_F(Hdf5FileTest, NamesWhatIsMissingOrOfAnotherKind) {
   EXPECT_THAT([&] { file.ReadInt("/x"); }, ThrowsMessage<Error>(HasSubstr("is not one number")));
   EXPECT_THAT([&] { file.WriteFloats("/x", {2}, values); },
               ThrowsMessage<Error>(HasSubstr("cannot make the dataset /x")));
+}
+
+// A dataset without values: the library would make up as many as it claims.
+void MakeEmptyDataset(const std::string& path, std::vector<hsize_t> extents, hsize_t chunk = 0) {
+  const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
+  const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  std::vector<hsize_t> limits = extents;
+  if (chunk > 0) {
+    H5Pset_chunk(options.get(), 1, &chunk);
+    limits = {H5S_UNLIMITED};
+  }
+  const Hdf5Handle space(
+      H5Screate_simple(static_cast<int>(extents.size()), extents.data(), limits.data()), H5Sclose);
+  const Hdf5Handle dataset(H5Dcreate2(file.get(), "/x", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                                      options.get(), H5P_DEFAULT),
+                           H5Dclose);
+  ASSERT_TRUE(dataset.ok());
+}
+
+TEST_F(Hdf5FileTest, RefusesValuesThatAreClaimedButNotThere) {
+  MakeEmptyDataset(path_, {1000, 1000000});
+  EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "the dataset /x says that it has 1000000000 values, but holds 0 bytes")));
+  MakeEmptyDataset(path_, {hsize_t{1} << 33, hsize_t{1} << 33});
+  EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
+              ThrowsMessage<Error>(
+                  HasSubstr("of shape (8589934592, 8589934592) is larger than the limit")));
+  MakeEmptyDataset(path_, {5}, 1 << 29);
+  EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
+              ThrowsMessage<Error>(HasSubstr("says that it has 536870912 values")));
+  MakeEmptyDataset(path_, {2, 3});
+  EXPECT_THAT(Hdf5File::Open(path_).ReadFloats("/x"), testing::Each(0));
+}
+
+TEST_F(Hdf5FileTest, ReadsOneTextOnly) {
+  {
+    const Hdf5Handle file(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                          H5Fclose);
+    const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type.get(), 8);
+    const hsize_t count = 1000;
+    const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    const Hdf5Handle dataset(H5Dcreate2(file.get(), "/text", type.get(), space.get(), H5P_DEFAULT,
+                                        H5P_DEFAULT, H5P_DEFAULT),
+                             H5Dclose);
+    ASSERT_TRUE(dataset.ok());
+  }
+  EXPECT_THAT([&] { Hdf5File::Open(path_).ReadText("/text"); },
+              ThrowsMessage<Error>(HasSubstr("/text is not one text of at most 65536 bytes")));
 }
 
 TEST_F(Hdf5FileTest, RefusesFilesThatAreMissingOrNoHdf5) {

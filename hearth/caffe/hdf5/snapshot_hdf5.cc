@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "hearth/base/error.h"
 #include "hearth/caffe/blob_proto.h"
 #include "hearth/caffe/hdf5/hdf5_file.h"
 
@@ -34,31 +35,72 @@ std::optional<size_t> Index(const std::string& name) {
   return index;
 }
 
-void ReadBlob(const Hdf5File& file, const std::string& layer_and_index, BlobProto* blob) {
-  const std::string data = "/data/" + layer_and_index, diff = "/diff/" + layer_and_index;
-  *blob->mutable_shape()->mutable_dim() = file.ShapeOf(data);
-  *blob->mutable_data() = file.ReadFloats(data);
-  if (file.Has(diff)) *blob->mutable_diff() = file.ReadFloats(diff);
-}
+// Sees to it that every group and dataset is read under one name only. Links could make a group
+// hold itself, or a small file mean any number of layers; what Caffe writes has none.
+class SeenObjects {
+ public:
+  explicit SeenObjects(const Hdf5File& file) : file_(file) {}
 
-// The layers in the group /data/<name>: itself if it has parameters or nothing, and those below.
-void ReadLayers(const Hdf5File& file, const std::string& name, NetParameter* model) {
-  LayerParameter layer;
-  layer.set_name(name);
-  bool is_layer = true;
-  for (const std::string& child : file.Children(name.empty() ? "/data" : "/data/" + name)) {
-    const std::string path = name.empty() ? child : name + "/" + child;
-    if (file.IsGroup("/data/" + path)) {
-      ReadLayers(file, path, model);
-      is_layer = !layer.blobs().empty();
-    } else if (const std::optional<size_t> index = Index(child)) {
-      if (layer.blobs().size() <= *index) layer.mutable_blobs()->resize(*index + 1);
-      ReadBlob(file, path, &(*layer.mutable_blobs())[*index]);
-      is_layer = true;
-    }
+  void Add(const std::string& path) {
+    Require(seen_.insert(file_.Identity(path)).second, ErrorCode::kDataLoss,
+            "{}: {} is there under another name, too; links between layers cannot be read",
+            file_.name(), path);
   }
-  if (is_layer && !name.empty()) *model->add_layer() = std::move(layer);
-}
+
+ private:
+  const Hdf5File& file_;
+  std::set<std::string> seen_;
+};
+
+class LayerReader {
+ public:
+  LayerReader(const Hdf5File& file, NetParameter* model)
+      : file_(file), model_(model), seen_(file) {}
+
+  // The layers in the group /data/<name>: itself if it has parameters or nothing, and those below.
+  // A name makes a group of each part between slashes.
+  void Read(const std::string& name, int depth) {
+    const std::string group = name.empty() ? "/data" : "/data/" + name;
+    Require(depth <= kDeepest, ErrorCode::kDataLoss,
+            "{}: groups are nested deeper than {}, at {}...", file_.name(), kDeepest,
+            group.substr(0, 100));
+    LayerParameter layer;
+    layer.set_name(name);
+    bool is_layer = true;
+    const std::vector<std::string> children = file_.Children(group);
+    seen_.Add(group);
+    for (const std::string& child : children) {
+      const std::string path = name.empty() ? child : name + "/" + child;
+      if (file_.IsGroup("/data/" + path)) {
+        Read(path, depth + 1);
+        is_layer = !layer.blobs().empty();
+      } else if (const std::optional<size_t> index = Index(child)) {
+        if (layer.blobs().size() <= *index) layer.mutable_blobs()->resize(*index + 1);
+        ReadBlob(path, &(*layer.mutable_blobs())[*index]);
+        is_layer = true;
+      }
+    }
+    if (is_layer && !name.empty()) *model_->add_layer() = std::move(layer);
+  }
+
+ private:
+  static constexpr int kDeepest = 64;
+
+  void ReadBlob(const std::string& layer_and_index, BlobProto* blob) {
+    const std::string data = "/data/" + layer_and_index, diff = "/diff/" + layer_and_index;
+    seen_.Add(data);
+    *blob->mutable_shape()->mutable_dim() = file_.ShapeOf(data);
+    *blob->mutable_data() = file_.ReadFloats(data);
+    if (!file_.Has(diff)) return;
+    Require(file_.ShapeOf(diff) == blob->shape().dim(), ErrorCode::kDataLoss,
+            "{}: the dataset {} has another shape than {}", file_.name(), diff, data);
+    *blob->mutable_diff() = file_.ReadFloats(diff);
+  }
+
+  const Hdf5File& file_;
+  NetParameter* model_;
+  SeenObjects seen_;
+};
 
 }  // namespace
 
@@ -90,7 +132,7 @@ void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
 NetParameter ReadModelHdf5(const std::string& uri) {
   const Hdf5File file = Hdf5File::Open(uri);
   NetParameter model;
-  ReadLayers(file, "", &model);
+  LayerReader(file, &model).Read("", 0);
   return model;
 }
 
@@ -114,10 +156,12 @@ SolverState ReadStateHdf5(const std::string& uri) {
   if (file.Has("/learned_net")) state.set_learned_net(file.ReadText("/learned_net"));
   state.set_current_step(file.ReadInt("/current_step"));
   const size_t count = file.Children("/history").size();
+  SeenObjects seen(file);
   for (size_t i = 0; i < count; ++i) {
     const std::string path = "/history/" + std::to_string(i);
     BlobProto* blob = state.add_history();
     *blob->mutable_shape()->mutable_dim() = file.ShapeOf(path);
+    seen.Add(path);
     *blob->mutable_data() = file.ReadFloats(path);
   }
   return state;

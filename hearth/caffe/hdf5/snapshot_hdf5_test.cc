@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/hdf5/handle.h"
 #include "hearth/caffe/hdf5/hdf5_file.h"
 
 namespace hearth::caffe {
@@ -74,6 +75,107 @@ TEST_F(SnapshotHdf5, StoresASharedParameterOnceAtItsOwner) {
   const NetParameter read = ReadModelHdf5(path_);
   EXPECT_THAT(read.layer()[1].blobs()[0].data(), ElementsAre());
   EXPECT_THAT(read.layer()[1].blobs()[1].data(), ElementsAre(3));
+}
+
+TEST_F(SnapshotHdf5, StoresTheDiffOfASharedParameterAtAllLayers) {
+  NetParameter model;
+  for (const char* name : {"one", "two"}) {
+    LayerParameter* layer = model.add_layer();
+    layer->set_name(name);
+    layer->add_param()->set_name("shared");
+    AddBlob({1, 2}, layer);
+    *(*layer->mutable_blobs())[0].mutable_diff() = {3, 4};
+  }
+  WriteModelHdf5(model, path_);
+  const Hdf5File file = Hdf5File::Open(path_);
+  EXPECT_FALSE(file.Has("/data/two/0"));
+  EXPECT_THAT(file.ReadFloats("/diff/one/0"), ElementsAre(3, 4));
+  EXPECT_THAT(file.ReadFloats("/diff/two/0"), ElementsAre(3, 4));
+}
+
+// A model with a layer "a" of one parameter, and links from path to path in it.
+void WriteLinkedModel(const std::string& path,
+                      const std::vector<std::pair<std::string, std::string>>& links) {
+  {
+    Hdf5File file = Hdf5File::Create(path);
+    file.MakeGroup("/data/a");
+    file.MakeGroup("/history");
+    const float values[] = {1, 2};
+    file.WriteFloats("/data/a/0", {2}, values);
+    file.WriteFloats("/history/0", {2}, values);
+    file.WriteInt("/iter", 1);
+    file.WriteInt("/current_step", 0);
+  }
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+  for (const auto& [from, to] : links) {
+    ASSERT_GE(
+        H5Lcreate_hard(file.get(), to.c_str(), file.get(), from.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+        0);
+  }
+}
+
+TEST_F(SnapshotHdf5, RefusesGroupsThatHoldThemselves) {
+  for (const char* to : {"/data", "/data/a", "/"}) {
+    WriteLinkedModel(path_, {{"/data/a/b", to}});
+    EXPECT_THAT([&] { ReadModelHdf5(path_); },
+                ThrowsMessage<Error>(HasSubstr("is there under another name, too")))
+        << to;
+  }
+}
+
+// 2^40 ways lead through 40 groups, each of which holds the next one twice.
+TEST_F(SnapshotHdf5, RefusesGroupsThatMeetAgain) {
+  {
+    Hdf5File file = Hdf5File::Create(path_);
+    for (int i = 0; i < 40; ++i) file.MakeGroup("/groups/" + std::to_string(i));
+    file.MakeGroup("/data");
+  }
+  {
+    const Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    std::string from = "/data";
+    for (int i = 0; i < 40; ++i) {
+      const std::string to = "/groups/" + std::to_string(i);
+      for (const char* name : {"/x", "/y"}) {
+        ASSERT_GE(H5Lcreate_hard(file.get(), to.c_str(), file.get(), (from + name).c_str(),
+                                 H5P_DEFAULT, H5P_DEFAULT),
+                  0);
+      }
+      from = to;
+    }
+  }
+  EXPECT_THAT([&] { ReadModelHdf5(path_); },
+              ThrowsMessage<Error>(HasSubstr("is there under another name, too")));
+}
+
+TEST_F(SnapshotHdf5, RefusesDatasetsThatAreLinked) {
+  WriteLinkedModel(path_, {{"/data/a/1", "/data/a/0"}, {"/history/1", "/history/0"}});
+  EXPECT_THAT([&] { ReadModelHdf5(path_); },
+              ThrowsMessage<Error>(HasSubstr("/data/a/1 is there under another name, too")));
+  EXPECT_THAT([&] { ReadStateHdf5(path_); },
+              ThrowsMessage<Error>(HasSubstr("/history/1 is there under another name, too")));
+}
+
+TEST_F(SnapshotHdf5, RefusesLinksIntoOtherFiles) {
+  WriteLinkedModel(path_, {});
+  {
+    const Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    ASSERT_GE(
+        H5Lcreate_external("/dev/zero", "/x", file.get(), "/data/a/1", H5P_DEFAULT, H5P_DEFAULT),
+        0);
+  }
+  EXPECT_THAT([&] { ReadModelHdf5(path_); },
+              ThrowsMessage<Error>(HasSubstr("1 in /data/a is a link into another file")));
+}
+
+TEST_F(SnapshotHdf5, RefusesDeepNesting) {
+  {
+    Hdf5File file = Hdf5File::Create(path_);
+    std::string group = "/data";
+    for (int i = 0; i < 300; ++i) group += "/g";
+    file.MakeGroup(group);
+  }
+  EXPECT_THAT([&] { ReadModelHdf5(path_); },
+              ThrowsMessage<Error>(HasSubstr("groups are nested deeper than 64, at /data/g/g")));
 }
 
 TEST_F(SnapshotHdf5, GivesBackAState) {
