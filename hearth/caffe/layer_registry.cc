@@ -15,9 +15,10 @@ void LayerRegistry::Add(const std::string& type, Factory factory) {
 std::unique_ptr<Layer> LayerRegistry::Create(const LayerParameter& param,
                                              const NetContext& context) const {
   const auto found = factories_.find(param.type());
-  Require(found != factories_.end(), ErrorCode::kInvalidArgument,
-          "layer '{}': there is no layer type '{}'{}", param.name(), param.type(),
-          DidYouMean(param.type(), types()));
+  if (found == factories_.end()) {
+    Throw(ErrorCode::kInvalidArgument, "layer '{}': there is no layer type '{}'{}", param.name(),
+          param.type(), DidYouMean(param.type(), types()));
+  }
   return found->second(param, context);
 }
 

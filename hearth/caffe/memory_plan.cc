@@ -4,6 +4,9 @@
 #include <map>
 #include <vector>
 
+#include "hearth/base/error.h"
+#include "hearth/caffe/out_of_memory.h"
+
 namespace hearth::caffe {
 namespace {
 
@@ -15,8 +18,6 @@ struct Span {
   int lowest = -1, highest = -1;  // layers; -1: never made, never read
   int64_t count = 0, offset = 0;
   bool own = false;  // keeps memory of its own
-
-  bool Meets(const Span& other) const { return lowest <= other.highest && other.lowest <= highest; }
 };
 
 // One span per blob, from the layer that makes it to the last one that touches it.
@@ -43,21 +44,59 @@ void EraseThoseWithMemoryOfTheirOwn(std::vector<Span>* spans) {
   std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
 }
 
-// The lowest offset at which the span meets none of those placed already.
-int64_t LowestOffset(const Span& span, const std::vector<Span>& placed) {
-  std::vector<const Span*> others;
-  for (const Span& other : placed) {
-    if (other.Meets(span)) others.push_back(&other);
+// Which spans are in use at each layer, of those that have a place.
+class Placed {
+ public:
+  explicit Placed(size_t layers) : at_(layers) {}
+
+  // Places the span at the lowest offset at which it meets none of the others. False, and no place,
+  // where that would take too long: in nets of many thousand blobs of which most live all the time,
+  // which have little to share.
+  bool Add(Span* span) {
+    std::vector<const Span*> others;
+    for (int layer = span->lowest; layer <= span->highest; ++layer) {
+      const std::vector<const Span*>& here = at_[layer];
+      steps_ += 1 + static_cast<int64_t>(here.size());
+      if (steps_ > kMostSteps) return false;
+      others.insert(others.end(), here.begin(), here.end());
+    }
+    span->offset = LowestOffset(*span, &others);
+    for (int layer = span->lowest; layer <= span->highest; ++layer) at_[layer].push_back(span);
+    return true;
   }
-  std::sort(others.begin(), others.end(),
-            [](const Span* a, const Span* b) { return a->offset < b->offset; });
-  int64_t offset = 0;
-  for (const Span* other : others) {
-    if (offset + span.count <= other->offset) break;
-    const int64_t end = other->offset + other->count;
-    offset = std::max(offset, (end + kAlignment - 1) / kAlignment * kAlignment);
+
+ private:
+  static constexpr int64_t kMostSteps = 4'000'000;  // some tenths of a second
+
+  static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
+    std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {
+      return a->offset < b->offset;  // one span may be there several times
+    });
+    int64_t offset = 0;
+    for (const Span* other : *others) {
+      if (offset + span.count <= other->offset) break;
+      const int64_t end = other->offset + other->count;
+      offset = std::max(offset, (end + kAlignment - 1) / kAlignment * kAlignment);
+    }
+    return offset;
   }
-  return offset;
+
+  std::vector<std::vector<const Span*>> at_;  // by layer
+  int64_t steps_ = 0;
+};
+
+// `spans` are those that share it, the largest first.
+at::Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
+  try {
+    return at::empty({count}, at::kFloat);
+  } catch (const c10::Error& error) {
+    if (!IsOutOfMemory(error)) throw;
+  }
+  const int largest = spans.front().blobs.front();
+  Throw(ErrorCode::kResourceExhausted,
+        "out of memory: {} blobs of net '{}' share {} MB, the largest is '{}' of shape {}",
+        spans.size(), graph.name, count * static_cast<int64_t>(sizeof(float)) >> 20,
+        graph.blob_names[largest], graph.blobs[largest]->ShapeString());
 }
 
 // Gives every span a place, the largest ones first.
@@ -66,17 +105,20 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph,
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
   MemoryPlan plan;
-  std::vector<Span> placed;
+  Placed placed(graph.layers.size());
   int64_t total = 0;
   for (Span& span : spans) {
-    span.offset = LowestOffset(span, placed);
-    placed.push_back(span);
+    if (!placed.Add(&span)) {
+      span.own = true;
+      continue;
+    }
     total = std::max(total, span.offset + span.count);
     plan.separate_bytes += span.count * static_cast<int64_t>(sizeof(float));
   }
+  EraseThoseWithMemoryOfTheirOwn(&spans);
   plan.blobs = static_cast<int64_t>(spans.size());
   plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
-  const at::Tensor memory = at::empty({total}, at::kFloat);
+  const at::Tensor memory = TakeMemory(total, spans, graph);
   for (const Span& span : spans) {
     const at::Tensor place = memory.narrow(0, span.offset, span.count);
     for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});

@@ -119,8 +119,9 @@ void Net::Backward(int from, int to) {
     NetLayer& layer = graph_.layers[i];
     Tell(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
-      InLayer(*layer.layer, "backward", layer.bottom,
-              [&] { layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom); });
+      InLayer(*layer.layer, "backward", layer.bottom, [&] {
+        layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
+      });
     }
     Tell(LayerEvent::kAfterBackward, i);
     if (!on_gradient_ready_) continue;
@@ -146,8 +147,9 @@ void Net::FindGradientOrder() {
 
 void Net::Reshape() {
   for (NetLayer& layer : graph_.layers) {
-    InLayer(*layer.layer, "reshaping", layer.bottom,
-            [&] { layer.layer->Reshape(layer.bottom, layer.top); });
+    InLayer(*layer.layer, "reshaping", layer.bottom, [&] {
+      layer.layer->Reshape(layer.bottom, layer.top);
+    });
   }
 }
 
@@ -165,8 +167,10 @@ Layer& Net::layer(const std::string& name) { return *graph_.layers[layer_index(n
 
 Blob& Net::blob(const std::string& name) {
   const auto found = graph_.blob_ids.find(name);
-  Require(found != graph_.blob_ids.end(), ErrorCode::kNotFound, "net '{}' has no blob '{}'{}",
-          this->name(), name, DidYouMean(name, graph_.blob_names));
+  if (found == graph_.blob_ids.end()) {
+    Throw(ErrorCode::kNotFound, "net '{}' has no blob '{}'{}", this->name(), name,
+          DidYouMean(name, graph_.blob_names));
+  }
   return *graph_.blobs[found->second];
 }
 

@@ -29,6 +29,7 @@ class GraphBuilder {
   const NetContext& context_;
   const LayerRegistry& registry_;
   NetGraph graph_;
+  std::vector<int> last_writer_;  // of each blob: the last layer so far that has it as a top
   std::set<std::string> unused_;  // blobs that no layer has consumed; ordered as Caffe's outputs
 };
 
@@ -56,10 +57,9 @@ void CheckArity(const Layer& layer, const NetLayer& connected) {
 // top.
 void CheckInPlace(const Layer& layer, const NetLayer& connected) {
   if (layer.AllowsInPlace()) return;
-  for (Blob* top : connected.top) {
-    const bool in_place =
-        std::find(connected.bottom.begin(), connected.bottom.end(), top) != connected.bottom.end();
-    Require(!in_place, ErrorCode::kInvalidArgument,
+  const std::set<const Blob*> bottoms(connected.bottom.begin(), connected.bottom.end());
+  for (const Blob* top : connected.top) {
+    Require(!bottoms.contains(top), ErrorCode::kInvalidArgument,
             "the layer cannot run in place; give its top another name than its bottom");
   }
 }
@@ -149,16 +149,14 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   int id = 0;
   if (in_place) {
     id = found->second;
-    for (NetLayer& earlier : graph_.layers) {
-      const auto& ids = earlier.top_ids;
-      if (std::find(ids.begin(), ids.end(), id) != ids.end())
-        earlier.layer->set_top_overwritten(true);
-    }
+    // Those before the last that wrote it know already.
+    graph_.layers[last_writer_[id]].layer->set_top_overwritten(true);
   } else {
     id = AddBlob(name);
     graph_.blob_ids[name] = id;
   }
   unused_.insert(name);
+  last_writer_[id] = static_cast<int>(graph_.layers.size()) - 1;
   layer->top_ids.push_back(id);
   layer->top.push_back(graph_.blobs[id].get());
 }
@@ -175,6 +173,7 @@ int GraphBuilder::AddBlob(const std::string& name) {
   graph_.blobs.push_back(std::make_unique<Blob>());
   graph_.blobs.back()->set_device(context_.device);
   graph_.blob_names.push_back(name);
+  last_writer_.push_back(static_cast<int>(graph_.layers.size()) - 1);
   return static_cast<int>(graph_.blobs.size()) - 1;
 }
 

@@ -2,10 +2,12 @@
 
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/out_of_memory.h"
 
 namespace hearth::caffe {
 namespace {
@@ -35,40 +37,48 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
   *value = *given;
 }
 
+// For all parameters of the net together.
+at::Tensor Zeros(int64_t count, const NetGraph& graph) {
+  try {
+    return at::zeros({count}, at::kFloat);
+  } catch (const c10::Error& error) {
+    if (!IsOutOfMemory(error)) throw;
+  }
+  Throw(ErrorCode::kResourceExhausted,
+        "out of memory: the parameters of net '{}', {} values together, take {} MB", graph.name,
+        count, count * static_cast<int64_t>(sizeof(float)) >> 20);
+}
+
 }  // namespace
 
 NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     : graph_(&graph), device_(device) {
+  std::unordered_map<std::string, int> owners;  // by name, positions in all_
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     Layer& layer = *graph.layers[i].layer;
     InLayer(layer, "parameters", graph.layers[i].bottom, [&] {
-      for (size_t j = 0; j < layer.blobs().size(); ++j) {
-        Add(graph, static_cast<int>(i), static_cast<int>(j));
+      for (int j = 0; j < static_cast<int>(layer.blobs().size()); ++j) {
+        const std::string& name = SpecOf(layer, j).name();
+        NetParam param{static_cast<int>(i), j, name, -1, learnable_.size()};
+        const auto [owner, is_first] = owners.emplace(name, static_cast<int>(all_.size()));
+        if (!is_first && !name.empty()) param.owner = owner->second;
+        param.owner < 0 ? Add(graph, param.layer, j) : Share(graph, param);
+        all_.push_back(param);
       }
     });
   }
-  BindData(at::zeros({layout_.size}, at::kFloat));
+  BindData(Zeros(layout_.size, graph));
 }
 
+// One that is no other's.
 void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   Layer& layer = *graph.layers[layer_index].layer;
   const ParamSpec& spec = SpecOf(layer, index);
-  NetParam param{layer_index, index, spec.name(), -1, learnable_.size()};
-  if (!spec.name().empty()) {
-    for (size_t i = 0; i < all_.size() && param.owner < 0; ++i) {
-      if (all_[i].name == spec.name()) param.owner = static_cast<int>(i);
-    }
-  }
-  if (param.owner >= 0) {
-    Share(graph, param);
-  } else {
-    Blob* blob = layer.blobs()[index].get();
-    learnable_.push_back({blob, spec.lr_mult(), spec.decay_mult()});
-    has_lr_mult_.push_back(spec.has_lr_mult());
-    has_decay_mult_.push_back(spec.has_decay_mult());
-    layout_.Append(blob->count());
-  }
-  all_.push_back(param);
+  Blob* blob = layer.blobs()[index].get();
+  learnable_.push_back({blob, spec.lr_mult(), spec.decay_mult()});
+  has_lr_mult_.push_back(spec.has_lr_mult());
+  has_decay_mult_.push_back(spec.has_decay_mult());
+  layout_.Append(blob->count());
 }
 
 void NetParams::Share(NetGraph& graph, NetParam& param) {
@@ -109,7 +119,7 @@ const at::Tensor& NetParams::device_diff() {
 }
 
 void NetParams::AllocateDiffs() {
-  if (!diff_.defined()) BindDiff(at::zeros({layout_.size}, at::kFloat));
+  if (!diff_.defined()) BindDiff(Zeros(layout_.size, *graph_));
 }
 
 at::Tensor NetParams::DeviceBuffer() const {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,12 +26,22 @@ void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
       layer, mine, theirs);
 }
 
-const NetLayer* FindLayer(const std::vector<NetLayer>& layers, const std::string& name) {
-  const auto found = std::find_if(layers.begin(), layers.end(), [&](const NetLayer& layer) {
-    return layer.layer->name() == name;
-  });
-  return found == layers.end() ? nullptr : &*found;
-}
+// The layers of a net by name; the first one where several have it.
+class LayersByName {
+ public:
+  explicit LayersByName(const std::vector<NetLayer>& layers) {
+    for (const NetLayer& layer : layers) layers_.emplace(layer.layer->name(), &layer);
+  }
+
+  // Null where there is none.
+  const NetLayer* Find(const std::string& name) const {
+    const auto found = layers_.find(name);
+    return found == layers_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const NetLayer*> layers_;
+};
 
 // HDF5 models hold a shared parameter at its owner only: the others' are filled with that one.
 bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
@@ -47,7 +59,8 @@ size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
 }
 
 // Weights of which not one is used are another net's.
-void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers) {
+void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers,
+                        const LayersByName& by_name) {
   std::vector<std::string> theirs, ours;
   for (const LayerParameter& layer : trained.layer()) {
     if (!layer.blobs().empty()) theirs.push_back(layer.name());
@@ -56,7 +69,7 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
     if (!layer.layer->blobs().empty()) ours.push_back(layer.layer->name());
   }
   const bool common = std::any_of(theirs.begin(), theirs.end(), [&](const std::string& name) {
-    return FindLayer(layers, name) != nullptr;
+    return by_name.Find(name) != nullptr;
   });
   Require(common || theirs.empty() || ours.empty(), ErrorCode::kInvalidArgument,
           "the weights are of another net: they are for layers {}, this net has {}; give the "
@@ -67,9 +80,10 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 }  // namespace
 
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
-  RequireCommonLayer(trained, graph_.layers);
+  const LayersByName by_name(graph_.layers);
+  RequireCommonLayer(trained, graph_.layers, by_name);
   for (const LayerParameter& source : trained.layer()) {
-    const NetLayer* target = FindLayer(graph_.layers, source.name());
+    const NetLayer* target = by_name.Find(source.name());
     if (target == nullptr) {
       if (!source.blobs().empty()) log::Info("Ignoring source layer {}", source.name());
       continue;
@@ -91,9 +105,10 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
 }
 
 void Net::ShareTrainedLayersWith(Net& other) {
+  const LayersByName by_name(graph_.layers);
   size_t shared = 0;
   for (const NetLayer& source : other.graph_.layers) {
-    const NetLayer* target = FindLayer(graph_.layers, source.layer->name());
+    const NetLayer* target = by_name.Find(source.layer->name());
     if (target == nullptr) continue;
     ParamBlobs& blobs = target->layer->blobs();
     RequireSameCount(source.layer->name(), blobs.size(), source.layer->blobs().size());

@@ -215,7 +215,7 @@ void Solver::FindStatistics() {
 void Solver::TellGradient(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_->params().learnable()[index].blob;
-  if (std::find(statistics_.begin(), statistics_.end(), index) != statistics_.end()) {
+  if (std::binary_search(statistics_.begin(), statistics_.end(), index)) {  // they ascend
     param.diff().copy_(param.data() * gradient_.local_weight);
   }
   // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the

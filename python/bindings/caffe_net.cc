@@ -131,8 +131,15 @@ nb::list LearnableOf(const Net& net) {
 }
 
 nb::dict LossWeightsOf(const Net& net) {
+  const std::vector<std::string>& names = net.blob_names();
   nb::dict weights;
-  for (const std::string& name : net.blob_names()) weights[name.c_str()] = net.loss_weight(name);
+  for (const std::string& name : names) weights[name.c_str()] = 0.f;
+  // As Net::loss_weight has it, for all at once: the last layer that has a blob as a top tells.
+  for (const caffe::NetLayer& layer : net.layers()) {
+    for (size_t i = 0; i < layer.top_ids.size(); ++i) {
+      weights[names[static_cast<size_t>(layer.top_ids[i])].c_str()] = layer.loss_weights[i];
+    }
+  }
   return weights;
 }
 
