@@ -12,6 +12,7 @@
 #include "hearth/caffe/net_splits.h"
 #include "hearth/caffe/proto/nearest.h"
 #include "hearth/caffe/relu_gates.h"
+#include "hearth/caffe/work_threads.h"
 
 namespace hearth::caffe {
 namespace {
@@ -85,6 +86,7 @@ float Net::Forward(int from, int to) {
     NetLayer& layer = graph_.layers[i];
     Tell(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
+      const WorkThreads threads(layer);
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       loss += TakeLoss(layer);
@@ -120,6 +122,7 @@ void Net::Backward(int from, int to) {
     Tell(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom, [&] {
+        const WorkThreads threads(layer);
         layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
       });
     }
@@ -148,6 +151,7 @@ void Net::FindGradientOrder() {
 void Net::Reshape() {
   for (NetLayer& layer : graph_.layers) {
     InLayer(*layer.layer, "reshaping", layer.bottom, [&] {
+      const WorkThreads threads(layer);
       layer.layer->Reshape(layer.bottom, layer.top);
     });
   }

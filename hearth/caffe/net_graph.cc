@@ -8,6 +8,7 @@
 #include "hearth/caffe/blob_proto.h"
 #include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/net_backward.h"
+#include "hearth/caffe/work_threads.h"
 
 namespace hearth::caffe {
 namespace {
@@ -121,7 +122,10 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     layer.SetUp(connected.bottom, connected.top);
     TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);
-    layer.Reshape(connected.bottom, connected.top);
+    {
+      const WorkThreads threads(connected);
+      layer.Reshape(connected.bottom, connected.top);
+    }
     Require(param.param().size() <= layer.blobs().size(), ErrorCode::kInvalidArgument,
             "param is given {} time(s), but the layer has {} parameter(s)", param.param_size(),
             layer.blobs().size());

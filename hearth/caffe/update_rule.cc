@@ -12,7 +12,7 @@ namespace hearth::caffe {
 namespace {
 
 // Below this many weights, waking other threads costs more than the update.
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kGrain = 65536;
 
 // Calls step(i, gradient) for every weight, regularised. The choice between L1 and L2 is made
 // outside of the loops, so that they vectorise.
