@@ -123,6 +123,34 @@ TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
   EXPECT_EQ(good.Wait(), 1);
 }
 
+struct CrashSignal {
+  int number;
+  const char* name;
+};
+
+class CrashSignalTest : public TrainerFaultsTest,
+                        public ::testing::WithParamInterface<CrashSignal> {};
+
+TEST_P(CrashSignalTest, IsTold) {
+  TrainerHarness victim(TrainJob(1000000), Streams{});
+  victim.FeedTrain({Numbers(0, 40)});
+  victim.WaitFor("progress");
+  victim.Kill(GetParam().number);
+  const json error = ErrorOf(victim);
+  EXPECT_EQ(error["code"], "unavailable");
+  EXPECT_THAT(TextOf(error), HasSubstr("iteration " + error["iteration"].dump() + ": "));
+  EXPECT_THAT(TextOf(error), ::testing::EndsWith(std::string("crashed with ") + GetParam().name));
+  EXPECT_EQ(victim.Wait(), -GetParam().number);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFive, CrashSignalTest,
+                         ::testing::Values(CrashSignal{SIGSEGV, "SIGSEGV"},
+                                           CrashSignal{SIGBUS, "SIGBUS"},
+                                           CrashSignal{SIGFPE, "SIGFPE"},
+                                           CrashSignal{SIGILL, "SIGILL"},
+                                           CrashSignal{SIGABRT, "SIGABRT"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
   heartbeat_timeout_s_ = 2;
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
