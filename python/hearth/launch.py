@@ -96,6 +96,9 @@ class _Attempt:
         pump.start()
         try:
             return self._watch(on_event)
+        except KeyboardInterrupt:
+            self._spark.interruptTag(self._tag)
+            raise
         finally:
             job.join(_JOB_END_WAIT_S)
             if job.is_alive():

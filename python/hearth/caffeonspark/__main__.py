@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
+from hearth.caffeonspark.interrupts import INTERRUPTED, Interrupts
 from hearth.launch import rank_error
 
 
@@ -21,7 +22,11 @@ def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what the flags ask for. Returns the exit status; a user's error is one line."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    with Interrupts() as interrupts:
+        return _main(sys.argv[1:] if arguments is None else arguments, interrupts)
+
+
+def _main(arguments: Sequence[str], interrupts: Interrupts) -> int:
     if not arguments or arguments[0] in ("-h", "-help", "--help"):
         build_parser().print_help()
         return 0
@@ -32,14 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise FlagError("nothing to do: give -train, -test or -features")
         if not flags.proto_file:
             raise FlagError("-conf is missing: the solver prototxt")
-        return _run(master, rest)
+        return _run(master, rest, interrupts)
     except Exception as error:
         if not _is_expected(error):
             raise
         print(f"caffeonspark: {one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
+        print("caffeonspark: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _is_expected(error: Exception) -> bool:
@@ -62,13 +68,14 @@ def one_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _run(master: str | None, arguments: list[str]) -> int:
+def _run(master: str | None, arguments: list[str], interrupts: Interrupts) -> int:
     from hearth import spark_session
     from hearth.caffeonspark import Config
 
     config = Config(None, arguments)  # before Spark starts: most mistakes are found here
     spark = spark_session.start("CaffeOnSpark", max(2, config.cluster_size), master)
     config.spark = spark
+    interrupts.take_over()
     try:
         run_config(config)
     finally:
