@@ -121,7 +121,7 @@ void DeviceTrainer::LoadAndBroadcast() {
   if (!position.empty()) GoOnAt(caffe::PositionFromText(position));
 }
 
-void DeviceTrainer::GoOnAt(caffe::TrainingPosition position) {
+void DeviceTrainer::GoOnAt(const caffe::TrainingPosition& position) {
   drawn_again_ = 0;
   const caffe::Skipped skipped = solver_->GoOnAt(position);
   const int64_t bad = std::exchange(drawn_again_, -1);

@@ -76,7 +76,7 @@ class DeviceTrainer {
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
-  void GoOnAt(caffe::TrainingPosition position);
+  void GoOnAt(const caffe::TrainingPosition& position);
   void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
   void CountRows();
   void JudgeRows(bool no_more) const;
