@@ -53,9 +53,10 @@ Hdf5Handle SpaceOf(const Shape& shape) {
 
 constexpr size_t kMemoryStep = 1 << 20;
 
-// A file may claim values that it does not hold, which the library then makes up. Up to so many are
-// taken without a look, for one byte on disk no more than a filter that compresses best gives.
-constexpr int64_t kAlwaysTaken = 1 << 12;
+// A file may claim values that it does not hold, which the library then makes up. As many as one
+// label for each of a million rows are taken without a look: who makes a dataset of zeros may leave
+// it unwritten. Else one byte on disk gives no more than the filter that compresses best.
+constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMostValuesPerByte = 1100;
 
 constexpr size_t kLongestText = 1 << 16;
