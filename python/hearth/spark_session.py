@@ -86,17 +86,24 @@ def _own_cluster(executors: int) -> str:
     return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
 
 
-def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> dict[str, str]:
-    # An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
-    # writable: a folder of links stands in for it.
-    home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+def writable_home() -> Path:
+    """A folder, removed at exit, that stands in for pyspark's own as SPARK_HOME.
+
+    An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
+    writable, so this one consists of links.
+    """
     import pyspark
 
+    home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     for entry in Path(pyspark.__file__).parent.iterdir():
         if entry.name != "work":
             (home / entry.name).symlink_to(entry)
-    os.environ["SPARK_HOME"] = str(home)
+    return home
+
+
+def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> dict[str, str]:
+    os.environ["SPARK_HOME"] = str(writable_home())
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = _cores_per_executor(executors)
     return {

@@ -1,0 +1,90 @@
+"""The feed against Spark alone: the same cached rows, in one session, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import marked_processes
+import report
+from hearth.tensorflowonspark import TFCluster
+from tf_shapes import SHAPES, Shape
+from tf_upstream import Measured, add_pair
+from tf_upstream_side import take_arrays, take_rows
+
+
+def take_array(args: dict[str, int], ctx: Any) -> None:
+    """A node that takes minibatches of an RDD as one array."""
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        batch = feed.next_numpy(args["batch_size"])
+        if batch is not None:
+            batch[0]
+
+
+def iterate(rows: Iterator[Any]) -> None:
+    for _ in rows:
+        pass
+
+
+def look(batches: Iterator[Any]) -> Iterator[Any]:
+    """Looks at the values of each batch as an array, as a consumer in the task would."""
+    from hearth.tensorflowonspark.columns import column_to_numpy
+
+    for batch in batches:
+        column_to_numpy(batch.column(0))
+        yield batch.slice(0, 0).select([1])
+
+
+def measured(call: Callable[[], Any], rows: int, mark: str) -> Measured:
+    """One call, with the processor time of all of the session's processes."""
+    before = marked_processes.cpu_seconds(mark)
+    wall = report.seconds(call)
+    return rows / wall, (marked_processes.cpu_seconds(mark) - before) / rows * 1e6
+
+
+class Bench:
+    """The cases of one session."""
+
+    def __init__(self, spark: Any, table: report.Report, rounds: int, mark: str):
+        self._spark = spark
+        self._table = table
+        self._rounds = rounds
+        self._mark = mark
+
+    def shape(self, name: str, fewer: int) -> None:
+        """The DataFrame's rows and the RDD's rows of one shape."""
+        shape = SHAPES[name]
+        count = shape.rows // fewer
+        kinds = [f"dataframe/{name}", f"rdd/{name}", f"rdd/{name}/arrays"]
+        if not any(map(self._table.wants, kinds)):
+            return
+        frame = shape.frame(self._spark, count)
+        look_at = frame.mapInArrow(look, "id bigint")
+        peer = (look_at.count, "mapInArrow that looks")
+        self._case(kinds[0], shape, (take_arrays, frame, count), peer)
+        rows = shape.rdd(frame)
+        frame.unpersist()
+        peer = (partial(rows.foreachPartition, iterate), "foreachPartition that iterates")
+        self._case(kinds[1], shape, (take_rows, rows, count), peer)
+        if shape.as_row is list:
+            self._case(kinds[2], shape, (take_array, rows, count), peer)
+        rows.unpersist()
+
+    def _case(self, name: str, shape: Shape, feed: tuple, peer: tuple) -> None:
+        """A cluster of one node that takes the rows, and its peer."""
+        if not self._table.wants(name):
+            return
+        take, data, count = feed
+        call, peer_name = peer
+        mode = TFCluster.InputMode.SPARK
+        args = {"batch_size": shape.batch_size}
+        with TFCluster.run(self._spark, take, args, 1, 0, input_mode=mode) as cluster:
+            train = partial(cluster.train, data, num_epochs=1)
+            a, b = report.alternate(
+                self._rounds,
+                lambda: measured(train, count, self._mark),
+                lambda: measured(call, count, self._mark),
+            )
+        add_pair(self._table, name, a, b, peer_name)
