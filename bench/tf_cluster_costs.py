@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,11 @@ def add_limit(table: report.Report, name: str, values: list[float], limit: tuple
     )
 
 
-def bench_times(spark: Any, table: report.Report, rounds: int) -> None:
+def bench_times(session: Callable[[], Any], table: report.Report, rounds: int) -> None:
     """Start, end, and the cost of a partition, one value a round."""
     if not any(map(table.wants, TIME_LIMITS)):
         return
+    spark = session()
     rows = spark.sparkContext.parallelize(range(PARTITIONS), PARTITIONS)
     found = [_times_once(spark, rows) for _ in range(rounds + 1)][1:]
     for name, values in zip(TIME_LIMITS, zip(*found, strict=True), strict=True):
@@ -80,10 +82,11 @@ def _times_once(spark: Any, rows: Any) -> tuple[float, float, float]:
     return max(1e-3, ready - started), ended, max(1e-3, fed - bare) / PARTITIONS
 
 
-def bench_memory(spark: Any, table: report.Report, mark: str) -> None:
+def bench_memory(session: Callable[[], Any], table: report.Report) -> None:
     """What lies in memory while a node takes no rows of a large partition."""
     if not table.wants(MEMORY_ROW):
         return
+    spark = session()
     images = spark.sql(IMAGES)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -91,7 +94,7 @@ def bench_memory(spark: Any, table: report.Report, mark: str) -> None:
     ):
         feeding = threading.Thread(target=cluster.train, args=(images, 1))
         feeding.start()
-        found = stalled_mb(mark)
+        found = stalled_mb(marked_processes.own_mark())
         Path(folder, "go on").touch()
         feeding.join()
     add_limit(table, MEMORY_ROW, [found], (MEMORY_LIMIT_MB, "MB"))

@@ -14,6 +14,9 @@ executor, two partitions. SHAPEs are in tf_shapes.py. `--fewer 50` tries everyth
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 from pyspark import cloudpickle
 
 import marked_processes
@@ -21,10 +24,20 @@ import report
 import tf_cluster_costs
 import tf_files
 import tf_rows
+import tf_shapes
 import tf_upstream
 import tf_upstream_side
 from hearth import spark_session
-from tf_shapes import SHAPES
+
+
+@functools.cache
+def session() -> Any:
+    """The session that all but the upstream rows share; not started where no row wants it."""
+    marked_processes.own_mark()
+    for module in (tf_cluster_costs, tf_rows, tf_shapes, tf_upstream_side):
+        cloudpickle.register_pickle_by_value(module)
+    # The JVM of a long-lived cluster: Spark's own options.
+    return spark_session.start("bench-tf-feed", executors=1, jvm_options="")
 
 
 def main() -> None:
@@ -33,17 +46,12 @@ def main() -> None:
     flags = parser.parse_args()
     table = report.Report(flags.only)
     tf_files.bench(table, flags.rounds)
-    for shape in SHAPES:
+    for shape in tf_shapes.SHAPES:
         tf_upstream.bench(table, shape, min(flags.rounds, 3), flags.fewer)
-    mark = marked_processes.own_mark()
-    for module in (tf_cluster_costs, tf_rows, tf_upstream_side):
-        cloudpickle.register_pickle_by_value(module)
-    # The JVM of a long-lived cluster: Spark's own options.
-    spark = spark_session.start("bench-tf-feed", executors=1, jvm_options="")
-    tf_cluster_costs.bench_times(spark, table, flags.rounds)
-    tf_cluster_costs.bench_memory(spark, table, mark)
-    rows = tf_rows.Bench(spark, table, flags.rounds, mark)
-    for shape in SHAPES:
+    tf_cluster_costs.bench_times(session, table, flags.rounds)
+    tf_cluster_costs.bench_memory(session, table)
+    rows = tf_rows.Bench(session, table, flags.rounds)
+    for shape in tf_shapes.SHAPES:
         rows.shape(shape, flags.fewer)
     table.save(flags.json)
 

@@ -37,8 +37,9 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         yield batch.slice(0, 0).select([1])
 
 
-def measured(call: Callable[[], Any], rows: int, mark: str) -> Measured:
+def measured(call: Callable[[], Any], rows: int) -> Measured:
     """One call, with the processor time of all of the session's processes."""
+    mark = marked_processes.own_mark()
     before = marked_processes.cpu_seconds(mark)
     wall = report.seconds(call)
     return rows / wall, (marked_processes.cpu_seconds(mark) - before) / rows * 1e6
@@ -47,11 +48,10 @@ def measured(call: Callable[[], Any], rows: int, mark: str) -> Measured:
 class Bench:
     """The cases of one session."""
 
-    def __init__(self, spark: Any, table: report.Report, rounds: int, mark: str):
-        self._spark = spark
+    def __init__(self, session: Callable[[], Any], table: report.Report, rounds: int):
+        self._session = session
         self._table = table
         self._rounds = rounds
-        self._mark = mark
 
     def shape(self, name: str, fewer: int) -> None:
         """The DataFrame's rows and the RDD's rows of one shape."""
@@ -60,7 +60,7 @@ class Bench:
         kinds = [f"dataframe/{name}", f"rdd/{name}", f"rdd/{name}/arrays"]
         if not any(map(self._table.wants, kinds)):
             return
-        frame = shape.frame(self._spark, count)
+        frame = shape.frame(self._session(), count)
         look_at = frame.mapInArrow(look, "id bigint")
         peer = (look_at.count, "mapInArrow that looks")
         self._case(kinds[0], shape, (take_arrays, frame, count), peer)
@@ -80,11 +80,11 @@ class Bench:
         call, peer_name = peer
         mode = TFCluster.InputMode.SPARK
         args = {"batch_size": shape.batch_size}
-        with TFCluster.run(self._spark, take, args, 1, 0, input_mode=mode) as cluster:
+        with TFCluster.run(self._session(), take, args, 1, 0, input_mode=mode) as cluster:
             train = partial(cluster.train, data, num_epochs=1)
             a, b = report.alternate(
                 self._rounds,
-                lambda: measured(train, count, self._mark),
-                lambda: measured(call, count, self._mark),
+                lambda: measured(train, count),
+                lambda: measured(call, count),
             )
         add_pair(self._table, name, a, b, peer_name)
