@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hearth/feed/arrow_image.h"
+#include "hearth/feed/pieces_image.h"
 
 namespace hearth::feed {
 
@@ -36,6 +37,18 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
   rows.Write(begin, count, {to, bytes});
+  Publish(bytes);
+  return true;
+}
+
+bool RingWriter::WritePieces(const PiecesImage& pieces, Deadline deadline) {
+  const size_t bytes = pieces.bytes();
+  Require(sizeof(EntryHeader) + bytes <= memory_.capacity(), ErrorCode::kResourceExhausted,
+          "a batch of {} pieces has {} bytes, but the ring holds {}; send fewer at once",
+          pieces.rows(), bytes, memory_.capacity());
+  std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
+  if (to == nullptr) return false;
+  pieces.Write({to, bytes});
   Publish(bytes);
   return true;
 }

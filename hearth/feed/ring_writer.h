@@ -28,6 +28,10 @@ class RingWriter {
   // cannot have, kResourceExhausted for a row that is larger than the ring.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
+  // The same of pieces, gathered straight into the ring as one entry. Throws kResourceExhausted
+  // where that is larger than the ring.
+  bool WritePieces(const class PiecesImage& pieces, Deadline deadline);
+
   // A mark between rows, as at the end of a partition.
   bool WriteFlush(Deadline deadline);
   bool WriteEnd(Deadline deadline);

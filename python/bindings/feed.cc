@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "feed_batch.h"
 #include "feed_drain.h"
 #include "hearth/base/error.h"
-#include "hearth/feed/arrow_export.h"
 #include "hearth/feed/ring_reader.h"
 #include "hearth/feed/ring_writer.h"
 #include "module.h"
@@ -66,6 +66,11 @@ T* CapsulePointer(nb::handle capsule, const char* name) {
 }
 
 bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
+  if (nb::isinstance<PythonPieces>(rows)) {
+    const feed::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
+    const nb::gil_scoped_release released;
+    return ring.side().WritePieces(image, Deadline::After(timeout_s));
+  }
   // The capsules own the two structs and release them at the end of this scope.
   const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
   const auto* schema = CapsulePointer<ArrowSchema>(capsules[0], "arrow_schema");
@@ -74,43 +79,23 @@ bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
   return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
 }
 
-// A struct of the C data interface in the capsule that pyarrow asks for.
-template <typename T>
-nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
-  PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
-    auto* inner = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
-    if (inner->release != nullptr) inner->release(inner);
-    delete inner;
-  });
-  if (capsule == nullptr) nb::raise_python_error();
-  (void)owned.release();  // it is the capsule's now
-  return nb::steal(capsule);
-}
-
-struct PythonBatch {
-  std::shared_ptr<const BatchView> batch;
-
-  nb::tuple Export(nb::handle) const {
-    auto schema = std::make_unique<ArrowSchema>();
-    auto array = std::make_unique<ArrowArray>();
-    feed::ExportBatch(batch, schema.get(), array.get());
-    nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
-    return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
-  }
-};
-
-nb::tuple Next(PythonReader& ring, double timeout_s) {
-  feed::EntryKind kind;
+nb::tuple Next(nb::handle self, double timeout_s, bool in_place) {
+  auto& ring = nb::cast<PythonReader&>(self);
+  feed::RingEntry entry;
   std::shared_ptr<const BatchView> batch;
   {
     const nb::gil_scoped_release released;
-    const feed::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
-    kind = entry.kind;
-    if (kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
-    ring.side().Release();
+    entry = ring.side().Next(Deadline::After(timeout_s));
+    if (!in_place) {
+      if (entry.kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
+      ring.side().Release();
+    }
   }
-  if (kind == feed::EntryKind::kBatch) return nb::make_tuple("batch", PythonBatch{batch});
-  return nb::make_tuple(kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
+  if (entry.kind != feed::EntryKind::kBatch) {
+    return nb::make_tuple(entry.kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
+  }
+  if (in_place) return nb::make_tuple("batch", PythonBatch(entry.image, nb::borrow(self)));
+  return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
 
 constexpr double kTimeout = 600;  // seconds, where the caller gives none
@@ -165,9 +150,6 @@ void DefineWriter(nb::module_& m) {
 }
 
 void DefineReader(nb::module_& m) {
-  nb::class_<PythonBatch>(m, "FeedBatch", "Rows as pyarrow.record_batch() takes them.")
-      .def("__arrow_c_array__", &PythonBatch::Export, "requested_schema"_a = nb::none())
-      .def_prop_ro("num_rows", [](const PythonBatch& self) { return self.batch->rows(); });
   nb::class_<PythonReader> reader(m, "RingReader", "Takes what another process wrote into a ring.");
   reader.def(
       "__init__",
@@ -177,9 +159,13 @@ void DefineReader(nb::module_& m) {
       },
       "capacity_bytes"_a = feed::kDefaultRingBytes);
   DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
-  reader.def("next", Next, "timeout_s"_a = kTimeout,
-             "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "
+  reader.def("next", Next, "timeout_s"_a = kTimeout, "in_place"_a = false,
+             "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). With "
+             "in_place the batch lies in the ring until release() or the next call. Raises the "
              "writer's failure, ConnectionError when it died, TimeoutError.");
+  reader.def(
+      "release", [](PythonReader& ring) { ring.side().Release(); },
+      "Gives the room of the last entry back, which is not read any more.");
   reader.def(
       "drain",
       [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
@@ -191,6 +177,7 @@ void DefineReader(nb::module_& m) {
 }  // namespace
 
 void RegisterFeed(nb::module_& m) {
+  DefineBatches(m);
   DefineWriter(m);
   DefineReader(m);
   DefineSpoolSource(m);

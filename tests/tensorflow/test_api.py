@@ -338,7 +338,7 @@ def test_pickles_of_any_size_come_back_from_their_pieces(rows):
     from hearth.tensorflowonspark.pickles import batches_of_pickles, pickle_rows
 
     back, pieces = [], []
-    for batch in batches_of_pickles(pickle_rows(rows)):
+    for batch in map(pa.record_batch, batches_of_pickles(pickle_rows(rows))):
         for piece, last in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             assert len(piece) <= 2 << 20
             pieces.append(piece)

@@ -9,8 +9,9 @@ from decimal import Decimal
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hearth.native._core import load_columns, load_plain
+from hearth.native._core import Pieces, RingReader, RingWriter, load_columns, load_plain
 from pyspark.sql import Row
 
 from hearth.tensorflowonspark import feed_rows, pickled_arrays, pickles
@@ -20,6 +21,7 @@ LISTS = [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]
 PLAIN = {
     "floats": [[0.5, -1e300, float("inf")], [], [3.25]],
     "long lists": [[float(i) for i in range(2500)], list(range(2500))],
+    "recurring floats": [[0.0, -0.0, 0.5] * 900 + [i / 7 for i in range(9000)] + [-0.0, 0.0] * 9],
     "mixed lists": [[1, 2.5, "three", None, [4.0, [5]], True]],
     "integers": [0, 255, 256, 65535, 65536, -1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)],
     "tuples": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ([1.0, 2.0], 7)],
@@ -122,7 +124,9 @@ def test_nothing_is_run():
 def test_pickles_travel_in_pieces_and_are_whole_again(sizes):
     sent = [random.Random(size).randbytes(size) for size in sizes]
     received, piece = [], b""
-    for batch in pickles.batches_of_pickles(sent):
+    for sent_batch in pickles.batches_of_pickles(sent):
+        batch = pa.record_batch(sent_batch)
+        assert batch.num_rows == sent_batch.num_rows
         assert batch.nbytes < pickles.PIECE_BYTES + 100
         for part, last in zip(*batch.to_pydict().values(), strict=True):
             piece += part
@@ -131,6 +135,66 @@ def test_pickles_travel_in_pieces_and_are_whole_again(sizes):
                 piece = b""
     assert received == sent
     assert piece == b""
+
+
+def make_ring(capacity=1 << 16):
+    """Both sides of a ring, in this process."""
+    writer = RingWriter(capacity)
+    return writer, RingReader.attach(*map(os.dup, writer.fds()))
+
+
+def through_ring(sent, unpickler):
+    """The values of pickles that went through a ring, read where they lie in it."""
+    writer, reader = make_ring()
+    for pieces in pickles.batches_of_pickles(sent):
+        assert writer.write(pieces, 10)
+        _, batch = reader.next(10, in_place=True)
+        yield from unpickler.values(batch, from_afar=False)
+        reader.release()
+
+
+def test_pickles_are_read_where_they_lie_in_a_ring(monkeypatch):
+    monkeypatch.setattr(pickles, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(pickles, "_BATCH_BYTES", 30_000)
+    lists = [[float(i)] * (i * 37 % 5000) for i in range(60)]
+    values = [*PLAIN.values(), *lists, [Decimal(1)] * 3000, [b"x" * 45_000, "y"], *lists]
+    unpickler = pickles.Unpickler()
+    assert list(through_ring(map(pickle.dumps, values), unpickler)) == values
+    assert not unpickler.within_pickle
+
+
+def test_arrays_of_a_ring_stay_when_their_batch_is_overwritten():
+    writer, reader = make_ring()
+    found = []
+    for i in range(12):
+        writer.write(Pieces([pickle.dumps([[float(i)] * 2000])]), 10)
+        _, batch = reader.next(10, in_place=True)
+        found.append(pickled_arrays.load_batch(batch).arrays[0])
+        found.append(pa.record_batch(batch).column(0))
+        reader.release()
+    for i in range(12):
+        assert found[2 * i].tolist() == [[float(i)] * 2000]
+        assert pickle.loads(found[2 * i + 1][0].as_py()) == [[float(i)] * 2000]
+
+
+def test_a_batch_keeps_its_room_in_the_ring_until_it_is_released():
+    writer, reader = make_ring()
+    writer.write(Pieces([b"a" * 40_000]), 10)
+    _, batch = reader.next(10, in_place=True)
+    with pytest.raises(TimeoutError):
+        writer.write(Pieces([b"b" * 40_000]), 0.05)
+    assert bytes(batch.pieces()[0][0]) == b"a" * 40_000
+    reader.release()
+    assert writer.write(Pieces([b"b" * 40_000]), 10)
+
+
+def test_pieces_are_bytes():
+    with pytest.raises(TypeError, match="bytes-like"):
+        Pieces([b"good", 3])
+    assert pa.record_batch(Pieces([b"good", memoryview(b"too")], False)).to_pydict() == {
+        "piece": [b"good", b"too"],
+        "last": [True, False],
+    }
 
 
 COLUMNS = {
@@ -303,11 +367,11 @@ def test_chunks_that_are_alike_make_one_minibatch_and_others_too():
 def test_a_batch_of_pickles_is_one_chunk_where_they_are_alike():
     def load(*chunks):
         (batch,) = pickles.batches_of_pickles(pickle.dumps(rows) for rows in chunks)
-        return pickled_arrays.load_batch(batch)
+        return pickled_arrays.load_batch(pa.record_batch(batch))
 
     assert load([[1.0]], [[2.0], [3.0]]).rows() == [[1.0], [2.0], [3.0]]
     assert load([[1.0]], [[2]]) is None
     assert load([[1.0]], ["text"]) is None
     large = pickle.dumps([[0.5] * 300_000])
     first, *_ = pickles.batches_of_pickles([large])
-    assert pickled_arrays.load_batch(first) is None  # only a piece of it
+    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # only a piece of it

@@ -124,7 +124,9 @@ class Partition:
         self._told = time.monotonic()
 
     def read(self) -> Any:
-        """The next pyarrow.RecordBatch, which counts as held; None at the partition's end.
+        """The next batch, which counts as held; None at the partition's end.
+
+        A pyarrow.RecordBatch; pickles are in a FeedBatch that lies in the ring until release().
 
         Raises:
             ConnectionError: the feed task died, or the partition was dropped meanwhile.
@@ -132,18 +134,23 @@ class Partition:
         import pyarrow as pa
 
         try:
-            kind, batch = self._session.read()
+            kind, batch = self._session.read(in_place=self.format.pickled)
         except RuntimeError as error:
             if not self._dropped:
                 raise
             raise ConnectionError("the partition was dropped") from error
         if kind != "batch":
             return None
-        rows = pa.record_batch(batch)
+        rows = batch if self.format.pickled else pa.record_batch(batch)
         with self._lock:
             self._entries += rows.num_rows
             self._open += 1
         return rows
+
+    def release(self) -> None:
+        """The last batch of pickles has been read: the feed task may write into its place."""
+        if self.format.pickled:
+            self._session.release()
 
     def hold(self, count: int) -> None:
         """The results of `count` more rows are owed."""
@@ -221,6 +228,9 @@ class Replay:
         batch, self.format = entry
         return batch
 
+    def release(self) -> None:
+        """Nothing lies in a ring."""
+
     def settle(self, count: int) -> None:
         self._left -= count
         now = time.monotonic()
@@ -287,9 +297,13 @@ class Session:
         elif message["op"] == "end" and self._current is not None:
             self._current.set_total(message["entries"])
 
-    def read(self) -> tuple[str, Any]:
+    def read(self, in_place: bool) -> tuple[str, Any]:
         """The ring's next entry; the mark after a partition is one."""
-        return self._ring.next(_FOREVER_S)
+        return self._ring.next(_FOREVER_S, in_place)
+
+    def release(self) -> None:
+        """Gives the room of the ring's last entry back."""
+        self._ring.release()
 
     def tell(self, message: Message) -> None:
         """Never raises: a feed task that is gone needs to know nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -186,7 +187,14 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
             del _connections[name]
             connection.close()
     node = choose_node(spec.nodes, partition)
-    return _connections.pop(node["addr"], None) or Connection(node, spec)
+    connection = _connections.pop(node["addr"], None)
+    if connection is None:
+        connection = Connection(node, spec)
+        # Spark's daemon collects garbage after each task. What imports have made is most of what it
+        # looks at, tens of milliseconds a partition: from here on it is left out.
+        gc.collect()
+        gc.freeze()
+    return connection
 
 
 def choose_node(nodes: Iterable[Message], partition: int) -> Message:
@@ -320,14 +328,12 @@ class _Feeder:
 
 
 def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
-    import pyarrow as pa
-
     unpickler = pickles.Unpickler()
     while True:
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        for results in unpickler.values(pa.record_batch(entry), connection.from_afar):
+        for results in unpickler.values(entry, connection.from_afar):
             yield from results
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hearth.tensorflowonspark import pickles
+
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 
 class PickledArrays:
@@ -48,13 +49,14 @@ def load(data: Any) -> PickledArrays | None:
     return None if found is None else PickledArrays(tuple(found[1]), found[0])
 
 
-def load_batch(batch: pa.RecordBatch) -> PickledArrays | None:
+def load_batch(batch: Any) -> PickledArrays | None:
     """The rows of all pickles in a batch; None where they are not alike, or not all whole."""
-    if not all(batch.column(1).to_pylist()):
+    pieces, lasts = pickles.pieces_of(batch)
+    if not all(lasts):
         return None
     parts = []
-    for piece in batch.column(0):
-        part = load(piece.as_buffer())
+    for piece in pieces:
+        part = load(piece)
         if part is None or (parts and not parts[0].like(part)):
             return None
         parts.append(part)

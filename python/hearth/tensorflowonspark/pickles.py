@@ -10,13 +10,12 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from hearth.native._core import Pieces
 
 PIECE_BYTES = 2 << 20
 
@@ -34,9 +33,7 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "numpy.core.numeric": ("_frombuffer",),
     "pyspark.sql.types": ("_create_row",),
 }
-# Pickles below the first size travel together, up to about the second; larger ones are not copied
-# on their way to the ring.
-_LARGE_BYTES = 1 << 17
+# A batch costs as much as copying some 100 KB does.
 _BATCH_BYTES = 1 << 20
 
 
@@ -49,22 +46,36 @@ class RowFormat:
     from_afar: bool  # they came from another host
 
 
-def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-    """The pickles in order; small ones wait for others until there are _BATCH_BYTES of them."""
+def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[Pieces]:
+    """The pickles in order, in batches of up to _BATCH_BYTES, or of one larger piece."""
+    from hearth.native._core import Pieces
+
     waiting: list[bytes] = []
     size = 0
     for data in pickles:
-        large = len(data) >= _LARGE_BYTES
-        if waiting and (large or size >= _BATCH_BYTES):
-            yield _batch(waiting)
+        large = len(data) > PIECE_BYTES
+        if waiting and (large or size + len(data) > _BATCH_BYTES):
+            yield Pieces(waiting)
             waiting, size = [], 0
         if large:
-            yield from _pieces(data)
+            whole = memoryview(data)
+            for start in range(0, len(data), PIECE_BYTES):
+                yield Pieces([whole[start : start + PIECE_BYTES]], start + PIECE_BYTES >= len(data))
         else:
             waiting.append(data)
             size += len(data)
     if waiting:
-        yield _batch(waiting)
+        yield Pieces(waiting)
+
+
+def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
+    """The pieces in a batch that was read, and whether each is the last of its pickle.
+
+    Those of a batch in a ring hold as long as it does.
+    """
+    if hasattr(batch, "pieces"):
+        return batch.pieces()
+    return [piece.as_buffer() for piece in batch.column(0)], batch.column(1).to_pylist()
 
 
 def load(data: Any, from_afar: bool) -> Any:
@@ -133,14 +144,17 @@ class Unpickler:
         """Whether the next piece goes on with a pickle that began in a batch before."""
         return bool(self._pieces)
 
-    def values(self, batch: pa.RecordBatch, from_afar: bool) -> Iterator[Any]:
-        """Those of all pickles that end in this batch, as load()."""
-        for piece, last in zip(batch.column(0), batch.column(1), strict=True):
-            self._pieces.append(piece.as_buffer())
-            if last.as_py():
-                whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+    def values(self, batch: Any, from_afar: bool) -> Iterator[Any]:
+        """Those of all pickles that end in this batch (see pieces_of()), as load()."""
+        for piece, last in zip(*pieces_of(batch), strict=True):
+            if not last:
+                self._pieces.append(bytes(piece))
+            elif self._pieces:
+                whole = b"".join((*self._pieces, piece))
                 self._pieces = []
                 yield load(whole, from_afar)
+            else:
+                yield load(piece, from_afar)
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
@@ -154,23 +168,3 @@ def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
             count *= 2
         elif len(data) > 10 << 16 and count > 1:
             count //= 2
-
-
-def _batch(pickles: list[bytes]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    last = pa.array([True] * len(pickles))
-    return pa.record_batch({"piece": pa.array(pickles, pa.binary()), "last": last})
-
-
-def _pieces(data: bytes) -> Iterator[pa.RecordBatch]:
-    """A large pickle in batches of one piece each; the pieces lie in `data`."""
-    import pyarrow as pa
-
-    whole = pa.py_buffer(data)
-    for start in range(0, whole.size, PIECE_BYTES):
-        part = whole.slice(start, min(PIECE_BYTES, whole.size - start))
-        offsets = pa.py_buffer(struct.pack("=ii", 0, part.size))
-        piece = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, part])
-        last = pa.array([start + PIECE_BYTES >= whole.size])
-        yield pa.record_batch({"piece": piece, "last": last})

@@ -10,8 +10,6 @@ from hearth.tensorflowonspark import pickled_arrays, pickles
 from hearth.tensorflowonspark.columns import Columns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hearth.tensorflowonspark.feed_server import FeedQueue
 
 # A chunk of rows: a list of Python objects, Columns or PickledArrays.
@@ -104,6 +102,7 @@ class RowSource:
             self._queue.spool.add(batch, partition.format)
         self._held += 1
         rows = self._unpickle(batch) if partition.format.pickled else Columns(batch)
+        partition.release()
         if len(rows):
             self._chunk, self._at = rows, 0
         return True
@@ -112,7 +111,7 @@ class RowSource:
         self._partition, self._chunk, self._at, self._held = None, [], 0, 0
         self._unpickler = pickles.Unpickler()
 
-    def _unpickle(self, batch: pa.RecordBatch) -> Chunk:
+    def _unpickle(self, batch: Any) -> Chunk:
         """The rows of all pickles that end in this batch."""
         format = self._partition.format
         if self._arrays and format.batched and not self._unpickler.within_pickle:

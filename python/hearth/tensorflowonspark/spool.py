@@ -23,9 +23,10 @@ class Spool:
         return self._complete
 
     def add(self, batch: Any, format: RowFormat) -> None:
-        """Appends a pyarrow.RecordBatch of a partition that is not complete yet."""
+        """Appends a batch, as pyarrow.record_batch() takes it, of an incomplete partition."""
         import pyarrow as pa
 
+        batch = pa.record_batch(batch)
         if self._file is None:
             folder = spill_folder(os.getpid())  # the nodes of a host use its disks in turn
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (kept open)

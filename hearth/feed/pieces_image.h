@@ -1,0 +1,31 @@
+// Byte strings as a batch image, gathered from wherever each of them lies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace hearth::feed {
+
+// Columns `piece` (binary) and `last` (bool). Borrows the pieces, which must outlive it.
+class PiecesImage {
+ public:
+  // `last`: whether the last piece is the end of what it belongs to; the others always are. Throws
+  // kInvalidArgument for 2 GiB or more.
+  PiecesImage(std::span<const std::string_view> pieces, bool last);
+
+  int64_t rows() const { return static_cast<int64_t>(pieces_.size()); }
+  size_t bytes() const { return bytes_; }
+  // Writes exactly image.size() == bytes() bytes.
+  void Write(std::span<std::byte> image) const;
+
+ private:
+  std::span<const std::string_view> pieces_;
+  bool last_;
+  size_t data_bytes_ = 0;
+  size_t offsets_at_ = 0, data_at_ = 0, flags_at_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace hearth::feed

@@ -1,0 +1,110 @@
+#include "feed_batch.h"
+
+#include <nanobind/ndarray.h>
+
+#include <utility>
+
+#include "hearth/feed/arrow_export.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using feed::BatchView;
+
+// A struct of the C data interface in the capsule that pyarrow asks for.
+template <typename T>
+nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
+  PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
+    auto* inner = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
+    if (inner->release != nullptr) inner->release(inner);
+    delete inner;
+  });
+  if (capsule == nullptr) nb::raise_python_error();
+  (void)owned.release();  // it is the capsule's now
+  return nb::steal(capsule);
+}
+
+nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
+  auto schema = std::make_unique<ArrowSchema>();
+  auto array = std::make_unique<ArrowArray>();
+  feed::ExportBatch(std::move(batch), schema.get(), array.get());
+  nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
+  return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
+}
+
+}  // namespace
+
+PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch) : batch_(std::move(batch)) {}
+
+PythonBatch::PythonBatch(std::span<const std::byte> image, nb::object ring)
+    : batch_(std::make_shared<BatchView>(image)), image_(image), ring_(std::move(ring)) {}
+
+nb::tuple PythonBatch::Export() const {
+  return ExportRows(image_.empty() ? batch_ : feed::CopyBatch(image_));
+}
+
+nb::tuple PythonBatch::Split(nb::handle self) const {
+  const feed::ColumnView& piece = batch_->column("piece");
+  const feed::ColumnView& last = batch_->column("last");
+  nb::list pieces, flags;
+  for (int64_t row = 0; row < batch_->rows(); ++row) {
+    const std::string_view bytes = piece.Bytes(row);
+    const size_t shape[] = {bytes.size()};
+    using View = nb::ndarray<nb::memview, const char, nb::ndim<1>>;
+    pieces.append(nb::cast(View(bytes.data(), 1, shape, self)));
+    flags.append(last.AsInt64(row) != 0);
+  }
+  return nb::make_tuple(pieces, flags);
+}
+
+PythonPieces::PythonPieces(const nb::list& pieces, bool last) : last_(last) {
+  buffers_.reserve(nb::len(pieces));
+  views_.reserve(nb::len(pieces));
+  for (nb::handle piece : pieces) {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(piece.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
+      for (Py_buffer& taken : buffers_) PyBuffer_Release(&taken);
+      nb::raise_python_error();
+    }
+    buffers_.push_back(buffer);
+    views_.emplace_back(static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len));
+  }
+}
+
+PythonPieces::~PythonPieces() {
+  for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+}
+
+nb::tuple PythonPieces::Export() const {
+  const feed::PiecesImage pieces = image();
+  std::vector<uint64_t> words(pieces.bytes() / sizeof(uint64_t));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
+  pieces.Write(bytes);
+  return ExportRows(feed::CopyBatch(bytes));
+}
+
+void DefineBatches(nb::module_& m) {
+  nb::class_<PythonBatch>(m, "FeedBatch", "Rows as pyarrow.record_batch() takes them.")
+      .def(
+          "__arrow_c_array__", [](const PythonBatch& self, nb::handle) { return self.Export(); },
+          "requested_schema"_a = nb::none())
+      .def(
+          "pieces", [](nb::handle self) { return nb::cast<const PythonBatch&>(self).Split(self); },
+          "What Pieces has sent: ([memoryview], [whether it is the last of its pickle]).")
+      .def_prop_ro("num_rows", &PythonBatch::rows);
+  nb::class_<PythonPieces>(m, "Pieces",
+                           "Bytes for RingWriter.write(), which gathers them into the ring as "
+                           "columns `piece` and `last`.\n\nArgs:\n    pieces: objects with the "
+                           "buffer interface.\n    last: whether the last one ends its pickle, as "
+                           "all others do.")
+      .def(nb::init<const nb::list&, bool>(), "pieces"_a, "last"_a = true)
+      .def(
+          "__arrow_c_array__", [](const PythonPieces& self, nb::handle) { return self.Export(); },
+          "requested_schema"_a = nb::none())
+      .def_prop_ro("num_rows", &PythonPieces::rows);
+}
+
+}  // namespace hearth::bindings

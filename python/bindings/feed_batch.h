@@ -1,0 +1,58 @@
+// Rows between a ring and Python: batches that came out of one, pickles that go into one.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "hearth/feed/batch_view.h"
+#include "hearth/feed/pieces_image.h"
+
+namespace hearth::bindings {
+
+// A batch that was read. The GIL is held where it is made and destroyed.
+class PythonBatch {
+ public:
+  // Rows on the heap.
+  explicit PythonBatch(std::shared_ptr<const feed::BatchView> batch);
+  // Rows where they lie in a ring, which lives as long; they hold until its reader goes on.
+  PythonBatch(std::span<const std::byte> image, nanobind::object ring);
+
+  int64_t rows() const { return batch_->rows(); }
+  // Two capsules of Arrow's C data interface; rows in a ring are copied.
+  nanobind::tuple Export() const;
+  // (memoryviews of the column `piece`, flags of the column `last`). `self` is this as an object.
+  nanobind::tuple Split(nanobind::handle self) const;
+
+ private:
+  std::shared_ptr<const feed::BatchView> batch_;
+  std::span<const std::byte> image_;  // in the ring
+  nanobind::object ring_;
+};
+
+// Bytes of Python objects that go into a ring as one batch. As PythonBatch.
+class PythonPieces {
+ public:
+  // Objects with the buffer interface, which are kept. Throws Python's error for others.
+  PythonPieces(const nanobind::list& pieces, bool last);
+  ~PythonPieces();
+  PythonPieces(const PythonPieces&) = delete;
+
+  int64_t rows() const { return static_cast<int64_t>(views_.size()); }
+  feed::PiecesImage image() const { return {views_, last_}; }  // borrows this
+  nanobind::tuple Export() const;
+
+ private:
+  std::vector<Py_buffer> buffers_;
+  std::vector<std::string_view> views_;
+  bool last_;
+};
+
+void DefineBatches(nanobind::module_& m);
+
+}  // namespace hearth::bindings
