@@ -3,6 +3,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -36,14 +39,50 @@ bool IsSmallKey(PyObject* key, int* parts) {
   return true;
 }
 
+// Python floats, made once for values that recur. Pixels, counts and flags do, so most of their
+// objects need not be made, nor freed. One reader of a pickle uses it; where few values recur it
+// gives up looking. The GIL is held.
+class RecentFloats {
+ public:
+  // A new reference; null where there is no memory.
+  PyObject* Get(double value) {
+    if (misses_ > hits_ + kPatience) return PyFloat_FromDouble(value);
+    const auto bits = std::bit_cast<uint64_t>(value);
+    PyObject*& kept = Kept()[(bits * kMixer) >> kShift];
+    if (kept != nullptr && std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(kept)) == bits) {
+      ++hits_;
+      return Py_NewRef(kept);
+    }
+    ++misses_;
+    PyObject* made = PyFloat_FromDouble(value);
+    if (made != nullptr) Py_XSETREF(kept, Py_NewRef(made));
+    return made;
+  }
+
+ private:
+  static constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;  // spreads the bits that differ
+  static constexpr int kBits = 12;
+  static constexpr int kShift = 64 - kBits;
+  static constexpr int64_t kPatience = 2048;
+
+  // They stay from pickle to pickle, 100 KB at most.
+  static std::array<PyObject*, 1 << kBits>& Kept() {
+    static std::array<PyObject*, 1 << kBits> kept = {};
+    return kept;
+  }
+
+  int64_t hits_ = 0, misses_ = 0;
+};
+
 // Makes Python objects; a Value is one reference, the GIL is held.
-struct PythonBuilder {
+class PythonBuilder {
+ public:
   using Value = PyObject*;
 
   static Value None() { return Py_NewRef(Py_None); }
   static Value Bool(bool value) { return PyBool_FromLong(value); }
   static Value Int(int64_t value) { return PyLong_FromLongLong(value); }
-  static Value Float(double value) { return PyFloat_FromDouble(value); }
+  Value Float(double value) { return floats_.Get(value); }
   static Value Text(std::string_view text) {
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
   }
@@ -81,6 +120,8 @@ struct PythonBuilder {
   }
 
  private:
+  RecentFloats floats_;
+
   // Moves the items into a new container; null where that could not be made.
   template <typename Set>
   static Value Fill(Value container, std::span<Value> items, Set set) {
