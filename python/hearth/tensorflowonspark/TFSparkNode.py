@@ -144,7 +144,8 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
 
 
 def _check_meta(cluster_meta: Mapping[str, Any]) -> None:
-    if "token" not in cluster_meta or "coordinator" not in cluster_meta:
+    # The token and the coordinator's address are in it only once the cluster is launched.
+    if "restart_count" not in cluster_meta:
         raise ValueError(
             "this cluster_meta was not made by TFCluster.run, so nodes could not prove to each "
             "other that they belong together: start the nodes by TFCluster.run"
