@@ -16,6 +16,7 @@ from hearth.trainer_process import (
     compute_threads,
     stream_of,
 )
+from hearth.unusable_rows import PLACE, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 # A worker that Spark does not reuse meanwhile gives the net's memory back.
 _IDLE_S = 30.0
 
-MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint"
+MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint, names array<string>"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class PredictSpec:
 
     key: str
     job: dict[str, Any]
+    parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
 
 
 class Predictor:
@@ -151,45 +153,63 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of features(): SampleID (string) and one list<float> per blob, a row per row."""
+    """The body of features(): SampleID (string) and one list<float> per blob, a row per row.
+
+    Without an accumulator the unusable rows follow: as many of them as there are, with their place
+    among them and no values.
+    """
     import pyarrow as pa
 
     blobs = spec.job["features"]
     fields = [pa.field("SampleID", pa.string(), nullable=False)]
     fields += [pa.field(blob, pa.list_(pa.float32()), nullable=False) for blob in blobs]
+    if spec.parts is None:
+        fields.append(pa.field(PLACE, pa.int64()))
     schema = pa.schema(fields)
-    for batch in _results(spec, batches):
-        columns = [batch.column(field.name).cast(field.type) for field in schema]
+    tally = Tally()
+    for batch in _results(spec, tally.watch(batches)):
+        tally.take(batch.column("SampleID").to_pylist())
+        names = ["SampleID", *blobs]
+        columns = [batch.column(name).cast(schema.field(name).type) for name in names]
+        if spec.parts is None:
+            columns.append(pa.nulls(batch.num_rows, pa.int64()))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    unusable = tally.result()
+    if spec.parts is not None:
+        spec.parts.add({tally.key(): unusable})
+    elif unusable.count:
+        names = [*unusable.names, *[""] * (unusable.count - len(unusable.names))]
+        empty = pa.array([[]] * unusable.count, pa.list_(pa.float32()))
+        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(unusable.count))]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of test(): per output blob the sums of its elements over the partition's rows.
 
-    A record without a blob comes first: its `rows` are all that came in, unusable ones too.
+    A record without a blob comes first: its `rows` are all that came in, unusable ones too, and its
+    `names` those of the first unusable ones.
     """
     import pyarrow as pa
 
     sums: dict[str, np.ndarray] = {}
-    given = rows = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal given
-        for batch in batches:
-            given += batch.num_rows
-            yield batch
-
-    for batch in _results(spec, counted()):
+    rows = 0
+    tally = Tally()
+    for batch in _results(spec, tally.watch(batches)):
         rows += batch.num_rows
+        tally.take(batch.column("SampleID").to_pylist())
         for name in batch.schema.names[1:]:
             total = _sum_lists(batch.column(name))
             sums[name] = sums[name] + total if name in sums else total
+    unusable = tally.result()
+    names = [list(unusable.names), *[[]] * len(sums)]
     yield pa.RecordBatch.from_pydict(
         {
             "position": pa.array(range(-1, len(sums)), pa.int32()),
             "blob": pa.array([None, *sums], pa.string()),
             "sums": pa.array([[], *(t.tolist() for t in sums.values())], pa.list_(pa.float64())),
-            "rows": pa.array([given, *[rows] * len(sums)], pa.int64()),
+            "rows": pa.array([unusable.given, *[rows] * len(sums)], pa.int64()),
+            "names": pa.array(names, pa.list_(pa.string())),
         }
     )
 

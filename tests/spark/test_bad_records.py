@@ -2,10 +2,12 @@
 
 import io
 import re
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from faults import wait_until
 from PIL import Image
 
 from hearth import HearthError
@@ -78,6 +80,54 @@ def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained,
         trained.maxBadRecords = ""
 
 
+def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
+    spark, digits, trained, spoiled
+):
+    rows = spoiled.repartition(3)
+    events = []
+    features = CaffeOnSpark(spark, events.append).features(
+        DataSource(spark).fromDataFrame(trained, rows, False)
+    )
+    assert not events
+    for _ in range(2):  # the workers are reused, with their trainers
+        assert features.coalesce(1).count() == GOOD
+        assert wait_until(lambda: events, 5)
+    time.sleep(0.6)
+    # Another action finds the same, and does not say it again.
+    (text,) = [event["text"] for event in events]
+    assert f"{BAD} of {GOOD + BAD} rows cannot be used and were left out: " in text
+    assert all(f"bad-{number}" in text for number in range(BAD))
+
+
+def test_features_of_good_rows_say_nothing(spark, digits, trained, spoiled):
+    events = []
+    good = spoiled.where("id not like 'bad%'")
+    source = DataSource(spark).fromDataFrame(trained, good, False)
+    assert CaffeOnSpark(spark, events.append).features(source).count() == GOOD
+    time.sleep(0.6)
+    assert not events
+
+
+def test_features_with_a_limit_read_their_source_once(spark, digits, trained, spoiled):
+    read = spark.sparkContext.accumulator(0)
+
+    def counted(batches):
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    rows = spoiled.mapInArrow(counted, spoiled.schema)
+    trained.maxBadRecords = "5"
+    try:
+        source = DataSource(spark).fromDataFrame(trained, rows, False)
+        features = CaffeOnSpark(spark, lambda event: None).features(source)
+        assert features.count() == GOOD
+        features.unpersist()
+    finally:
+        trained.maxBadRecords = ""
+    assert read.value == GOOD + BAD
+
+
 def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, trained, spoiled):
     # No partition has more than one of them, and half of the rows of one.
     bad = spoiled.where("id like 'bad%'").repartition(BAD)
@@ -90,7 +140,9 @@ def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, t
             trained.maxBadRecords = allowed
             if is_enough:
                 assert CaffeOnSpark(spark, events.append).test(source)
-                assert re.search(said, events.pop()["text"])
+                text = events.pop()["text"]
+                assert re.search(said, text)
+                assert all(f"bad-{number}" in text for number in range(BAD))
                 assert CaffeOnSpark(spark, events.append).features(source).count() == GOOD
                 assert re.search(said, events.pop()["text"])
             else:

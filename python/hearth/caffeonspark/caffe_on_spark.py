@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from hearth.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_
 from hearth.progress import Progress
 from hearth.rank_task import FileRows
 from hearth.spark_session import as_session
+from hearth.unusable_rows import PLACE, Report, Unusable, add_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_LOG = "the executors' logs say why"
 
 
 class CaffeOnSpark:
@@ -69,11 +73,13 @@ class CaffeOnSpark:
         means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA)
         with launch.rank_errors():
             rows = means_of_tasks.collect()
-        given = sum(row.rows for row in rows if row.blob is None)
+        parts = [Unusable(row.rows, 0, tuple(row.names)) for row in rows if row.blob is None]
+        given = sum(part.given for part in parts)
         if not given:
             raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
         sums = sorted((row for row in rows if row.blob is not None), key=lambda row: row.position)
-        self._judge_bad_rows(source.conf, given, sum(row.rows for row in sums if not row.position))
+        used = sum(row.rows for row in sums if not row.position)
+        self._judge_bad_rows(source.conf, replace(add_up(parts), count=given - used))
         means: dict[str, list[float]] = {}
         for name in dict.fromkeys(row.blob for row in sums):
             parts = [row for row in sums if row.blob == name]
@@ -86,6 +92,8 @@ class CaffeOnSpark:
         """A DataFrame with `SampleID` (string) and the blobs of conf (array<float>), a row per row.
 
         It is computed when it is used, and anew each time: cache() or write it for more than one.
+        Rows that cannot be used are left out; a warning (to `on_event`, from another thread) says
+        how many, and names some, when it was computed.
         With `maxBadRecords` it is computed at once, as the limit counts all rows, and Spark keeps
         it on the executors' disks: unpersist() frees them.
 
@@ -100,14 +108,18 @@ class CaffeOnSpark:
             raise FlagError("features needs -features: the blobs to extract")
         columns = [f"`{blob}` array<float> not null" for blob in job["features"]]
         schema = ", ".join(["SampleID string not null", *columns])
-        rows = _rows_of(source)
-        features = rows.mapInArrow(partial(features_task, _spec(job)), schema)
+        report = Report(self._spark, self._tell_of)
+        if report.parts is None:
+            schema += f", {PLACE} bigint"
+        spec = replace(_spec(job), parts=report.parts)
+        features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
+        features = report.attach(features, ["SampleID", *job["features"]])
         if str(source.conf.max_bad_records):
             features = features.persist(StorageLevel.DISK_ONLY)
             try:
                 with launch.rank_errors():
-                    used = features.count()
-                self._judge_bad_rows(source.conf, rows.count(), used)
+                    features.count()
+                self._judge_bad_rows(source.conf, report.mute())
             except BaseException:
                 features.unpersist()
                 raise
@@ -137,24 +149,26 @@ class CaffeOnSpark:
         with Progress() as progress:
             yield progress.show
 
-    def _judge_bad_rows(self, conf: Config, given: int, used: int) -> None:
+    def _judge_bad_rows(self, conf: Config, found: Unusable) -> None:
         """Tells of the unusable rows of a test or of features, of all partitions together."""
         from hearth import HearthError
 
-        bad = given - used
+        bad = found.count
         if not bad:
             return
-        text = f"{bad} of {given} rows cannot be used"
-        log = "the executors' logs name them"
         rows, fraction = parse_bad_records(str(conf.max_bad_records))
-        if 0 <= rows < bad or 0 <= fraction < bad / given:
+        if 0 <= rows < bad or 0 <= fraction < bad / found.given:
             allowed = f"a fraction of {fraction:g}" if fraction >= 0 else f"{rows}"
             raise HearthError(
-                f"{text} where -maxBadRecords allows {allowed}; mend or leave out the rows, or "
-                f"allow more: {log}"
+                f"{found.said} where -maxBadRecords allows {allowed}; mend or leave out the rows, "
+                f"or allow more: {found.named}; {_LOG}"
             )
+        self._tell_of(found)
+
+    def _tell_of(self, found: Unusable) -> None:
+        text = f"{found.said} and were left out: {found.named}; {_LOG}"
         with self._listener() as on_event:
-            on_event({"event": "log", "level": "W", "text": f"{text} and were left out; {log}"})
+            on_event({"event": "log", "level": "W", "text": text})
 
     def _validation_frame(self, conf: Config, validations: list[dict[str, Any]]) -> DataFrame:
         outputs = [validation["outputs"] for validation in validations]

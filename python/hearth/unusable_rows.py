@@ -1,0 +1,223 @@
+"""Which rows of a prediction could not be used: found in the tasks, told in the driver."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+NAMED_ROWS = 10
+# Spark Connect has no accumulators: there a task yields its unusable rows too, with their place
+# among them in this column. They are observed and left out again.
+PLACE = "hearth_unusable"
+# Partitions come one by one; one line tells of all that end within this time of each other.
+_QUIET_S = 0.5
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """Of `given` rows `count` could not be used; `names` are the first few."""
+
+    given: int = 0
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        return f"{self.count} of {self.given} rows cannot be used"
+
+    @property
+    def named(self) -> str:
+        """The names, and whether there are more."""
+        return ", ".join([*self.names, *["..."] * (self.count > len(self.names))])
+
+
+def add_up(parts: Iterable[Unusable]) -> Unusable:
+    """All parts together."""
+    parts = list(parts)
+    names = [name for part in parts for name in part.names]
+    return Unusable(
+        sum(part.given for part in parts),
+        sum(part.count for part in parts),
+        tuple(names[:NAMED_ROWS]),
+    )
+
+
+class Tally:
+    """Compares the rows that go into a predictor with those that come out, in the same order.
+
+    `watch` runs in the feeder's thread, `take` in another.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._names: list[str] = []
+        self._passed_over = 0
+        self._given = self._used = 0
+        self._first = ""
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches as they are, their rows' names noted."""
+        for batch in batches:
+            names = _names_of(batch)
+            if not self._given and names:
+                self._first = names[0]
+            self._given += batch.num_rows
+            self._waiting.extend(names)
+            yield batch
+
+    def take(self, names: Iterable[str]) -> None:
+        """Rows that came out: what was given before them and did not come is unusable."""
+        for name in names:
+            self._used += 1
+            while self._waiting and (given := self._waiting.popleft()) != name:
+                self._pass_over(given)
+
+    def result(self) -> Unusable:
+        """Once all rows have come out."""
+        while self._waiting:
+            self._pass_over(self._waiting.popleft())
+        count = self._given - self._used
+        # Names of a type that the trainer writes otherwise match nothing, and say nothing then.
+        names = self._names if self._passed_over == count else []
+        return Unusable(self._given, count, tuple(names))
+
+    def key(self) -> str:
+        """Tells the partition: the same when Spark computes it again."""
+        return f"{self._given} from {self._first}"
+
+    def _pass_over(self, name: str) -> None:
+        self._passed_over += 1
+        if len(self._names) < NAMED_ROWS:
+            self._names.append(name)
+
+
+def _names_of(batch: pa.RecordBatch) -> list[str]:
+    for column in ("id", "SampleID"):
+        if column in batch.schema.names:
+            return [str(name) for name in batch.column(column).to_pylist()]
+    return [""] * batch.num_rows
+
+
+class PartsParam:
+    """An accumulator's rule: {partition: Unusable}, a partition that comes again counting once."""
+
+    def __init__(self, on_change: Callable[[], None] | None = None):
+        self._on_change = on_change
+
+    def zero(self, value: dict[str, Unusable]) -> dict[str, Unusable]:
+        return {}
+
+    def addInPlace(
+        self, value: dict[str, Unusable], more: dict[str, Unusable]
+    ) -> dict[str, Unusable]:
+        value.update(more)
+        if self._on_change is not None:
+            self._on_change()
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a task only collects
+        return PartsParam, ()
+
+
+class Report:
+    """The driver's view of one lazily computed frame; `tell` gets what was found, when it changes.
+
+    `tell` is called from other threads: a moment after the last partition that had such rows, or
+    where the program ends before.
+    """
+
+    def __init__(self, spark: SparkSession, tell: Callable[[Unusable], None]):
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._told = Unusable()
+        self._observed = Unusable()
+        self.parts: Any = None  # the accumulator for the tasks; None with Spark Connect
+        if hasattr(spark, "_jsc"):
+            self.parts = spark.sparkContext.accumulator({}, PartsParam(self._tell_soon))
+
+    def found(self) -> Unusable:
+        """What the actions so far have come upon."""
+        if self.parts is None:
+            return self._observed
+        return add_up(tuple(self.parts.value.values()))
+
+    def attach(self, frame: DataFrame, names: list[str]) -> DataFrame:
+        """The frame with the columns `names`, observed where that is the way."""
+        if self.parts is not None:
+            return frame
+        from pyspark.sql import functions as f
+
+        place = f.col(PLACE)
+        named = [
+            f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
+            for slot in range(NAMED_ROWS)
+        ]
+        observed = frame.observe(
+            _observation(self._on_metrics),
+            f.count(f.lit(1)).alias("given"),
+            f.count(place).alias("count"),
+            *named,
+        )
+        return observed.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
+
+    def mute(self) -> Unusable:
+        """What was found so far: the caller says so himself."""
+        with self._lock:
+            self._told = self.found()
+            return self._told
+
+    def _on_metrics(self, metrics: dict[str, Any]) -> None:
+        names = [metrics.get(f"name{slot}") for slot in range(NAMED_ROWS)]
+        self._observed = Unusable(
+            metrics.get("given", 0), metrics.get("count", 0), tuple(n for n in names if n)
+        )
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            else:
+                atexit.register(self._tell_now)
+            self._timer = threading.Timer(_QUIET_S, self._tell_now)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _tell_now(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                atexit.unregister(self._tell_now)
+            self._timer = None
+            found = self.found()
+            changed = found.count > 0 and found != self._told
+            self._told = found
+        if changed:
+            self._tell(found)
+
+
+def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:
+    """An observation of Spark Connect that calls `on_metrics` after each action."""
+    from pyspark.sql.connect.observation import Observation
+
+    class Told(dict[str, Any]):
+        def update(self, *args: Any, **kwargs: Any) -> None:
+            super().update(*args, **kwargs)
+            on_metrics(self)
+
+    class TellingObservation(Observation):
+        def _on(self, df: Any, *exprs: Any) -> Any:
+            observed = super()._on(df, *exprs)
+            self._result = Told()
+            return observed
+
+    return TellingObservation()

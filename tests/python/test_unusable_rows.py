@@ -1,0 +1,90 @@
+"""What a prediction leaves out is found by comparing names, and told once."""
+
+import pickle
+import time
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from hearth.unusable_rows import NAMED_ROWS, PartsParam, Report, Tally, Unusable, add_up
+
+
+def tally_of(given, came, **columns):
+    """A partition in batches of three rows, of which the named ones came out."""
+    tally = Tally()
+    table = pa.table({"id": given, **columns})
+    assert sum(batch.num_rows for batch in tally.watch(table.to_batches(3))) == len(given)
+    tally.take(came)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("given", "came", "names"),
+    [
+        (["a", "b", "c", "d"], ["a", "b", "c", "d"], ()),
+        (["a", "b", "c", "d"], ["b", "d"], ("a", "c")),
+        (["a", "b", "c", "d"], [], ("a", "b", "c", "d")),
+        (["a", "a", "a", "b"], ["a", "b"], ("a", "a")),
+        ([7, 8, 9], ["7", "9"], ("8",)),
+        ([], [], ()),
+    ],
+)
+def test_rows_that_did_not_come_out_are_counted_and_named(given, came, names):
+    assert tally_of(given, came).result() == Unusable(len(given), len(names), names)
+
+
+def test_names_that_the_trainer_writes_in_another_way_are_not_guessed():
+    assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == Unusable(3, 1, ())
+
+
+def test_only_the_first_are_named():
+    found = tally_of([str(row) for row in range(50)], []).result()
+    assert (found.count, len(found.names)) == (50, NAMED_ROWS)
+    assert found.named.endswith("9, ...")
+    assert len(add_up([found, found]).names) == NAMED_ROWS
+
+
+def test_a_partition_that_comes_again_counts_once():
+    first, second = tally_of(["a", "b"], ["b"]), tally_of(["c", "d"], [])
+    param = PartsParam()
+    task_side = pickle.loads(pickle.dumps(PartsParam(print)))
+    value = param.zero({})
+    for tally in (first, second, first):
+        value = param.addInPlace(value, task_side.addInPlace({}, {tally.key(): tally.result()}))
+    assert add_up(value.values()) == Unusable(4, 3, ("a", "c", "d"))
+
+
+def test_the_driver_is_told_once_of_each_change():
+    told = []
+    made = []
+
+    def accumulator(value, param):
+        made.append(param)
+        return SimpleNamespace(value=value)
+
+    spark = SimpleNamespace(_jsc=None, sparkContext=SimpleNamespace(accumulator=accumulator))
+    report = Report(spark, told.append)
+    found = Unusable(5, 2, ("a", "b"))
+    for part in ({"x": found}, {"y": Unusable(5)}, {"x": found}):
+        made[0].addInPlace(report.parts.value, part)
+    time.sleep(0.8)
+    made[0].addInPlace(report.parts.value, {"x": found})
+    time.sleep(0.8)
+    assert told == [Unusable(10, 2, ("a", "b"))]
+
+
+def test_who_says_it_himself_is_not_told():
+    told = []
+    made = []
+
+    def accumulator(value, param):
+        made.append(param)
+        return SimpleNamespace(value=value)
+
+    spark = SimpleNamespace(_jsc=None, sparkContext=SimpleNamespace(accumulator=accumulator))
+    report = Report(spark, told.append)
+    made[0].addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
+    assert report.mute() == Unusable(5, 1, ("a",))
+    time.sleep(0.8)
+    assert told == []
