@@ -10,8 +10,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 SCRIPT = """
-import sys
-from pyspark.sql import SparkSession
+import sys, time
+from pyspark.sql import SparkSession, functions
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -26,6 +26,15 @@ rows = sources.fromDataFrame(conf, spark.read.parquet(sys.argv[3]), True)
 cos.train(rows)
 print("accuracy", cos.test(sources.getSource(conf, False))["accuracy"][0])
 print("features", cos.features(sources.getSource(conf, False)).count())
+warned = []
+held_out = spark.read.parquet(sys.argv[3].replace("train", "test")).limit(40)
+short = functions.expr("case when _row % 10 = 0 then substring(image, 1, 7) else image end")
+number = functions.monotonically_increasing_id()
+spoiled = held_out.withColumn("_row", number).withColumn("image", short)
+features = CaffeOnSpark(spark, warned.append).features(sources.fromDataFrame(conf, spoiled, False))
+left = features.count()
+time.sleep(1)
+print("left", left, [event["text"] for event in warned])
 conf.clusterSize = 3
 try:
     cos.train(sources.getSource(conf, True))
@@ -90,4 +99,7 @@ def test_connect(digits, tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     assert float(done.stdout.split("accuracy ")[1].split()[0]) > 0.6
     assert int(done.stdout.split("features ")[1].split()[0]) == digits.held_out
+    (left,) = [line for line in done.stdout.splitlines() if line.startswith("left ")]
+    assert left.startswith("left 36 ")
+    assert "4 of 40 rows cannot be used and were left out: 0" in left
     assert "3 ranks need 3 task slots" in done.stdout
