@@ -36,10 +36,10 @@ bench: build
 	@for name in collective feed spark_overhead engine tf_feed; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
-# Half an hour's worth of bad luck in ten minutes; docs/reliability.md keeps the last table.
+# 100 kills (25 minutes), then 200 draws of the property test; docs/reliability.md keeps the last table.
 soak: build
 	@$(PYTHON) tests/soak/soak.py
-	@$(PYTHON) tests/soak/soak.py --standalone --kills 5
+	@$(PYTHON) tests/soak/draws.py --draws 200
 
 # Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
 FUZZ_SECONDS ?= 300

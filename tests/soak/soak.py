@@ -1,18 +1,23 @@
-"""One training, many random kills: the model must be the one of a training that nobody struck.
+"""Trainings and feeds that are killed again and again: no row may be lost, none counted twice.
 
-`make soak` runs it; docs/reliability.md keeps the last table. With --standalone the executors
-belong to a Master and two Workers started here, else to a local-cluster.
+`make soak` runs all parts, each in a process of its own; docs/reliability.md keeps the last table.
+One part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of what a file
+has gathered: `soak.py --table rows.json`.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,114 +25,264 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 
 import conftest
-import faults
+import counted_feed
+import frames
+from attackers import Attacker, FeedAttacker, TrainingAttacker
+from counted_net import CountedNet, Tally
 from standalone import StandaloneCluster
 
-from hearth import spark_session
-from hearth.caffeonspark import CaffeOnSpark, DataSource
-
-# Shares of the kinds; a frozen trainer takes a heartbeat (10 s) to notice.
-SHARES = {"trainer": 11, "worker": 9, "executor": 7, "frozen trainer": 3}
-LIMITS_S = {"frozen trainer": 30.0}
-LIMIT_S = 20.0
-
-
-class Soak:
-    """An `on_event` that strikes again and again until `kinds` are used up."""
-
-    def __init__(self, kinds: list[str], seed: int):
-        self._kinds = kinds
-        self._random = random.Random(seed)
-        self._next_at: int | None = None
-        self._struck: tuple[str, float] | None = None
-        self.recoveries: dict[str, list[float]] = defaultdict(list)
-        self.missed: Counter[str] = Counter()
-        self.hash = ""
-
-    def __call__(self, event: dict[str, Any]) -> None:
-        kind = event.get("event")
-        if kind == "done":
-            self.hash = event["weights_sha256"]
-        elif kind == "restart":
-            self._next_at = None
-            print(f"{event['reason']}", flush=True)
-        elif kind == "progress":
-            self._on_progress(event["iteration"])
-
-    def _on_progress(self, iteration: int) -> None:
-        if self._struck is not None and self._next_at is None:
-            name, at = self._struck
-            self.recoveries[name].append(time.monotonic() - at)
-            self._struck = None
-        if self._next_at is None:
-            self._next_at = iteration + self._random.randint(1, 60)
-        elif iteration >= self._next_at and self._kinds and self._struck is None:
-            self._strike()
-
-    def _strike(self) -> None:
-        striker = faults.Striker(self._kinds.pop(), 0, self._random.randint(0, 1))
-        striker.strike()
-        if striker.landed:
-            self._struck = (striker.kind, striker.struck_at)
-        else:
-            self.missed[striker.kind] += 1
+HERE = Path(__file__).resolve().parent
+# Shares of the parts in all kills, and of the faults in a part; a frozen trainer takes a heartbeat
+# (10 s) to notice. With Connect the executor is the server.
+PARTS: dict[str, tuple[int, dict[str, int]]] = {
+    "files": (12, {"trainer": 5, "worker": 3, "executor": 3, "frozen trainer": 1}),
+    "frames": (40, {"trainer": 15, "worker": 12, "executor": 11, "frozen trainer": 2}),
+    "standalone": (10, {"trainer": 4, "worker": 3, "executor": 3}),
+    "connect": (14, {"trainer": 7, "worker": 6, "frozen trainer": 1}),
+    "tensorflow": (24, {"executor": 12, "feed worker": 12}),
+}
+# The kinds of DataFrames that the trainings of a part take in turn.
+SOURCES = {
+    "files": ("parquet",),
+    "frames": ("repartition", "parquet", "groupBy", "sort"),
+    "standalone": ("repartition",),
+    "connect": ("repartition", "parquet"),
+}
+PARTITIONS, WORLD, BATCH, ROWS = 48, 2, 16, 6000
+# A training (or cluster) takes that many kills.
+KILLS_AT_ONCE = 10
+LIMITS_S = {"frozen trainer": 40.0}
+LIMIT_S = 30.0
 
 
-def kinds_of(kills: int, seed: int) -> list[str]:
-    """`kills` faults in the shares above, in random order."""
-    total = sum(SHARES.values())
-    kinds = [kind for kind, share in SHARES.items() for _ in range(round(kills * share / total))]
-    kinds = (kinds + ["trainer"] * kills)[:kills]
+def kinds_of(part: str, kills: int, seed: int) -> list[str]:
+    """`kills` faults in the part's shares, in random order."""
+    shares = PARTS[part][1]
+    total = sum(shares.values())
+    kinds = [kind for kind, share in shares.items() for _ in range(round(kills * share / total))]
+    kinds = (kinds + ["executor" if part == "tensorflow" else "trainer"] * kills)[:kills]
     random.Random(seed).shuffle(kinds)
     return kinds
 
 
-def train(spark: Any, conf: Any, on_event: Any) -> None:
-    CaffeOnSpark(spark, on_event=on_event).train(DataSource(spark).getSource(conf, True))
+def groups(kinds: list[str]) -> Iterator[list[str]]:
+    """The faults of one training after the other, of about the same number."""
+    count = -(-len(kinds) // KILLS_AT_ONCE)
+    for i in range(count):
+        yield kinds[i::count]
 
 
-def report(soak: Soak, seconds: float, right: bool) -> bool:
-    """Prints the table; whether all is well."""
-    well = right and not soak.missed
-    print("| fault | times | survived | seconds to recover: mean | most |\n|---|---|---|---|---|")
-    for kind, times in sorted(soak.recoveries.items()):
-        mean = sum(times) / len(times)
-        print(f"| {kind} | {len(times) + soak.missed[kind]} | {len(times)} | {mean:.1f} "
-              f"| {max(times):.1f} |")  # fmt: skip
-        well = well and max(times) <= LIMITS_S.get(kind, LIMIT_S)
-    print(f"model right: {right}; {seconds:.0f} s in all; kills that missed: {dict(soak.missed)}")
+def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[Any], Any]:
+    """What makes the training's source of a Config."""
+    from hearth.caffeonspark import DataSource
+
+    if part == "files":
+        return lambda conf: DataSource(spark).getSource(conf, True)
+    wanted = frames.Wanted(spark, net.folder.parent, ROWS, PARTITIONS)
+    return lambda conf: DataSource(spark).fromDataFrame(conf, frames.KINDS[kind](wanted), True)
+
+
+def train(spark: Any, source: Any, net: CountedNet, attacker: TrainingAttacker) -> str:
+    """Trains under attack; the hash of the model."""
+    from hearth.caffeonspark import CaffeOnSpark
+
+    conf = net.config(spark, clusterSize=str(WORLD), maxRestarts="100")
+    with attacker:
+        CaffeOnSpark(spark, on_event=attacker.on_event).train(source(conf))
+    return hashlib.sha256((net.folder / "model.caffemodel").read_bytes()).hexdigest()
+
+
+def attack_training(
+    spark: Any, folder: Path, part: str, kinds: list[str], seed: int
+) -> dict[str, Any]:
+    """The same training in peace and under attack."""
+    kind = SOURCES[part][seed % len(SOURCES[part])]
+    parquet = folder / "rows.parquet"
+    if not parquet.exists():
+        wanted = frames.Wanted(spark, folder, ROWS, 5)
+        frames.KINDS["range"](wanted).write.parquet(str(parquet))
+    settings = {"max_iter": 200 + 60 * len(kinds), "source": f"file:{parquet}"}
+    net = CountedNet(folder / f"training-{seed}", ROWS, BATCH, **settings)
+    source = source_of(spark, part, kind, net)
+    unbroken = train(spark, source, net, TrainingAttacker(net, WORLD, [], seed))
+    peace = net.tally()
+    net.clear()
+    attacker = TrainingAttacker(net, WORLD, kinds, seed)
+    same = train(spark, source, net, attacker) == unbroken
+    if not peace.exact:
+        print(f"{kind}, in peace: {peace}", flush=True)
+    return result(attacker, net.tally(), same and peace.exact, kind)
+
+
+def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[str, Any]:
+    """A TensorFlow cluster that starts again, fed twice by an RDD of 48 partitions."""
+    from tensorflowonspark import TFCluster
+
+    folder = folder / f"feed-{seed}"
+    folder.mkdir()
+    rows, epochs, sc = max(1200, 400 * len(kinds)), 2, spark.sparkContext
+    plan = counted_feed.FeedPlan(str(folder), batch=10)
+    mode = TFCluster.InputMode.SPARK
+    cluster = TFCluster.run(
+        sc, counted_feed.learn, plan, WORLD, 0, input_mode=mode, restart=True
+    )  # fmt: skip
+    attacker = FeedAttacker(cluster, folder, kinds, seed)
+    with attacker:
+        for epoch in range(epochs):
+            ids = sc.parallelize(range(epoch * rows, (epoch + 1) * rows), PARTITIONS)
+            cluster.train(ids if epoch else ids.map(lambda i: i), num_epochs=1)
+        cluster.shutdown()
+    return result(attacker, counted_feed.tally(folder, rows, epochs), True, "rdd")
+
+
+def result(attacker: Attacker, tally: Tally, same: bool, source: str) -> dict[str, Any]:
+    """What the JSON file keeps of one training."""
+    row = {
+        "source": source,
+        "recoveries": dict(attacker.recoveries),
+        "missed": dict(attacker.missed),
+        "error": repr(attacker.error) if attacker.error else "",
+        "epochs": tally.epochs,
+        "lost": tally.lost,
+        "doubled": tally.doubled,
+        "same": same,
+    }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def session(part: str, folder: Path, stack: ExitStack, master: str) -> Any:
+    """The part's Spark session, which ends with `stack`; on `master` where one is given."""
+    if part == "connect":
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+        spark = builder.getOrCreate()
+    else:
+        from hearth import spark_session
+
+        if part == "standalone" and not master:
+            master = stack.enter_context(StandaloneCluster(folder)).url
+        spark = spark_session.start("hearth-soak", executors=WORLD, master=master or None)
+    stack.callback(spark.stop)
+    return spark
+
+
+def run_part(part: str, kills: int, seed: int, master: str = "") -> dict[str, Any]:
+    """All trainings of a part."""
+    os.environ.update([conftest.MARK.split("=")])
+    # The executors import the recorder and the main function.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(HERE), os.environ.get("PYTHONPATH")])
+    )
+    start = time.monotonic()
+    trainings = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-soak-")))
+        spark = session(part, folder, stack, master)
+        for i, kinds in enumerate(groups(kinds_of(part, kills, seed))):
+            if part == "tensorflow":
+                trainings.append(attack_feed(spark, folder, kinds, seed + i))
+            else:
+                trainings.append(attack_training(spark, folder, part, kinds, seed + i))
+    seconds = time.monotonic() - start
+    date = time.strftime("%Y-%m-%d")
+    return {
+        "part": part, "kills": kills, "seed": seed, "date": date, "seconds": seconds,
+        "trainings": trainings,
+    }  # fmt: skip
+
+
+def is_well(run: dict[str, Any]) -> bool:
+    """Whether every kill was survived in time and no row was lost or doubled."""
+    return all(
+        not training["missed"]
+        and not training["error"]
+        and training["lost"] == training["doubled"] == 0
+        and training["same"]
+        and all(
+            max(times) <= LIMITS_S.get(kind, LIMIT_S)
+            for kind, times in training["recoveries"].items()
+        )
+        for training in run["trainings"]
+    )
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Two tables in Markdown: rows by part, seconds by fault."""
+    by_fault: dict[tuple[str, str], list[float]] = defaultdict(list)
+    lines = [
+        "| part | kills | survived | rows lost | doubled | model of an unbroken run |",
+        "|---|---|---|---|---|---|",
+    ]
+    for part in PARTS:
+        mine = [t for run in runs if run["part"] == part for t in run["trainings"]]
+        if not mine:
+            continue
+        times = [
+            (kind, t) for one in mine for kind, all_ in one["recoveries"].items() for t in all_
+        ]
+        for kind, seconds in times:
+            by_fault[part, kind].append(seconds)
+        missed = sum(sum(one["missed"].values()) for one in mine)
+        lost, doubled = (sum(one[name] for one in mine) for name in ("lost", "doubled"))
+        same = f"{sum(one['same'] for one in mine)} of {len(mine)}"
+        same = "" if part == "tensorflow" else same
+        lines.append(
+            f"| {part} | {len(times) + missed} | {len(times)} | {lost} | {doubled} | {same} |"
+        )
+    lines += [
+        "",
+        "| part | fault | times | seconds to recover: mean | most |",
+        "|---|---|---|---|---|",
+    ]
+    for (part, kind), seconds in by_fault.items():
+        mean = sum(seconds) / len(seconds)
+        lines.append(f"| {part} | {kind} | {len(seconds)} | {mean:.1f} | {max(seconds):.1f} |")
+    return "\n".join(lines)
+
+
+def run_all(flags: argparse.Namespace) -> bool:
+    """Each part in a process of its own, as a process has one Spark session."""
+    well = True
+    for part, (share, _) in PARTS.items():
+        kills = round(share * flags.kills / sum(share for share, _ in PARTS.values()))
+        command = [sys.executable, __file__, "--only", part, "--kills", str(kills)]
+        command += ["--seed", str(flags.seed), "--json", flags.json]
+        well = subprocess.run(command, check=False).returncode == 0 and well
+    print(table(read(flags.json)))
     return well
+
+
+def read(path: str) -> list[dict[str, Any]]:
+    return json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else []
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--iterations", type=int, default=3000)
+    parser.add_argument("--only", choices=PARTS, help="one part; all of them otherwise")
+    parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--standalone", action="store_true")
+    parser.add_argument("--json", default="", help="a file that the results are added to")
+    parser.add_argument("--master", default="", help="a Spark master that runs already")
+    parser.add_argument("--table", metavar="JSON", help="show what a file has gathered")
     flags = parser.parse_args()
-    print(f"seed {flags.seed}", flush=True)
-    os.environ.update([conftest.MARK.split("=")])
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-soak-")))
-        master = stack.enter_context(StandaloneCluster(folder)).url if flags.standalone else None
-        spark = spark_session.start("hearth-soak", executors=2, master=master)
-        stack.callback(spark.stop)
-        digits = conftest.Digits(folder)
-        settings = {"max_iter": flags.iterations, "snapshot": 20, "random_seed": 5, "display": 100}
-        solvers = [digits.solver("cos", **settings) for _ in range(2)]
-        confs = [
-            digits.config(spark, solver, clusterSize="2", maxRestarts=str(flags.kills + 5))
-            for solver in solvers
-        ]
-        unbroken, soak = Soak([], 0), Soak(kinds_of(flags.kills, flags.seed), flags.seed)
-        train(spark, confs[0], unbroken)
-        start = time.monotonic()
-        train(spark, confs[1], soak)
-        seconds = time.monotonic() - start
-        survived = sum(map(len, soak.recoveries.values()))
-        right = soak.hash == unbroken.hash != "" and survived == flags.kills
-        return 0 if report(soak, seconds, right) else 1
+    if flags.table:
+        print(table(read(flags.table)))
+        return 0
+    if not flags.only:
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            os.unlink(file.name)
+            flags.json = flags.json or file.name
+            return 0 if run_all(flags) else 1
+    print(f"part {flags.only}, {flags.kills} kills, seed {flags.seed}", flush=True)
+    run = run_part(flags.only, flags.kills, flags.seed, flags.master)
+    if flags.json:
+        Path(flags.json).write_text(json.dumps([*read(flags.json), run], indent=1))
+    print(table([run]))
+    print(f"well: {is_well(run)}; {run['seconds']:.0f} s")
+    return 0 if is_well(run) else 1
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 sys.path.insert(0, str(DIGITS))
-# Every process of the session inherits this: what outlives its job can be found.
-MARK = f"HEARTH_TEST_MARK={uuid.uuid4()}"
+# Every process of the session inherits this, programs of a test too: what outlives its job can be
+# found.
+MARK = f"HEARTH_TEST_MARK={os.environ.get('HEARTH_TEST_MARK') or uuid.uuid4()}"
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,31 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
+def processes_with(mark: str) -> list[str]:
+    """Command lines of the processes that inherited `mark` in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in found if line]  # a zombie has none
+
+
+def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
+    """Ten seconds from now, at most: no process with the mark, no file of ours, no shared memory.
+
+    `folder`: where temporary files go. `shared`: what was in /dev/shm before.
+    """
+    start = time.monotonic()
+    wait_until(lambda: not processes_with(mark) and not list(folder.glob("hearth*")), 10)
+    assert processes_with(mark) == []
+    assert list(folder.rglob("*hearth*")) == []
+    assert set(os.listdir("/dev/shm")) - shared == set()
+    assert time.monotonic() - start <= 10.5
+
+
 def wait_until(condition: Callable[[], Any], timeout_s: float) -> Any:
     deadline = time.monotonic() + timeout_s
     while not (result := condition()) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""A Spark Master and two Workers of one core each, as processes of this test."""
+"""A Spark Master and its Workers, as processes of this test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -14,51 +16,98 @@ from faults import wait_until
 _START_S = 60.0
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a Worker runs: its address, and what starts its program there."""
+
+    host: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
+
+
 class StandaloneCluster:
     """A context manager; `url` is the master's. Its processes end with it."""
 
-    def __init__(self, folder: Path):
-        """`folder`: for logs and the executors' work; kept until the cluster has ended."""
+    def __init__(
+        self,
+        folder: Path,
+        places: Sequence[Place] = (Place(), Place()),
+        cores: int = 1,
+        conf: Mapping[str, str] | None = None,
+        daemon_options: str = "",
+    ):
+        """A Worker with an executor of `cores` slots in each of `places`.
+
+        `folder`: for logs and the executors' work; kept until the cluster has ended. The Master
+        and the driver have the first place's address. `conf`: of the driver of this process.
+        `daemon_options`: for the JVMs of the Master and the Workers.
+        """
         import pyspark
 
-        self._folder = folder
+        self._folder, self._places, self._cores = folder, places, cores
+        self._conf, self._daemon_options = conf or {}, daemon_options
         self._home = Path(pyspark.__file__).parent
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._workers = 0
+        self._host = places[0].host
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((self._host, 0))
             self._port = probe.getsockname()[1]
-        self.url = f"spark://127.0.0.1:{self._port}"
+        self.url = f"spark://{self._host}:{self._port}"
 
     def __enter__(self) -> StandaloneCluster:
-        # These reach the driver of this process, too: each executor is to hold one rank.
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        os.environ["PYSPARK_SUBMIT_ARGS"] = (
-            "--conf spark.executor.memory=512m --conf spark.executor.cores=1 "
-            "--conf spark.cores.max=2 --conf spark.driver.host=127.0.0.1 pyspark-shell"
-        )
-        master = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", "0"]
-        self._start("master.Master", *master)
-        self._await("master.Master", "I have been elected leader")
-        for i in range(2):
-            work = str(self._folder / f"work{i}")
-            memory = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", work]
-            self._start("worker.Worker", *memory, self.url, log=f"worker{i}")
-        for i in range(2):
-            self._await(f"worker{i}", "Successfully registered with master")
+        # These reach the driver of this process, too: each executor is to hold its ranks.
+        conf = {
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": str(self._cores),
+            "spark.cores.max": str(2 * self._cores),
+            "spark.driver.host": self._host,
+            **self._conf,
+        }
+        os.environ["SPARK_LOCAL_IP"] = self._host
+        settings = " ".join(f"--conf {key}={value}" for key, value in conf.items())
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
+        master = ["--host", self._host, "--port", str(self._port), "--webui-port", "0"]
+        try:
+            self._start("master.Master", Place(self._host), *master, log="master")
+            self._await("master", "I have been elected leader")
+            for place in self._places:
+                self._start_worker(place)
+            for i in range(self._workers):
+                self._await(f"worker{i}", "Successfully registered with master")
+        except BaseException:
+            self.close()
+            raise
         return self
 
-    def _start(self, name: str, *arguments: str, log: str = "") -> None:
+    def add_worker(self, place: Place) -> None:
+        """One more, which holds what was lost elsewhere; returns when the Master knows it."""
+        number = self._start_worker(place)
+        self._await(f"worker{number}", "Successfully registered with master")
+
+    def _start_worker(self, place: Place) -> int:
+        number = self._workers
+        self._workers += 1
+        size = ["--cores", str(self._cores), "--memory", "1g", "--webui-port", "0"]
+        work = ["--host", place.host, "--work-dir", str(self._folder / f"work{number}")]
+        self._start("worker.Worker", place, *size, *work, self.url, log=f"worker{number}")
+        return number
+
+    def _start(self, name: str, place: Place, *arguments: str, log: str) -> None:
         program = [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
         environment = {
             **os.environ,
             "SPARK_HOME": str(self._home),
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_LOCAL_IP": place.host,
+            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
+            "SPARK_DAEMON_JAVA_OPTS": (
+                f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {self._daemon_options}"
+            ),
             "SPARK_DAEMON_MEMORY": "256m",
         }
-        with open(self._folder / f"{log or name}.log", "wb") as file:
+        with open(self._folder / f"{log}.log", "wb") as file:
             self._processes.append(
                 subprocess.Popen(
-                    [*program, *arguments],
+                    [*place.prefix, *program, *arguments],
                     env=environment,
                     stdout=file,
                     stderr=file,
@@ -71,17 +120,22 @@ class StandaloneCluster:
         if not wait_until(lambda: words in path.read_text(errors="replace"), _START_S):
             raise RuntimeError(f"no '{words}' in {log}: {path.read_text(errors='replace')[-2000:]}")
 
+    def close(self) -> None:
+        """Ends all its processes."""
+        del os.environ["PYSPARK_SUBMIT_ARGS"]
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in reversed(self._processes):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        del os.environ["PYSPARK_SUBMIT_ARGS"]
-        for process in reversed(self._processes):
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        self.close()

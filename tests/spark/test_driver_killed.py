@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
 import pytest
-from faults import wait_until
+from faults import check_nothing_left, processes_with, wait_until
 
 PROGRAM = """
 import sys
@@ -25,18 +24,6 @@ conf = digits.config(spark, solver, clusterSize="2")
 show = lambda event: print(event["event"], flush=True)
 CaffeOnSpark(spark, on_event=show).train(DataSource(spark).getSource(conf, True))
 """
-
-
-def processes_with(mark: str) -> list[str]:
-    """Command lines of the processes that inherited `mark` in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
-        except OSError:
-            continue
-    return [line for line in found if line]  # a zombie has none
 
 
 @pytest.fixture
@@ -65,10 +52,5 @@ def test_nothing_of_ours_is_left_ten_seconds_later(driver, tmp_path):
     assert list(temporary.glob("hearth*"))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    start = time.monotonic()
-    wait_until(lambda: not processes_with(mark) and not list(temporary.glob("hearth*")), 10)
-    assert processes_with(mark) == []
-    assert list(temporary.rglob("*hearth*")) == []
-    assert set(os.listdir("/dev/shm")) - shared == set()
+    check_nothing_left(mark, temporary, shared)
     assert not list((tmp_path / "files").rglob("*.tmp"))
-    assert time.monotonic() - start <= 10.5

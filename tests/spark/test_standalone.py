@@ -1,50 +1,99 @@
-"""Recovery on a Master with Workers; in a process of its own, as a session is one per process."""
+"""Faults on a Master with Workers; in processes of their own, as a session is one per process."""
 
+import os
+import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
+
+import pytest
+from conftest import MARK
+from faults import check_nothing_left, processes_with, wait_until
+from standalone import StandaloneCluster
 
 HERE = Path(__file__).resolve().parent
 SOAK = HERE.parent / "soak" / "soak.py"
 
-# Trains twice, once while the disk is full for some of the snapshots.
-FULL_DISK = """
-import os, sys, tempfile
+# `train(on_event)` gives the hash of a training's weights.
+BEGIN = """
+import sys, tempfile
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import conftest, faults
-from standalone import StandaloneCluster
 from hearth import spark_session
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 
-os.environ.update([conftest.MARK.split("=")])
-with tempfile.TemporaryDirectory() as folder, StandaloneCluster(Path(folder)) as cluster:
-    spark = spark_session.start("full-disk", executors=2, master=cluster.url)
-    digits = conftest.Digits(Path(folder))
+spark = spark_session.start("faults", executors=2, master=sys.argv[2])
+digits = conftest.Digits(Path(sys.argv[3]))
 
-    def train(on_event):
-        solver = digits.solver("cos", max_iter=200, snapshot=20, random_seed=5)
-        source = DataSource(spark).getSource(digits.config(spark, solver, clusterSize="2"), True)
-        CaffeOnSpark(spark, on_event=on_event).train(source)
-        return on_event.of("done")[0]["weights_sha256"]
+def train(on_event, **settings):
+    settings = {"max_iter": 200, "snapshot": 20, "random_seed": 5, **settings}
+    solver = digits.solver("cos", **settings)
+    source = DataSource(spark).getSource(digits.config(spark, solver, clusterSize="2"), True)
+    CaffeOnSpark(spark, on_event=on_event).train(source)
+    return on_event.of("done")[0]["weights_sha256"]
+"""
 
-    disk = faults.FullDisk(40, 120)
-    same = train(faults.Quiet()) == train(disk)
-    failed, restarts = len(disk.failed_snapshots()), len(disk.of("restart"))
-    print("some failed", failed > 0, "restarts", restarts, "same", same)
-    spark.stop()
+# Trains twice, once while the disk is full for some of the snapshots.
+FULL_DISK = """
+disk = faults.FullDisk(40, 120)
+same = train(faults.Quiet()) == train(disk)
+failed, restarts = len(disk.failed_snapshots()), len(disk.of("restart"))
+print("some failed", failed > 0, "restarts", restarts, "same", same)
+spark.stop()
+"""
+
+ENDLESS = """
+train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapshot=10)
 """
 
 
-def test_a_training_survives_kills_on_a_standalone_cluster():
-    command = [sys.executable, str(SOAK), "--standalone", "--kills", "3", "--iterations", "400"]
+@pytest.fixture(scope="module")
+def master(tmp_path_factory):
+    """The url of a Master with two Workers, whose processes can be told by the session's mark."""
+    os.environ.update([MARK.split("=")])
+    folder = tmp_path_factory.mktemp("standalone")
+    with pytest.MonkeyPatch.context() as patch:
+        # The soak's layer is imported on the executors.
+        patch.setenv("PYTHONPATH", str(SOAK.parent), prepend=os.pathsep)
+        with StandaloneCluster(folder) as cluster:
+            yield cluster.url
+
+
+def test_a_training_survives_kills_on_a_standalone_cluster(master):
+    command = [sys.executable, str(SOAK), "--only", "files", "--kills", "3", "--seed", "1"]
+    command += ["--master", master]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    assert "model right: True" in done.stdout
+    assert "well: True" in done.stdout
 
 
-def test_a_full_disk_costs_only_snapshots_on_a_standalone_cluster():
-    command = [sys.executable, "-c", FULL_DISK, str(HERE)]
+def test_a_full_disk_costs_only_snapshots_on_a_standalone_cluster(master, tmp_path):
+    command = [sys.executable, "-c", BEGIN + FULL_DISK, str(HERE), master, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "some failed True restarts 0 same True" in done.stdout
+
+
+def test_ten_seconds_after_its_driver_was_killed_nothing_is_left(master, tmp_path):
+    mark = f"KILLED_DRIVER={uuid.uuid4()}"
+    name, value = mark.split("=")
+    options = f"--conf spark.executorEnv.{name}={value} {os.environ['PYSPARK_SUBMIT_ARGS']}"
+    temporary = tmp_path / "tmp"
+    for folder in ("tmp", "files"):
+        (tmp_path / folder).mkdir()
+    environment = {**os.environ, name: value, "PYSPARK_SUBMIT_ARGS": options}
+    shared = set(os.listdir("/dev/shm"))
+    driver = subprocess.Popen(
+        [sys.executable, "-c", BEGIN + ENDLESS, str(HERE), master, str(tmp_path / "files")],
+        env={**environment, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert wait_until(lambda: driver.stdout.readline().strip() == "progress", 120)
+        assert sum("--control-fd" in line for line in processes_with(mark)) == 2
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    check_nothing_left(mark, temporary, shared)
+    assert not list((tmp_path / "files").rglob("*.tmp"))

@@ -1,0 +1,178 @@
+"""Threads that strike a counted training, or a counted feed, again and again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import counted_feed
+import faults
+from conftest import marked_processes
+from counted_net import CountedNet
+
+_POLL_S = 0.03
+
+
+class Attacker:
+    """Strikes with each of `faults` once the victim has recovered from the one before.
+
+    A context manager around what is struck; its thread ends with it.
+    """
+
+    def __init__(self, kinds: list[str], seed: int):
+        self._kinds = list(kinds)
+        self._random = random.Random(seed)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="attacker", daemon=True)
+        self.recoveries: dict[str, list[float]] = defaultdict(list)
+        self.missed: Counter[str] = Counter()
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> Attacker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.missed.update(self._kinds)
+
+    def _run(self) -> None:
+        try:
+            while self._kinds and self._wait_for(self._is_running):
+                self._wait_for(self._come_further())
+                if self._over.is_set():
+                    return
+                kind = self._kinds.pop()
+                if not self._strike(kind):
+                    self.missed[kind] += 1
+                    continue
+                struck_at = time.monotonic()
+                if self._wait_for(self._has_lost) and self._wait_for(self._is_running):
+                    self.recoveries[kind].append(time.monotonic() - struck_at)
+                else:
+                    self.missed[kind] += 1
+        except BaseException as error:
+            self.error = error
+
+    def _wait_for(self, condition: Callable[[], Any]) -> bool:
+        """Whether it came true before the end."""
+        while not self._over.wait(_POLL_S):
+            if condition():
+                return True
+        return False
+
+    def _is_running(self) -> bool:
+        """Whether all of the victim makes progress, after the last restart."""
+        raise NotImplementedError
+
+    def _come_further(self) -> Callable[[], bool]:
+        """A condition: some more rows were trained on."""
+        raise NotImplementedError
+
+    def _strike(self, kind: str) -> bool:
+        """Whether it hit."""
+        raise NotImplementedError
+
+    def _has_lost(self) -> bool:
+        """Whether the last strike was noticed, where it is of a kind that is to be."""
+        raise NotImplementedError
+
+
+class TrainingAttacker(Attacker):
+    """For CaffeOnSpark: `on_event` is the training's."""
+
+    def __init__(self, net: CountedNet, world: int, kinds: list[str], seed: int):
+        super().__init__(kinds, seed)
+        self._net, self._world = net, world
+        self._generation = self._struck = 0
+        self.weights = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event.get("event") == "restart":
+            self._generation = event["generation"]
+            self._net.begin(self._generation)
+            print(event["reason"], flush=True)
+
+    def _is_running(self) -> bool:
+        return len(self._net.progress(self._generation)) >= self._world
+
+    def _come_further(self) -> Callable[[], bool]:
+        def last() -> int:
+            return max(self._net.progress(self._generation).values(), default=0)
+
+        target = last() + self._random.randint(3, 80)
+        return lambda: last() >= target
+
+    def _strike(self, kind: str) -> bool:
+        self._struck = self._generation
+        striker = faults.Striker(kind, 0, self._random.randint(0, self._world - 1))
+        try:
+            striker.strike()
+        except (IndexError, AssertionError, ProcessLookupError):
+            return False
+        return striker.landed
+
+    def _has_lost(self) -> bool:
+        return self._generation > self._struck
+
+
+class FeedAttacker(Attacker):
+    """For a TensorFlow cluster: an executor with its node, or a feed task's Python worker."""
+
+    def __init__(self, cluster: Any, folder: Path, kinds: list[str], seed: int):
+        super().__init__(kinds, seed)
+        self._cluster, self._folder = cluster, folder
+        self._lives = 1
+        self._kind = ""
+
+    def _is_running(self) -> bool:
+        nodes = len(self._cluster.cluster_info)
+        files = self._folder.glob(f"given-{self._lives - 1:03d}-*")
+        return sum(file.stat().st_size > 0 for file in files) >= nodes
+
+    def _come_further(self) -> Callable[[], bool]:
+        target = counted_feed.rows_given(self._folder) + self._random.randint(20, 500)
+        return lambda: counted_feed.rows_given(self._folder) >= target
+
+    def _strike(self, kind: str) -> bool:
+        self._kind = kind
+        if kind == "executor":
+            victims = [node["executor_pid"] for node in self._cluster.cluster_info]
+        else:
+            victims = feed_workers()
+        victims = [pid for pid in victims if faults.is_alive(pid)]
+        if not victims:
+            return False
+        pid = self._random.choice(victims)
+        os.kill(pid, signal.SIGKILL)
+        return bool(faults.wait_until(lambda: not faults.is_alive(pid), 2))
+
+    def _has_lost(self) -> bool:
+        if self._kind != "executor":
+            return True
+        restarts = self._cluster.restarts.count
+        if restarts < self._lives:
+            return False
+        self._lives = restarts + 1
+        return True
+
+
+def feed_workers() -> list[int]:
+    """Python workers that hold a node's ring."""
+    return [pid for pid in marked_processes("pyspark.daemon") if _has_ring(pid)]
+
+
+def _has_ring(pid: int) -> bool:
+    try:
+        files = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return False
+    return any("memfd:hearth" in file for file in files)

@@ -1,0 +1,80 @@
+"""A main function for TensorFlow's side whose model is the list of the rows that it was given.
+
+It keeps its model now and then and commits. After a restart it leaves out the rows that a kept
+model of an earlier life holds, as the contract says that a partition that is not safe comes again
+as a whole. What it is given twice in one life is in the model twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from counted_net import Tally
+
+
+@dataclass(frozen=True)
+class FeedPlan:
+    """What the nodes are to do."""
+
+    folder: str
+    batch: int
+    keep_every: int = 3  # batches
+    pace_s: float = 0.01
+
+
+def learn(plan: FeedPlan, ctx: Any) -> None:
+    """The main function."""
+    folder, name = Path(plan.folder), f"{ctx.job_name}{ctx.task_index}"
+    kept = _kept_before(folder, ctx.restart_count)
+    known = {row for rows in kept.values() for row in rows}
+    mine = kept.get(name, [])
+    life: list[int] = []
+    given = open(folder / f"given-{ctx.restart_count:03d}-{name}", "w", encoding="utf-8")  # noqa: SIM115
+    feed = ctx.get_data_feed()
+
+    def keep() -> None:
+        new = folder / f"new-{name}"
+        new.write_text(json.dumps([ctx.restart_count, mine, life]), encoding="utf-8")
+        os.replace(new, folder / f"model-{name}")
+        feed.commit()
+
+    batches = 0
+    while not feed.should_stop():
+        rows = [row if isinstance(row, int) else int(row[0]) for row in feed.next_batch(plan.batch)]
+        given.write("".join(f"{row}\n" for row in rows))
+        given.flush()
+        life += [row for row in rows if row not in known]
+        batches += 1
+        if batches % plan.keep_every == 0:
+            keep()
+        time.sleep(plan.pace_s)
+    keep()
+
+
+def _kept_before(folder: Path, restart_count: int) -> dict[str, list[int]]:
+    """The rows of each node's model, as the lives before this one kept them."""
+    kept = {}
+    for file in folder.glob("model-*"):
+        life, before, own = json.loads(file.read_text(encoding="utf-8"))
+        kept[file.name.removeprefix("model-")] = before + (own if life < restart_count else [])
+    return kept
+
+
+def rows_given(folder: Path) -> int:
+    """How many rows the nodes were given so far, in all lives."""
+    return sum(file.read_bytes().count(b"\n") for file in folder.glob("given-*"))
+
+
+def tally(folder: Path, rows: int, epochs: int) -> Tally:
+    """Of ids 0 .. rows * epochs - 1, each to be learned once."""
+    learned: Counter[int] = Counter()
+    for file in folder.glob("model-*"):
+        _, before, own = json.loads(file.read_text(encoding="utf-8"))
+        learned.update(before + own)
+    return Tally(epochs, rows * epochs - len(learned), learned.total() - len(learned))

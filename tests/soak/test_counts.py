@@ -1,0 +1,34 @@
+"""What the soak and its draws count rows with."""
+
+import json
+
+import counted_feed
+from counted_net import CountedNet, Tally
+
+
+def record(net, generation, name, *lines):
+    (net.folder / f"{generation:04d}-{name}").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_what_was_rolled_back_does_not_count(tmp_path):
+    net = CountedNet(tmp_path / "net", rows=4, batch=1, max_iter=4)
+    record(net, 0, "a", "0 0", "1 2", "2 0")
+    record(net, 0, "b", "0 1", "1 3")
+    record(net, 1, "a", "1 3", "2 1", "3 3")  # from a snapshot after the first iteration
+    record(net, 1, "b", "1 2", "2 0", "3 2")
+    with open(net.folder / "0001-b", "a", encoding="ascii") as file:
+        file.write("4 1")  # cut off by a kill
+    assert [sorted(ids) for ids in net.learned()] == [[0, 1], [2, 3], [0, 1], [2, 3]]
+    assert net.tally() == Tally(epochs=2, lost=0, doubled=0)
+
+
+def test_a_row_that_is_missing_and_one_that_comes_twice_are_counted(tmp_path):
+    net = CountedNet(tmp_path / "net", rows=4, batch=2, max_iter=4)
+    record(net, 0, "a", "0 0 1", "1 2 3", "2 0 1", "3 1 3", "4 2 2")
+    assert net.tally() == Tally(epochs=2, lost=1, doubled=2)
+
+
+def test_rows_of_all_lives_of_the_nodes_are_counted(tmp_path):
+    (tmp_path / "model-worker0").write_text(json.dumps([1, [0, 1, 2], [5]]))
+    (tmp_path / "model-worker1").write_text(json.dumps([0, [], [3, 5]]))
+    assert counted_feed.tally(tmp_path, rows=3, epochs=2) == Tally(2, lost=1, doubled=1)
