@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.local_folders import spill_folder
+from hearth.pinned_files import PinnedFiles
 from hearth.reader import STALL_TIMEOUT_S, read_rows
 from hearth.trainer_process import TrainerProcess, compute_threads, stream_of
 
@@ -27,6 +28,7 @@ class FileRows:
 
     uri: str
     columns: tuple[str, ...]
+    pinned: PinnedFiles | None = None  # set by the launch, once for all ranks and attempts
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def _host_coordinator(
 
 def _start_file_feeder(name: str, ring: Any, files: FileRows, rank: int, world: int) -> None:
     def feed_files() -> None:
-        feed({name: ring}, ((name, b) for b in read_rows(files.uri, files.columns, rank, world)))
+        rows = read_rows(files.uri, files.columns, rank, world, pinned=files.pinned)
+        feed({name: ring}, ((name, batch) for batch in rows))
 
     threading.Thread(target=feed_files, name="hearth-reader", daemon=True).start()
 

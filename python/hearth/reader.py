@@ -9,16 +9,14 @@ The Spark task calls `read_rows`; `hearth train` runs this module as a program:
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hearth.storage import local_path
+from hearth.pinned_files import PinnedFile, PinnedFiles, open_dataset, pin_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
 BATCH_ROWS = 1024
 # How long the ring may stay full. A trainer that died is noticed at once and needs no timeout.
@@ -28,31 +26,6 @@ STALL_TIMEOUT_S = 3600.0
 def row_range(total: int, rank: int, world: int) -> tuple[int, int]:
     """Rows [begin, end) of rank `rank`: contiguous, complete, sizes differ by at most one."""
     return rank * total // world, (rank + 1) * total // world
-
-
-def open_dataset(source: str) -> ds.Dataset:
-    """The Parquet file or folder (files in name order, hidden files left out).
-
-    Raises:
-        FileNotFoundError: nothing is there.
-        ValueError: not a local path, no Parquet file, or a folder without Parquet files.
-    """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    path = local_path(source)
-    if path is None:
-        raise ValueError(f"{source} is not a local path, so it cannot be read beside the trainer")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{source} does not exist on this host (looked for {path})")
-    try:
-        dataset = ds.dataset(path, format="parquet", partitioning="hive")
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{source} cannot be read as Parquet: {reason}") from None
-    if os.path.isdir(path) and not dataset.files:
-        raise ValueError(f"{source} holds no Parquet files")
-    return dataset
 
 
 def column_names(source: str) -> list[str]:
@@ -75,34 +48,52 @@ def parse_column(item: str) -> tuple[str, str]:
 
 
 def read_rows(
-    source: str, columns: Sequence[str], rank: int, world: int, batch_rows: int = BATCH_ROWS
+    source: str,
+    columns: Sequence[str],
+    rank: int,
+    world: int,
+    batch_rows: int = BATCH_ROWS,
+    pinned: PinnedFiles | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of `rank` in file order, only `columns` (all of them when empty).
 
-    Row groups that lie outside the range are not read. Memory: a few row groups' worth.
+    `pinned` are the files to read; without it, those of `source` as they are now. Files and row
+    groups that lie outside the range are not read. Memory: a few row groups' worth.
 
     Raises:
-        ValueError: a column that is not there; the message lists those that are.
+        ValueError: a column that is not there (the message lists those that are), or a file that is
+            not as it was pinned.
     """
-    dataset = open_dataset(source)
-    pairs = [parse_column(item) for item in columns or dataset.schema.names]
+    pinned = pinned or pin_files(source)
+    known = pinned.schema.names
+    pairs = [parse_column(item) for item in columns or known]
     for name, _ in pairs:
-        if name not in dataset.schema.names:
-            known = ", ".join(dataset.schema.names)
-            raise ValueError(f"column '{name}' is not in {source}, which has: {known}")
+        if name not in known:
+            raise ValueError(f"column '{name}' is not in {source}, which has: {', '.join(known)}")
     names = [name for name, _ in pairs]
-    groups = [g for fragment in dataset.get_fragments() for g in fragment.split_by_row_group()]
-    # Not count_rows(): for one row group of a file it counts the whole file.
-    sizes = [group.row_groups[0].num_rows for group in groups]
-    begin, end = row_range(sum(sizes), rank, world)
+    begin, end = row_range(sum(file.rows for file in pinned.files), rank, world)
     first = 0
-    for group, size in zip(groups, sizes, strict=True):
+    for file in pinned.files:
+        low, high = max(begin - first, 0), min(end - first, file.rows)
+        first += file.rows
+        if low < high:
+            for batch in _read_file(pinned, file, low, high, (names, batch_rows)):
+                yield batch.rename_columns([alias for _, alias in pairs])
+
+
+def _read_file(
+    pinned: PinnedFiles, file: PinnedFile, begin: int, end: int, scan: tuple[list[str], int]
+) -> Iterator[pa.RecordBatch]:
+    names, batch_rows = scan
+    first = 0
+    for group in pinned.open(file).split_by_row_group():
+        # Not count_rows(): for one row group of a file it counts the whole file.
+        size = group.row_groups[0].num_rows
         low, high = max(begin - first, 0), min(end - first, size)
         first += size
         if low < high:
-            batches = group.to_batches(dataset.schema, columns=names, batch_size=batch_rows)
-            for batch in _slice_rows(batches, low, high):
-                yield batch.rename_columns([alias for _, alias in pairs])
+            batches = group.to_batches(pinned.schema, columns=names, batch_size=batch_rows)
+            yield from _slice_rows(batches, low, high)
 
 
 def _slice_rows(batches: Iterator[pa.RecordBatch], low: int, high: int) -> Iterator[pa.RecordBatch]:
