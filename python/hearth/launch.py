@@ -17,8 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth import preflight
+from hearth.pinned_files import pin_files
+from hearth.rank_rows import launch_conf, rank_rows
 from hearth.rank_task import RESULT_SCHEMA, FileRows, RankSpec, run_rank
-from hearth.spark_session import ARROW_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +39,14 @@ class Plan:
     job: dict[str, Any]
     files: dict[str, FileRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The partitions of a run's ranks, and the settings under which they are always the same."""
+
+    frame: DataFrame
+    conf: dict[str, str]
 
 
 class RankLost(Exception):
@@ -60,11 +69,14 @@ def run(
     """
     from hearth import HearthError
 
-    plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())})
+    plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
     preflight.check(spark, plan.world)
+    conf = launch_conf(spark, plan.world)
+    with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
+        rows = rank_rows(spark, plan.frames, plan.world)
     for generation in range(max_restarts + 1):
         try:
-            return _Attempt(spark, plan, generation).run(on_event)
+            return _Attempt(spark, plan, Rows(rows, conf), generation).run(on_event)
         except RankLost as lost:
             if generation == max_restarts:
                 tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
@@ -75,12 +87,26 @@ def run(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
+def _pinned(files: dict[str, FileRows]) -> dict[str, FileRows]:
+    """The same with the files that there are now; raises HearthError where they cannot be read."""
+    from hearth import HearthError
+
+    try:
+        return {
+            name: replace(rows, pinned=rows.pinned or pin_files(rows.uri))
+            for name, rows in files.items()
+        }
+    except (ValueError, OSError) as error:
+        raise HearthError(str(error)) from None
+
+
 class _Attempt:
     """One barrier job. The Spark action runs in a thread, so that events can be shown meanwhile."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, generation: int):
+    def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):
         self._spark = spark
         self._plan = plan
+        self._rows = rows
         self._generation = generation
         self._token = secrets.token_hex(32)
         self._tag = f"hearth-{uuid.uuid4()}"
@@ -196,9 +222,9 @@ class _Attempt:
         )
         try:
             self._spark.addTag(self._tag)
-            with session_conf(self._spark, ARROW_CONF):
-                frame = launch_frame(self._spark, plan)
-                stage = frame.mapInArrow(partial(run_rank, spec), RESULT_SCHEMA, barrier=True)
+            with session_conf(self._spark, self._rows.conf):
+                task = partial(run_rank, spec)
+                stage = self._rows.frame.mapInArrow(task, RESULT_SCHEMA, barrier=True)
                 rows = stage.collect()
             events = [json.loads(row.event) for row in rows]
             self._inbox.put(("result", events))
@@ -290,39 +316,3 @@ def session_conf(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
-
-
-def launch_frame(spark: SparkSession, plan: Plan) -> DataFrame:
-    """The DataFrame whose partitions are the ranks: the rows to feed, or just one row per rank."""
-    from pyspark.sql import functions
-
-    if not plan.frames:
-        return spark.range(0, plan.world, 1, plan.world)
-    if len(plan.frames) == 1:
-        rows = next(iter(plan.frames.values()))
-        return rows.repartition(plan.world) if needs_shuffle(rows, plan.world) else rows
-    types = {name: frame.schema for name, frame in plan.frames.items()}
-    parts = []
-    for name, frame in plan.frames.items():
-        columns = [
-            functions.struct(*frame.columns).alias(other)
-            if other == name
-            else functions.lit(None).cast(types[other]).alias(other)
-            for other in plan.frames
-        ]
-        parts.append(frame.select(*columns))
-    return parts[0].unionByName(parts[1]).repartition(plan.world)
-
-
-def needs_shuffle(frame: DataFrame, world: int) -> bool:
-    """Whether the rows must be shuffled to lie in `world` partitions that a barrier stage accepts.
-
-    Spark refuses barrier stages with a coalesce or limit in them, and asking a plan with exchanges
-    for its partitions would run it: both are shuffled without asking.
-    """
-    if not hasattr(frame, "_jdf"):
-        return True
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    if any(word in plan for word in ("Exchange", "Coalesce", "Limit", "Union", "Cartesian")):
-        return True
-    return frame.rdd.getNumPartitions() != world

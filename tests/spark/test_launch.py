@@ -1,6 +1,7 @@
 """Launching, feeding and watching ranks, with a stand-in for the trainer that does as told."""
 
 import itertools
+import json
 import sys
 import time
 
@@ -56,9 +57,12 @@ outcome = {"rows": [all_ids for all_ids in member.all_gather("ids", json.dumps({
 
 @pytest.fixture
 def start(spark, monkeypatch, tmp_path):
-    """Runs a plan whose ranks' trainers are the stand-in with `body`; returns (result, events)."""
+    """Runs a plan whose ranks' trainers are the stand-in with `body`; returns (result, events).
 
-    def start(body, world=2, max_restarts=0, **rows):
+    `before` is called in each rank's task, before anything else of it.
+    """
+
+    def start(body, world=2, max_restarts=0, before=None, on_event=None, **rows):
         program = tmp_path / "hearth"
         program.write_text(PROGRAM.format(python=sys.executable, body=body))
         program.chmod(0o755)
@@ -67,16 +71,24 @@ def start(spark, monkeypatch, tmp_path):
         def run_rank_with_stand_in(spec, batches):
             from hearth import native
 
-            before, native.program = native.program, lambda: path
+            if before is not None:
+                before()
+            own, native.program = native.program, lambda: path
             try:
                 yield from run_rank(spec, batches)
             finally:
-                native.program = before
+                native.program = own
 
         monkeypatch.setattr(launch, "run_rank", run_rank_with_stand_in)
         events = []
+
+        def listen(event):
+            events.append(event)
+            if on_event is not None:
+                on_event(event)
+
         plan = launch.Plan(world, {"mode": "train"}, **rows)
-        return launch.run(spark, plan, events.append, max_restarts), events
+        return launch.run(spark, plan, listen, max_restarts), events
 
     return start
 
@@ -109,6 +121,114 @@ def test_files_and_rows_at_once(spark, start, tmp_path):
     result, _ = start(JOIN_AND_READ, files=files, frames={"test": spark.range(3)})
     assert ids_by_rank(result, "train") == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     assert all_ids(result, "test") == [0, 1, 2]
+
+
+def files_of(spark, folder, rows):
+    spark.range(0, rows, 1, 3).write.parquet(str(folder))
+    return {"train": FileRows(str(folder), ("id",))}
+
+
+def test_a_file_that_is_added_between_the_ranks_starts_is_not_read(spark, start, tmp_path):
+    files = files_of(spark, tmp_path / "rows", 600)
+    spark.range(600, 1000, 1, 1).write.parquet(str(tmp_path / "more"))
+    more, target = str(next((tmp_path / "more").glob("part-*"))), str(tmp_path / "rows")
+
+    def add_a_file():
+        import shutil
+
+        from pyspark import BarrierTaskContext
+
+        rank = BarrierTaskContext.get().partitionId()
+        shutil.copy(more, f"{target}/part-{rank}.parquet")
+
+    result, _ = start(JOIN_AND_READ, before=add_a_file, files=files)
+    assert [len(ids) for ids in ids_by_rank(result, "train")] == [300, 300]
+    assert all_ids(result, "train") == list(range(600))
+
+
+READS_OR_FAILS = """
+join()
+try: read("train")
+except Exception as error: fail("invalid_argument", str(error))
+"""
+
+
+def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, start, tmp_path):
+    files = files_of(spark, tmp_path / "rows", 600)
+    changed = str(sorted((tmp_path / "rows").glob("part-*"))[1])
+
+    def write_it_anew():
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"id": [1, 2, 3]}), changed)
+
+    said = r"part-00001\S* has \d+ bytes instead of \d+ on host \S+: a run reads the 3 files"
+    with pytest.raises(HearthError, match=said):
+        start(READS_OR_FAILS, before=write_it_anew, files=files, max_restarts=1)
+
+
+DIES_ONCE_THEN_READS = """
+join()
+own = read("train")
+if rank == 1 and job["generation"] == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+meet("a")
+outcome = {"rows": [ids for ids in member.all_gather("ids", json.dumps({"train": own}), 60)]}
+"""
+
+
+def test_another_number_of_cores_after_a_loss_changes_no_ranks_rows(spark, start):
+    key = "spark.sql.leafNodeDefaultParallelism"
+
+    def lose_cores(event):
+        if event["event"] == "restart":
+            spark.conf.set(key, "7")
+
+    try:
+        result, events = start(
+            DIES_ONCE_THEN_READS,
+            max_restarts=1,
+            on_event=lose_cores,
+            frames={"train": spark.sql("select id from range(1000)")},
+        )
+    finally:
+        spark.conf.unset(key)
+    assert [event["event"] for event in events] == ["restart"]
+    assert ids_by_rank(result, "train") == [list(range(500)), list(range(500, 1000))]
+
+
+KEEPS_ITS_IDS = """
+join()
+own = read("train")
+with open(f"{folder}/{job['generation']}.{rank}", "w") as file: json.dump(own, file)
+meet("a")
+if rank == 1 and job["generation"] == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+meet("b")
+"""
+
+
+def test_a_restart_over_many_partitions_has_every_row_once_in_its_place(spark, start, tmp_path):
+    body = f"folder = {str(tmp_path)!r}" + KEEPS_ITS_IDS
+    start(body, max_restarts=1, frames={"train": spark.range(20000).repartition(16)})
+    first, again = (
+        [json.loads((tmp_path / f"{generation}.{rank}").read_text()) for rank in (0, 1)]
+        for generation in (0, 1)
+    )
+    assert first == again
+    assert sorted(itertools.chain(*again)) == list(range(20000))
+
+
+def test_a_restart_reads_the_files_of_the_first_attempt(spark, start, tmp_path):
+    files = files_of(spark, tmp_path / "rows", 600)
+
+    def add_a_file(event):
+        if event["event"] == "restart":
+            spark.range(600, 1000, 1, 1).write.mode("append").parquet(str(tmp_path / "rows"))
+
+    result, _ = start(DIES_ONCE_THEN_READS, max_restarts=1, on_event=add_a_file, files=files)
+    assert ids_by_rank(result, "train") == [list(range(300)), list(range(300, 600))]
 
 
 def test_fewer_rows_than_ranks(spark, start):

@@ -3,14 +3,15 @@
 import pytest
 from pyspark.sql import functions
 
-from hearth.launch import Plan, launch_frame, needs_shuffle, rank_error
+from hearth.launch import rank_error, session_conf
 from hearth.preflight import wait_for_slots
+from hearth.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.rank_task import split_streams
 
 
-def rows_by_rank(spark, plan):
-    """[(stream, id)] per partition, seen as a rank's task sees them, in a barrier stage."""
-    names = tuple(plan.frames)
+def rows_by_rank(spark, frames, world=2):
+    """[(rank, stream, id)] in the order in which a rank's task gets them, in a barrier stage."""
+    names = tuple(frames)
 
     def task(batches):
         import pyarrow as pa
@@ -22,14 +23,15 @@ def rows_by_rank(spark, plan):
             columns = {"rank": [rank] * len(ids), "stream": [name] * len(ids), "id": ids}
             yield pa.RecordBatch.from_pydict(columns)
 
-    frame = launch_frame(spark, plan)
-    stage = frame.mapInArrow(task, "rank long, stream string, id long", barrier=True)
-    return [tuple(row) for row in stage.collect()]
+    with session_conf(spark, launch_conf(spark, world)):
+        frame = rank_rows(spark, frames, world)
+        stage = frame.mapInArrow(task, "rank long, stream string, id long", barrier=True)
+        return [tuple(row) for row in stage.collect()]
 
 
 def test_two_streams_share_the_tasks_and_come_apart_again(spark):
     frames = {"train": spark.range(100), "test": spark.range(7).withColumn("x", functions.lit(1.5))}
-    rows = rows_by_rank(spark, Plan(2, {}, frames=frames))
+    rows = rows_by_rank(spark, frames)
     assert sorted(id_ for _, stream, id_ in rows if stream == "train") == list(range(100))
     assert sorted(id_ for _, stream, id_ in rows if stream == "test") == list(range(7))
     counts = [sum(rank == r for r, stream, _ in rows if stream == "train") for rank in (0, 1)]
@@ -48,7 +50,7 @@ def test_two_streams_share_the_tasks_and_come_apart_again(spark):
     ],
 )
 def test_any_dataframe_makes_a_barrier_stage(spark, make):
-    rows = rows_by_rank(spark, Plan(2, {}, frames={"train": make(spark)}))
+    rows = rows_by_rank(spark, {"train": make(spark)})
     assert len({id_ for _, _, id_ in rows}) == len(rows) == 50
 
 

@@ -17,7 +17,7 @@ HEARTBEAT_S = 10
 def train(spark, digits):
     """Trains on two executors, with snapshots; gives back what the striker saw."""
 
-    def train(striker, door="files", validate=False, prefix="lenet_cos", **flags):
+    def train(striker, rows=None, validate=False, prefix="lenet_cos", **flags):
         settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
         settings["snapshot_prefix"] = f'"{prefix}"'
         if validate:
@@ -25,8 +25,7 @@ def train(spark, digits):
         conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2", **flags)
         sources = DataSource(spark)
         source = sources.getSource(conf, True)
-        if door == "rows":
-            rows = spark.read.parquet(digits.table("raw", "train"))
+        if rows is not None:
             source = sources.fromDataFrame(conf, rows, True)
         cos = CaffeOnSpark(spark, on_event=striker)
         if not validate:
@@ -65,12 +64,27 @@ def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
     assert striker.seconds_to_recover() < 20 + frozen, striker.timeline()
 
 
-def test_rows_from_spark_come_again_the_same(train):
-    reference = Quiet()
-    train(reference, door="rows")
+@pytest.fixture(scope="module")
+def many_files(spark, digits):
+    """The digits in 48 files."""
+    folder = str(digits.folder / "work" / "many")
+    spark.read.parquet(digits.table("raw", "train")).repartition(48).write.parquet(folder)
+    return folder
+
+
+def test_rows_from_spark_come_again_the_same(spark, train, many_files):
+    def rows():  # of shuffles one after the other
+        return spark.read.parquet(many_files).repartition(16)
+
+    hashes = set()
+    for _ in range(2):
+        reference = Quiet()
+        train(reference, rows())
+        hashes.add(reference.of("done")[0]["weights_sha256"])
+    assert len(hashes) == 1
     striker = Striker("trainer", 60, 1)
-    train(striker, door="rows")
-    check_recovered(striker, (reference.of("done")[0]["weights_sha256"], None))
+    train(striker, rows())
+    check_recovered(striker, (hashes.pop(), None))
 
 
 def test_without_a_snapshot_the_training_begins_again(train, unbroken):
