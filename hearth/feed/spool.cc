@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/feed/row_hash.h"
 #include "hearth/feed/shuffled_order.h"
 
 namespace hearth::feed {
@@ -46,11 +47,13 @@ void Spool::Drain() {
 
 void Spool::Keep(std::span<const std::byte> image) {
   BatchView batch(file_.Append(image));
-  CountTouched(image.size());  // by the view's checks
+  CountTouched(image.size());  // by the view's checks and the hash
+  const uint64_t hash = HashRows(hash_, batch.columns(), batch.rows());
   const std::lock_guard lock(mutex_);
   batches_.push_back(std::move(batch));
   const BatchView& kept = batches_.back();
-  if (kept.rows() > 0) starts_.push_back({rows_, &kept});
+  if (kept.rows() > 0) starts_.push_back({rows_, &kept, hash_});
+  hash_ = hash;
   rows_ += kept.rows();
   bytes_ += image.size();
   changed_.notify_all();
@@ -87,6 +90,29 @@ int64_t Spool::WaitComplete(Deadline deadline) {
   std::unique_lock lock(mutex_);
   Wait(lock, deadline, [&] { return complete_; });
   return rows_;
+}
+
+Spool::Digest Spool::DigestOf(int64_t rows) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(options_.timeout_s), [&] { return complete_ || rows_ >= rows; });
+  if (rows >= rows_) return {rows_, hash_};
+  const auto after =
+      std::upper_bound(starts_.begin(), starts_.end(), rows,
+                       [](int64_t row, const Start& start) { return row < start.first_row; });
+  const Start start = *std::prev(after);
+  lock.unlock();
+  return {rows, HashRows(start.hash, start.batch->columns(), rows - start.first_row)};
+}
+
+Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
+  std::unique_lock lock(mutex_);
+  const auto found = std::find_if(starts_.begin(), starts_.end(),
+                                  [&](const Start& start) { return start.batch == row.batch; });
+  Require(found != starts_.end(), ErrorCode::kInternal, "the row belongs to another spool");
+  const Start start = *found;
+  lock.unlock();
+  return {start.first_row + row.index + 1,
+          HashRows(start.hash, start.batch->columns(), row.index + 1)};
 }
 
 void Spool::CountRead(int64_t rows) {

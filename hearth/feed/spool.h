@@ -47,6 +47,16 @@ class Spool {
   // No more rows are wanted: ends the draining, and every wait with kAborted.
   void Stop();
 
+  // The rolling hash (row_hash.h) of the first `rows` rows and how many those are: all there are,
+  // where they are fewer. Waits for them.
+  struct Digest {
+    int64_t rows;
+    uint64_t hash;
+  };
+  Digest DigestOf(int64_t rows);
+  // The same of the rows up to and with this one, which must be a row of the spool.
+  Digest DigestUpTo(const Minibatch::Row& row);
+
   // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
   // has returned.
   Minibatch::Row RowAt(int64_t position) const;
@@ -58,6 +68,7 @@ class Spool {
   struct Start {
     int64_t first_row;
     const BatchView* batch;
+    uint64_t hash;  // of the rows before
   };
 
   static constexpr int64_t kStride = 256;
@@ -80,7 +91,8 @@ class Spool {
   std::vector<Start> starts_;
   std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
-  uint64_t bytes_ = 0;  // of all rows
+  uint64_t hash_ = 0;   // of all rows
+  uint64_t bytes_ = 0;  // the same
   // Bytes that may have become resident since pages were last dropped.
   std::atomic<uint64_t> touched_bytes_ = 0;
   bool complete_ = false, stopped_ = false;

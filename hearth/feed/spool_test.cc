@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "hearth/feed/feed_testing.h"
+#include "hearth/feed/row_hash.h"
 #include "hearth/feed/slice_source.h"
 
 namespace hearth::feed {
@@ -46,6 +47,28 @@ TEST_F(SpoolTest, RowsAreThereBeforeTheEndComes) {
   EXPECT_EQ(spool_->WaitBatch(0)->column("n").AsInt64(1), 8);
   writer_->WriteEnd(Soon());
   EXPECT_EQ(spool_->WaitBatch(1), nullptr);
+}
+
+TEST_F(SpoolTest, GivesTheHashOfAnyNumberOfItsFirstRows) {
+  Open();
+  for (int32_t first = 0; first < 1000; first += 40) WriteNumbers(*writer_, first, 40);
+  std::vector<int32_t> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto whole = BatchBuilder().AddInt32("n", numbers).Build();
+  for (const int64_t rows : {0, 1, 39, 40, 41, 999, 1000}) {  // before the end is known
+    EXPECT_EQ(spool_->DigestOf(rows).hash, HashRows(0, whole->columns(), rows)) << rows;
+    EXPECT_EQ(spool_->DigestOf(rows).rows, rows);
+  }
+  writer_->WriteEnd(Soon());
+  const Spool::Digest all = spool_->DigestOf(5000);
+  EXPECT_EQ(all.rows, 1000);
+  EXPECT_EQ(all.hash, HashRows(0, whole->columns(), 1000));
+  EXPECT_EQ(spool_->DigestOf(40).hash, HashRows(0, whole->columns(), 40));
+  for (const int64_t row : {0, 39, 40, 555, 999}) {
+    const Spool::Digest digest = spool_->DigestUpTo(spool_->RowAt(row));
+    EXPECT_EQ(digest.rows, row + 1);
+    EXPECT_EQ(digest.hash, HashRows(0, whole->columns(), row + 1));
+  }
 }
 
 TEST_F(SpoolTest, NoRowsAtAllAreComplete) {
