@@ -1,5 +1,6 @@
 #include "hearth/caffe/snapshot_seal.h"
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +61,15 @@ void CheckFile(const std::string& uri, const json& sealed) {
           "{} is damaged: its SHA-256 is not the one in its seal", uri);
 }
 
+// Hashes as text: not every reader of JSON takes whole numbers of 64 bits.
+json ToJson(const std::vector<SealedRows>& rows) {
+  json list = json::array();
+  for (const SealedRows& each : rows) {
+    list.push_back({{"count", each.count}, {"hash", fmt::format("{:016x}", each.hash)}});
+  }
+  return list;
+}
+
 json ToJson(const TrainingPosition& position) {
   json fields = {{"run", position.run},
                  {"iteration", position.iteration},
@@ -69,6 +79,8 @@ json ToJson(const TrainingPosition& position) {
                  {"epoch", position.epoch},
                  {"fetches", position.fetches},
                  {"losses", position.losses},
+                 {"rows", ToJson(position.rows)},
+                 {"batch_size", position.batch_size},
                  {"notes", position.notes}};
   if (const auto& counts = position.counts) {
     fields["counts"] = {{"rows", counts->rows},
@@ -89,6 +101,20 @@ int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int
           name, value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least,
           most);
   return value.get<int64_t>();
+}
+
+// Seals of earlier versions have no such field.
+std::vector<SealedRows> RowsFromJson(const json& fields) {
+  std::vector<SealedRows> rows;
+  for (const json& each : fields.value("rows", json::array())) {
+    const auto hash = each.at("hash").get<std::string>();
+    SealedRows& row = rows.emplace_back();
+    row.count = NumberIn(each, "count", 0, INT64_MAX);
+    const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), row.hash, 16);
+    Require(error == std::errc() && end == hash.data() + hash.size(), ErrorCode::kDataLoss,
+            "its field \"rows\" has a hash that is none");
+  }
+  return rows;
 }
 
 RowCounts CountsFrom(const json& fields) {
@@ -117,6 +143,10 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
   for (const json& loss : fields.at("losses")) {  // JSON writes a loss that is no number as null
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
                                              : loss.get<float>());
+  }
+  position.rows = RowsFromJson(fields);
+  if (fields.contains("batch_size")) {
+    position.batch_size = NumberIn(fields, "batch_size", 0, INT64_MAX);
   }
   position.notes = fields.value("notes", "");
   position.seal = fields.value("seal", "");

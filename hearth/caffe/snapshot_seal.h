@@ -16,6 +16,13 @@ struct RowCounts {
   int64_t all_bad = 0;        // in the run so far, those of validations too
 };
 
+// Rows that a rank has read, and the rolling hash of their content.
+struct SealedRows {
+  int64_t count = 0;
+  uint64_t hash = 0;
+  bool operator==(const SealedRows&) const = default;
+};
+
 // Where a run stood after an iteration, weights and history apart. Random streams need no state of
 // their own: they follow from seed, rank and iteration.
 struct TrainingPosition {
@@ -24,8 +31,12 @@ struct TrainingPosition {
   int current_step = 0;  // of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  int64_t epoch = 0, fetches = 0;   // of the feed; -1: not known, Caffe wrote the snapshot
-  std::vector<float> losses;        // behind the displayed average
+  int64_t epoch = 0, fetches = 0;  // of the feed; -1: not known, Caffe wrote the snapshot
+  std::vector<float> losses;       // behind the displayed average
+  // Of each rank: the first `count` rows of its stream, which it had taken; all of them where it
+  // had gone through the first epoch. Empty: not known.
+  std::vector<SealedRows> rows;
+  int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
   std::string notes;                // what who trains wants to know when it goes on
   std::optional<RowCounts> counts;  // nothing in a seal that is older than they are
   std::string seal;                 // the file that it was read from; not part of it

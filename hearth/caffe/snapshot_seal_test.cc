@@ -53,6 +53,8 @@ class SnapshotSealTest : public testing::Test {
     position.ranks = 3;
     position.epoch = 2;
     position.fetches = 5;
+    position.rows = {{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}};
+    position.batch_size = 4;
     position.losses = {0.1f, 1.0f, std::nanf("")};
     position.counts = {.rows = 700, .bad = 3, .whole_epoch = 1000, .all_bad = 11};
     SealSnapshot(position, files);
@@ -89,6 +91,9 @@ TEST_F(SnapshotSealTest, KeepsThePosition) {
   EXPECT_EQ(checked.position->ranks, 3);
   EXPECT_EQ(checked.position->epoch, 2);
   EXPECT_EQ(checked.position->fetches, 5);
+  EXPECT_EQ(checked.position->rows,
+            (std::vector<SealedRows>{{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}}));
+  EXPECT_EQ(checked.position->batch_size, 4);
   ASSERT_EQ(checked.position->losses.size(), 3u);
   EXPECT_EQ(checked.position->losses[0], 0.1f);
   EXPECT_TRUE(std::isnan(checked.position->losses[2]));
@@ -213,6 +218,26 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotDoesNotGiveWayToOneOfAnotherRun) {
   Write(path("a_iter_11.hearth.json"), "{}");
   EXPECT_THAT([&] { WholeSnapshot(unknown); },
               ThrowsMessage<Error>(HasSubstr("a_iter_11.hearth.json is cut off or damaged")));
+}
+
+TEST(TrainingPosition, OfAnOlderSealSaysNothingOfRows) {
+  const std::string text =
+      R"({"run": "r", "iteration": 7, "current_step": 0, "seed": 1, "ranks": 2, "epoch": 0,
+          "fetches": 7, "losses": [1.5]})";
+  const TrainingPosition position = PositionFromText(text);
+  EXPECT_EQ(position.fetches, 7);
+  EXPECT_TRUE(position.rows.empty());
+  EXPECT_EQ(position.batch_size, 0);
+}
+
+TEST(TrainingPosition, WithRowsThatAreNoneIsRefused) {
+  TrainingPosition position;
+  position.rows = {{12, 0xabc}};
+  const std::string text = PositionToText(position);
+  const size_t at = text.find("0000000000000abc");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_THROW(PositionFromText(std::string(text).replace(at, 16, "xyz")), Error);
+  EXPECT_THROW(PositionFromText(std::string(text).replace(at, 16, "10000000000000000")), Error);
 }
 
 TEST(TrainingPosition, FromGarbageIsRefused) {

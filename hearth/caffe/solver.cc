@@ -96,7 +96,7 @@ void Solver::Solve() {
   }
   Step(param_.max_iter() - iteration_);
   const bool just_done = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
-  if (options_.is_root && param_.snapshot_after_train() && !just_done) Snapshot();
+  if (param_.snapshot_after_train() && !just_done) SnapshotOnRoot();
   if (stopped_) {
     if (options_.is_root) log::Info("Optimization stopped early.");
     return;

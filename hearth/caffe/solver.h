@@ -46,6 +46,8 @@ struct SolverOptions {
   std::function<void(int iteration)> validate;
   // Adds to a snapshot's position what who trains wants to know when it goes on.
   std::function<void(TrainingPosition*)> complete_position;
+  // What every rank has read by now, for a snapshot's seal. Called on every solver when one is due.
+  std::function<std::vector<SealedRows>(int64_t epoch)> gather_rows;
   // Asked before every minibatch of the solver's own tests; true ends the test there.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
@@ -108,6 +110,7 @@ class Solver {
   std::string snapshot_prefix() const;
 
   void RequestStop() { stop_requested_ = true; }
+  // Where ranks gather their rows for it, all of them must be asked in the same iteration.
   void RequestSnapshot() { snapshot_requested_ = true; }
 
   // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
@@ -154,6 +157,7 @@ class Solver {
   void Display(float rate);
   void DisplayLastLoss();
   void SnapshotIfDue();
+  void SnapshotOnRoot();
   void CheckSnapshotPrefix() const;
   SolverState MakeState(const std::string& model);
   TrainingPosition Position() const;
@@ -178,6 +182,7 @@ class Solver {
 
   int iteration_ = 0;
   int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
+  std::vector<SealedRows> rows_;     // of all ranks, at the snapshot that is being made
   Gradient gradient_;                // of the present iteration
   bool in_last_pass_ = false;        // of iter_size: gradients become final
   bool loss_is_finite_ = true;

@@ -92,15 +92,21 @@ std::pair<std::string, std::string> Solver::Snapshot() {
 void Solver::SnapshotIfDue() {
   const bool due = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
   const bool requested = snapshot_requested_.exchange(false);
-  if (!options_.is_root || (!due && !requested)) return;
+  if (!due && !requested) return;
   try {
-    Snapshot();
+    SnapshotOnRoot();
   } catch (const Error& error) {
     // A disk that is full now may not be when the next one is due; the last one is still there.
     if (error.code() != ErrorCode::kResourceExhausted) throw;
     log::Warning("No snapshot after iteration {}, training goes on without: {}", iteration_,
                  error.message());
   }
+}
+
+// Every solver has its part in it: the root writes what all of them have read.
+void Solver::SnapshotOnRoot() {
+  if (options_.gather_rows) rows_ = options_.gather_rows(epoch_);
+  if (options_.is_root) Snapshot();
 }
 
 TrainingPosition Solver::Position() const {
@@ -113,6 +119,8 @@ TrainingPosition Solver::Position() const {
   position.epoch = epoch_;
   position.fetches = fetches_;
   position.losses.assign(losses_.begin(), losses_.end());
+  position.rows = rows_;
+  position.batch_size = net_->batch_size();
   if (options_.complete_position) options_.complete_position(&position);
   return position;
 }

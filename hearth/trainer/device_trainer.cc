@@ -19,7 +19,7 @@
 namespace hearth::trainer {
 
 DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
-    : job_(job), options_(std::move(options)) {}
+    : job_(job), options_(std::move(options)), row_check_(job_, *options_.group, options_.stream) {}
 
 void DeviceTrainer::Run() {
   at::set_num_threads(std::max(1, job_.threads / job_.devices));
@@ -88,6 +88,7 @@ void DeviceTrainer::BuildSolver() {
     position->notes = outcome_.validations.dump();
     position->counts = counts_;
   };
+  options.gather_rows = [this](int64_t epoch) { return row_check_.Gather(epoch, LastRows()); };
   if (options_.signals) {
     options.test_interrupted = [signals = options_.signals] { return signals->StopIsDue(); };
   }
@@ -98,6 +99,7 @@ void DeviceTrainer::BuildSolver() {
   solver_ = std::make_unique<caffe::Solver>(solver, std::move(options));
   sync_->set_on_finish([this] { CountRows(); });
   sync_->set_on_stop([this] { solver_->RequestStop(); });
+  sync_->set_on_snapshot([this] { solver_->RequestSnapshot(); });
 }
 
 // Rank 0 alone reads files: the others may be on hosts that do not have them.
@@ -118,7 +120,10 @@ void DeviceTrainer::LoadAndBroadcast() {
   broadcast(solver_->net().params().data());
   for (const at::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
-  if (!position.empty()) GoOnAt(caffe::PositionFromText(position));
+  if (position.empty()) return;
+  caffe::TrainingPosition place = caffe::PositionFromText(position);
+  if (!row_check_.Confirm(place) || !IsOfBatchSize(place)) place.fetches = 0;
+  GoOnAt(place);
 }
 
 void DeviceTrainer::GoOnAt(const caffe::TrainingPosition& position) {
@@ -134,11 +139,24 @@ void DeviceTrainer::GoOnAt(const caffe::TrainingPosition& position) {
   TakeCounts(position, sums[0], sums[1]);
 }
 
+// A minibatch of another size would stand for other rows.
+bool DeviceTrainer::IsOfBatchSize(const caffe::TrainingPosition& position) const {
+  const int64_t own = solver_->net().batch_size();
+  if (position.batch_size == 0 || position.batch_size == own) return true;
+  if (is_root()) {
+    log::Warning(
+        "The snapshot was made with a batch_size of {}, this run has {}: its epoch begins "
+        "again",
+        position.batch_size, own);
+  }
+  return false;
+}
+
 // `rows`, `bad`: what was drawn again of the position's epoch. They are counted where the seal, an
 // older one, does not say.
 void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad) {
   counts_ = position.counts.value_or(caffe::RowCounts{rows, bad, 0, bad});
-  const bool at_place = position.ranks == job_.collective_world() && position.has_feed_position();
+  const bool at_place = position.ranks == job_.collective_world() && position.fetches > 0;
   if (!at_place) {  // the epoch begins again, and its bad rows come again
     counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
     counts_.rows = counts_.bad = 0;
@@ -203,6 +221,14 @@ void DeviceTrainer::BuildValidator() {
   options.test_iter = solver_->param().test_iter_size() > 0 ? solver_->param().test_iter(0) : 0;
   options.timeout_s = kStepTimeoutSeconds;
   validator_ = std::make_unique<Validator>(*options_.group, solver_->net(), std::move(options));
+}
+
+const feed::Minibatch& DeviceTrainer::LastRows() const {
+  for (const caffe::NetLayer& layer : solver_->net().layers()) {
+    if (const feed::Minibatch* rows = layer.layer->fetched_rows()) return *rows;
+  }
+  static const feed::Minibatch kNone;
+  return kNone;
 }
 
 int64_t DeviceTrainer::EffectiveBatch() const {
@@ -283,7 +309,7 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
 void DeviceTrainer::ObeySignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
-  if (effect == SignalEffect::kSnapshot) solver_->RequestSnapshot();
+  if (effect == SignalEffect::kSnapshot) sync_->RequestSnapshot();
 }
 
 // Ranks that drift apart train nonsense without any other sign of it.

@@ -15,6 +15,7 @@
 #include "hearth/trainer/distributed_sync.h"
 #include "hearth/trainer/job.h"
 #include "hearth/trainer/progress.h"
+#include "hearth/trainer/row_check.h"
 #include "hearth/trainer/signal_effects.h"
 #include "hearth/trainer/validator.h"
 
@@ -35,6 +36,7 @@ struct DeviceOptions {
   DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
   std::shared_ptr<feed::MinibatchSource> rows;
+  std::shared_ptr<feed::Spool> stream;           // that the rows of this process come from, if any
   std::shared_ptr<feed::Spool> validation_rows;  // given to one device of each process
   BadRows* bad_rows = nullptr;
   SignalEffects* signals = nullptr;  // may be null
@@ -77,6 +79,7 @@ class DeviceTrainer {
   void AnnounceStart();
   void Validate(int64_t iteration);
   void GoOnAt(const caffe::TrainingPosition& position);
+  bool IsOfBatchSize(const caffe::TrainingPosition& position) const;
   void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
   void CountRows();
   void JudgeRows(bool no_more) const;
@@ -85,9 +88,11 @@ class DeviceTrainer {
   void CheckEqualWeights();
   void WriteModel();
   int64_t EffectiveBatch() const;
+  const feed::Minibatch& LastRows() const;
 
   const Job& job_;
   const DeviceOptions options_;
+  RowCheck row_check_;
   caffe::ComputeDevice device_;
   std::shared_ptr<DistributedSync> sync_;
   std::unique_ptr<caffe::Solver> solver_;

@@ -13,7 +13,7 @@ namespace {
 // this rank is known.
 constexpr int64_t kControls = caffe::ParamLayout::kAlignment;
 constexpr size_t kControlPieces = 1;
-enum Control { kWeight, kStop, kBadRows };
+enum Control { kWeight, kStop, kBadRows, kSnapshot };
 
 }  // namespace
 
@@ -36,11 +36,13 @@ void DistributedSync::GradientReady(size_t index) { reducer_->Ready(index + kCon
 double DistributedSync::Finish(double local_weight) {
   controls_[kWeight] = static_cast<float>(local_weight);
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
+  controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kBadRows] = std::exchange(bad_rows_, 0.0f);
   reducer_->Wait(Deadline::After(timeout_s_));
   total_weight_ = controls_[kWeight];
   total_bad_rows_ = static_cast<int64_t>(controls_[kBadRows]);
   if (controls_[kStop] > 0 && on_stop_) on_stop_();
+  if (controls_[kSnapshot] > 0 && on_snapshot_) on_snapshot_();
   if (on_finish_) on_finish_();
   return total_weight_;
 }

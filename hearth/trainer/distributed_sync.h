@@ -28,6 +28,10 @@ class DistributedSync final : public caffe::GradientSync {
   void RequestStop() { stop_requested_ = true; }
   void set_on_stop(std::function<void()> on_stop) { on_stop_ = std::move(on_stop); }
 
+  // The same for a snapshot.
+  void RequestSnapshot() { snapshot_requested_ = true; }
+  void set_on_snapshot(std::function<void()> on_snapshot) { on_snapshot_ = std::move(on_snapshot); }
+
   // A row of this rank that was skipped since the last Finish. The solver's thread only.
   void AddBadRow() { bad_rows_ += 1; }
   // Bad rows of all ranks in the last Finish.
@@ -41,8 +45,8 @@ class DistributedSync final : public caffe::GradientSync {
  private:
   collective::Group& group_;
   const double timeout_s_;
-  std::function<void()> on_stop_, on_finish_;
-  std::atomic<bool> stop_requested_{false};
+  std::function<void()> on_stop_, on_snapshot_, on_finish_;
+  std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   double total_weight_ = 0;
   float bad_rows_ = 0;
   int64_t total_bad_rows_ = 0;

@@ -70,6 +70,11 @@ void ParseModel(const JobFields& fields, Job* job) {
   const std::string on_nan = fields.String("on_nan", "continue");
   if (on_nan != "continue" && on_nan != "stop") fields.Refuse("on_nan", "\"continue\" or \"stop\"");
   job->stop_on_nan = on_nan == "stop";
+  const std::string on_other_rows = fields.String("on_other_rows", "restartEpoch");
+  if (on_other_rows != "restartEpoch" && on_other_rows != "fail") {
+    fields.Refuse("on_other_rows", "\"restartEpoch\" or \"fail\"");
+  }
+  job->stop_on_other_rows = on_other_rows == "fail";
   job->precision = caffe::ParsePrecision(fields.String("precision", "float32"));
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
@@ -119,12 +124,13 @@ Job ParseJob(std::string_view json_text) {
           json_text.size());
   const JobFields fields(json, "");
   fields.AllowOnly(
-      {"mode",       "token",    "coordinator", "generation",       "rank",
-       "world",      "host",     "listen_host", "devices",          "threads",
-       "solver",     "net",      "weights",     "snapshot",         "model",
-       "resume",     "features", "resize",      "validate",         "max_bad_records",
-       "spill_dir",  "seed",     "streams",     "results",          "transform_threads",
-       "connection", "run",      "on_nan",      "max_bad_fraction", "precision"});
+      {"mode",         "token",    "coordinator", "generation",       "rank",
+       "world",        "host",     "listen_host", "devices",          "threads",
+       "solver",       "net",      "weights",     "snapshot",         "model",
+       "resume",       "features", "resize",      "validate",         "max_bad_records",
+       "spill_dir",    "seed",     "streams",     "results",          "transform_threads",
+       "connection",   "run",      "on_nan",      "max_bad_fraction", "precision",
+       "on_other_rows"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);

@@ -58,6 +58,7 @@ struct Job {
   std::string snapshot;  // .solverstate to resume from, or empty
   std::string run;       // the same for all generations: a later one goes on from its snapshots
   bool stop_on_nan = false;
+  bool stop_on_other_rows = false;  // than those before the snapshot; else the epoch begins again
   caffe::Precision precision = caffe::Precision::kFloat32;
   std::string model;  // where rank 0 writes the final model, or empty
   std::vector<std::string> features;

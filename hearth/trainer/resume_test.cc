@@ -164,6 +164,114 @@ TEST_F(ResumeTest, AnotherNumberOfRanksIsToldOf) {
   EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, these are 1: its epoch begins again"));
 }
 
+TEST_F(ResumeTest, AnotherBatchSizeIsToldOf) {
+  Training whole = Whole(1, 1);
+  Train(whole);
+  whole.net = TestNet(5);
+  whole.snapshot = File(20, "solverstate");
+  EXPECT_EQ(StartOf(Train(whole)), 20);
+  EXPECT_THAT(log_, HasSubstr("with a batch_size of 4, this run has 5: its epoch begins again"));
+}
+
+// Rows of rank 0 and of rank 1, 50 and 51 in an epoch of seven iterations: snapshots at iterations
+// 5, in the first epoch, 10, 15, ...
+class OtherRowsTest : public ResumeTest {
+ protected:
+  static Training Plain(int processes, int devices) {
+    Training plain = Whole(processes, devices);
+    plain.solver = "snapshot: 5 average_loss: 3 iter_size: 2";
+    return plain;
+  }
+  void KeepOnly(int iteration) {
+    for (int i = 5; i <= 40; i += 5) {
+      if (i != iteration) Remove(i);
+    }
+    fs::remove(folder_.path("final.caffemodel"));
+    log_.clear();
+  }
+  // Runs on from `snapshot` over other rows; `said` must be the one warning about it.
+  Trained GoOn(Training training, int snapshot, const std::string& said) {
+    KeepOnly(snapshot);
+    const Trained trained = TrainAgain(std::move(training));
+    EXPECT_EQ(StartOf(trained), snapshot);
+    EXPECT_THAT(log_, HasSubstr(said));
+    EXPECT_EQ(log_.find("meets other rows"), log_.rfind("meets other rows")) << log_;
+    return trained;
+  }
+};
+
+TEST_F(OtherRowsTest, AreNoticedInTheFirstEpochAndLaterAndTheEpochBeginsAgain) {
+  for (const auto& [snapshot, epoch] : {std::pair{5, 0}, {10, 1}, {20, 2}}) {
+    SCOPED_TRACE(snapshot);
+    Training training = Plain(2, 1);
+    Train(training);
+    std::swap(training.train[1][0][2], training.train[1][0][3]);
+    GoOn(training, snapshot,
+         fmt::format("rank 1 on host localhost meets other rows than before the snapshot of "
+                     "iteration {}: the first {} rows of its stream have the hash",
+                     snapshot, epoch == 0 ? 40 : 51));
+    EXPECT_THAT(log_, HasSubstr(fmt::format("(1 of 2 ranks do); epoch {} begins again", epoch)));
+  }
+}
+
+TEST_F(OtherRowsTest, OfAllRanksAreOneWarning) {
+  Training training = Plain(2, 2);
+  Train(training);
+  for (Batches& rows : training.train) rows[0].erase(rows[0].begin() + 20, rows[0].end());
+  GoOn(training, 5,
+       "rank 0 on host localhost meets other rows than before the snapshot of "
+       "iteration 5: 20 rows instead of ");
+  EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 0 begins again for all ranks"));
+}
+
+// Epoch 0 anew from the snapshot's weights is what a state without a place in the feed gives.
+TEST_F(OtherRowsTest, AreTrainedOnFromTheEpochsBeginningEachOnce) {
+  Training training = Plain(2, 1);
+  Train(training);
+  std::swap(training.train[0][0][0], training.train[0][0][1]);
+  const Trained restarted = GoOn(training, 5, "rank 0 ");
+  training.run = "another";
+  training.snapshot = File(5, "solverstate");
+  training.max_iter = 40;
+  fs::remove(File(5, "hearth.json"));
+  const Trained expected = Train(training);
+  EXPECT_EQ(restarted.hashes, expected.hashes);
+}
+
+TEST_F(OtherRowsTest, BehindThePlaceOfTheSnapshotAreNobodysLoss) {
+  Training training = Plain(2, 1);
+  Train(training);
+  KeepOnly(5);
+  training.train[1][0].back() = 7777;  // of 51; 40 had been taken
+  TrainAgain(training);
+  EXPECT_EQ(log_.find("meets other rows"), std::string::npos) << log_;
+}
+
+TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
+  Training training = Plain(1, 1);
+  Train(training);
+  KeepOnly(10);
+  training.train[0][0].back() = 7777;
+  training.stop_on_other_rows = true;
+  EXPECT_THAT([&] { TrainAgain(training); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
+}
+
+// However a feeder cuts them.
+TEST_F(OtherRowsTest, InOtherBatchesAreTheSame) {
+  Training training = Plain(1, 2);
+  const Trained unbroken = Train(training);
+  for (const int snapshot : {5, 20}) {
+    KeepOnly(snapshot);
+    Training cut = training;
+    cut.train[0] = {Numbers(0, 1), Numbers(1, 30), Numbers(30, 50)};
+    const Trained resumed = TrainAgain(cut);
+    EXPECT_EQ(log_.find("meets other rows"), std::string::npos) << log_;
+    EXPECT_EQ(resumed.hashes, unbroken.hashes);
+    Train(training);
+  }
+}
+
 TEST_F(ResumeTest, WithoutOneWholeSnapshotTheErrorNamesTheDamage) {
   const Training whole = Whole(1, 1);
   Train(whole);

@@ -106,6 +106,7 @@ void TrainSession::RunDevice(int device) {
   options.team = &team_;
   options.group = groups_[static_cast<size_t>(device)].get();
   options.rows = rows_[static_cast<size_t>(device)];
+  options.stream = train_rows_;
   if (device == 0) options.validation_rows = validation_rows_;
   options.bad_rows = &bad_rows_;
   options.signals = hooks_.signals;

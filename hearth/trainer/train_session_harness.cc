@@ -49,6 +49,7 @@ Job TrainSessionFixture::JobOf(const Training& training, int rank, int port) {
   job.snapshot = training.snapshot;
   job.run = training.run;
   job.generation = training.generation;
+  job.stop_on_other_rows = training.stop_on_other_rows;
   job.validate = !training.test.empty();
   job.seed = 3;
   return job;

@@ -29,6 +29,7 @@ struct Training {
   std::string snapshot;              // to resume from
   std::string run;
   uint64_t generation = 0;
+  bool stop_on_other_rows = false;
 };
 
 struct Trained {

@@ -53,6 +53,7 @@ def test_switches_take_no_value():
         ("-clusterSize 0", "-clusterSize is 0"),
         ("-maxRestarts -1", "-maxRestarts is -1"),
         ("-onNaN perhaps", "stop or continue"),
+        ("-onOtherRows ignore", "restartEpoch or fail"),
         ("-precision half", "float32 or bf16"),
         ("-maxBadRecords some", "-maxBadRecords is 'some'"),
         ("-maxBadRecords 1.5", "a fraction of them"),

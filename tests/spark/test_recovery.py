@@ -85,6 +85,49 @@ def test_rows_from_spark_come_again_the_same(spark, train, many_files):
     striker = Striker("trainer", 60, 1)
     train(striker, rows())
     check_recovered(striker, (hashes.pop(), None))
+    assert not any("meets other rows" in event["text"] for event in striker.of("log"))
+
+
+class Changer(Striker):
+    """Strikes, and before the restart makes a file that changes the rows of rank 1."""
+
+    def __init__(self, file):
+        super().__init__("trainer", 60)
+        self.file = file
+
+    def __call__(self, event):
+        super().__call__(event)
+        if event.get("event") == "restart":
+            self.file.touch()
+
+
+@pytest.mark.parametrize("on_other_rows", ["restartEpoch", "fail"])
+def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, on_other_rows):
+    flag = tmp_path / "flag"
+    name = str(flag)
+
+    def turned(batches):
+        import os
+
+        from pyspark import TaskContext
+
+        for batch in batches:
+            other = os.path.exists(name) and TaskContext.get().partitionId() == 1
+            yield batch.take(list(range(batch.num_rows))[::-1]) if other else batch
+
+    rows = spark.read.parquet(digits.table("raw", "train")).repartition(2).localCheckpoint()
+    rows = rows.mapInArrow(turned, rows.schema)
+    striker = Changer(flag)
+    if on_other_rows == "fail":
+        with pytest.raises(HearthError, match=r"rank 1 .* meets other rows .* -onOtherRows"):
+            train(striker, rows, onOtherRows="fail")
+        return
+    train(striker, rows)
+    texts = [event["text"] for event in striker.of("log") if "meets other" in event["text"]]
+    assert len(texts) == 1
+    said = r"rank 1 on host \S+ meets other rows than before the snapshot of iteration \d+: the fir"
+    assert re.search(said, texts[0])
+    assert "(1 of 2 ranks do); epoch" in texts[0]
 
 
 def test_without_a_snapshot_the_training_begins_again(train, unbroken):

@@ -35,6 +35,7 @@ FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("clusterSize", "cluster_size", 1, "number of executors that train together"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
     ("onNaN", "on_nan", "continue", "a loss that is no number: stop, or continue with a warning"),
+    ("onOtherRows", "on_other_rows", "restartEpoch", "at a resume: restartEpoch, or fail"),
     ("precision", "precision", "float32", "of products in convolutions: float32 or bf16"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
     ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
@@ -120,6 +121,8 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
         raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
     if flags.on_nan not in ("stop", "continue"):
         raise FlagError(f"-onNaN is '{flags.on_nan}'; it is stop or continue")
+    if flags.on_other_rows not in ("restartEpoch", "fail"):
+        raise FlagError(f"-onOtherRows is '{flags.on_other_rows}'; it is restartEpoch or fail")
     if flags.precision not in ("float32", "bf16"):
         raise FlagError(f"-precision is '{flags.precision}'; it is float32 or bf16")
     parse_bad_records(flags.max_bad_records)

@@ -28,6 +28,7 @@ def train_job(conf: Config, validate: bool) -> dict[str, Any]:
         "validate": validate,
         "connection": conf.connection,
         "on_nan": conf.on_nan,
+        "on_other_rows": conf.on_other_rows,
         "seed": max(0, conf.solver.get("random_seed", 0)),
     }
 

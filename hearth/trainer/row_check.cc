@@ -1,0 +1,72 @@
+#include "hearth/trainer/row_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/trainer/device_trainer.h"
+
+namespace hearth::trainer {
+
+namespace {
+
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const feed::Minibatch& last) {
+  if (!rows_) return {};
+  const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
+  const auto own =
+      epoch == 0 && last.size() > 0 ? rows_->DigestUpTo(last.rows.back()) : rows_->DigestOf(kAll);
+  std::vector<int64_t> numbers(2 * world);
+  numbers[2 * rank] = own.rows;
+  numbers[2 * rank + 1] = static_cast<int64_t>(own.hash);
+  group_.AllGather(numbers.data(), numbers.size(), collective::DataType::kInt64,
+                   Deadline::After(kStepTimeoutSeconds));
+  std::vector<caffe::SealedRows> rows;
+  for (size_t i = 0; i < world; ++i) {
+    rows.push_back({numbers[2 * i], static_cast<uint64_t>(numbers[2 * i + 1])});
+  }
+  return rows;
+}
+
+bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
+  const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
+  // Another number of ranks begins the epoch again anyway.
+  if (!rows_ || position.rows.size() != world) return true;
+  const caffe::SealedRows sealed = position.rows[rank];
+  const auto digest = rows_->DigestOf(position.epoch == 0 ? sealed.count : kAll);
+  const caffe::SealedRows found{digest.rows, digest.hash};
+  std::vector<int64_t> differs(world);
+  differs[rank] = found == sealed ? 0 : 1;
+  group_.AllGather(differs.data(), world, collective::DataType::kInt64,
+                   Deadline::After(kStepTimeoutSeconds));
+  const auto ranks = std::count(differs.begin(), differs.end(), 1);
+  if (ranks == 0) return true;
+  if (std::find(differs.begin(), differs.end(), 1) - differs.begin() != group_.rank()) return false;
+  const std::string text = fmt::format(
+      "rank {} on host {} meets other rows than before the snapshot of iteration {}: {} ({} of "
+      "{} ranks do)",
+      group_.rank(), job_.host, position.iteration, Describe(found, sealed), ranks, world);
+  Require(!job_.stop_on_other_rows, ErrorCode::kDataLoss,
+          "{}; give them a fixed content and order, or let the epoch begin again with -onOtherRows "
+          "restartEpoch",
+          text);
+  log::Warning("{}; epoch {} begins again for all ranks", text, position.epoch);
+  return false;
+}
+
+std::string RowCheck::Describe(const caffe::SealedRows& found,
+                               const caffe::SealedRows& sealed) const {
+  if (found.count != sealed.count) {
+    return fmt::format("{} rows instead of {}", found.count, sealed.count);
+  }
+  return fmt::format("the first {} rows of its stream have the hash {:016x} instead of {:016x}",
+                     sealed.count, found.hash, sealed.hash);
+}
+
+}  // namespace hearth::trainer

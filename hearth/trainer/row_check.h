@@ -1,0 +1,40 @@
+// Whether a training that goes on meets the rows that it had before.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hearth/caffe/snapshot_seal.h"
+#include "hearth/collective/group.h"
+#include "hearth/feed/minibatch.h"
+#include "hearth/feed/spool.h"
+#include "hearth/trainer/job.h"
+
+namespace hearth::trainer {
+
+// One rank's part, its thread's own. All ranks call the same functions in the same order.
+class RowCheck {
+ public:
+  // `rows`: the stream of this rank's process; null where a net makes its rows itself.
+  RowCheck(const Job& job, collective::Group& group, std::shared_ptr<feed::Spool> rows)
+      : job_(job), group_(group), rows_(std::move(rows)) {}
+
+  // What each rank has read when `last` is this one's last minibatch: its stream up to there in the
+  // first epoch; all of it where that has no rows, and in later epochs, whose order follows from
+  // the seed.
+  std::vector<caffe::SealedRows> Gather(int64_t epoch, const feed::Minibatch& last);
+
+  // Whether every rank's stream begins with the rows that the position names; waits for them. Where
+  // not, the first rank with others warns, or fails where the job says so.
+  bool Confirm(const caffe::TrainingPosition& position);
+
+ private:
+  [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
+                                     const caffe::SealedRows& sealed) const;
+
+  const Job& job_;
+  collective::Group& group_;
+  const std::shared_ptr<feed::Spool> rows_;
+};
+
+}  // namespace hearth::trainer
