@@ -94,6 +94,8 @@ void DefineBatches(nb::module_& m) {
       .def(
           "pieces", [](nb::handle self) { return nb::cast<const PythonBatch&>(self).Split(self); },
           "What Pieces has sent: ([memoryview], [whether it is the last of its pickle]).")
+      .def("checksum", &PythonBatch::checksum, nb::call_guard<nb::gil_scoped_release>(),
+           "32 bits, the same for equal rows: tells whether the same rows came again.")
       .def_prop_ro("num_rows", &PythonBatch::rows);
   nb::class_<PythonPieces>(m, "Pieces",
                            "Bytes for RingWriter.write(), which gathers them into the ring as "

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/feed/batch_checksum.h"
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/pieces_image.h"
 
@@ -24,6 +25,7 @@ class PythonBatch {
   PythonBatch(std::span<const std::byte> image, nanobind::object ring);
 
   int64_t rows() const { return batch_->rows(); }
+  uint32_t checksum() const { return feed::Checksum(*batch_); }
   // Two capsules of Arrow's C data interface; rows in a ring are copied.
   nanobind::tuple Export() const;
   // (memoryviews of the column `piece`, flags of the column `last`). `self` is this as an object.
