@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -83,6 +84,54 @@ def test_a_type_that_examples_cannot_hold_is_named(spark, tmp_path):
     frame = spark.sql("select map('a', 1) as m")
     with pytest.raises(ValueError, match="column 'm': Unsupported dtype: map<string,int>"):
         dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
+
+
+def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
+    from hearth.native._core import TfRecordReader
+
+    from hearth.tensorflowonspark import tfrecord_files
+
+    for folder in (str(tmp_path), f"local://{tmp_path}"):
+        first = tfrecord_files.new_file(folder, 3, 70)
+        second = tfrecord_files.new_file(folder, 3, 71)
+        with first as one:
+            one.write(pa.record_batch({"n": [1]}))
+            with second as other:
+                other.write(pa.record_batch({"n": [2, 2]}))
+        name = tmp_path / "part-r-00003"
+        assert TfRecordReader(str(name)).read([("n", "int64")], 9)[1]["n"]["values"].tolist() == [
+            2,
+            2,
+        ]
+        assert [file.name for file in tmp_path.iterdir()] == ["part-r-00003"]
+        name.unlink()
+
+
+def test_attempts_that_fail_leave_no_file(spark, tmp_path):
+    def fails_once(batches):
+        from pyspark import TaskContext
+
+        attempt = TaskContext.get().attemptNumber()
+        for batch in batches:
+            yield batch
+            if attempt == 0:
+                raise OSError("a disk is gone")
+            if attempt == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def fails(batches):
+        yield from batches
+        raise OSError("no disk is left")
+
+    rows = spark.range(0, 1000, 1, 2)
+    dfutil.saveAsTFRecords(rows.mapInArrow(fails_once, rows.schema), str(tmp_path / "rows"))
+    names = sorted(file.name for file in (tmp_path / "rows").iterdir())
+    assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
+    back = dfutil.loadTFRecords(spark, str(tmp_path / "rows"))
+    assert sorted(row.id for row in back.collect()) == list(range(1000))
+    with pytest.raises(Exception, match="no disk is left"):
+        dfutil.saveAsTFRecords(rows.mapInArrow(fails, rows.schema), str(tmp_path / "none"))
+    assert [file.name for file in (tmp_path / "none").iterdir()] == ["_schema.json"]
 
 
 def test_a_folder_with_files_is_not_touched(spark, tmp_path):

@@ -38,7 +38,8 @@ def saveAsTFRecords(df, output_dir):
 
     Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
 
-    The folder may be of any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows.
+    The folder may be of any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows. Where
+    Spark runs a task several times, the first one to end makes the file.
 
     Raises:
         ValueError: a column of another type, or an unknown file system.
@@ -47,7 +48,10 @@ def saveAsTFRecords(df, output_dir):
     check_types(df.schema)
     target = tfrecord_files.prepare_folder(df.sparkSession, output_dir, df.schema.json())
     task = partial(_write_partition, target)
-    df.mapInArrow(task, "file string").collect()
+    try:
+        df.mapInArrow(task, "file string").collect()
+    finally:
+        tfrecord_files.remove_unfinished(target)
     tfrecord_files.finish(target)
 
 
@@ -86,7 +90,7 @@ def _write_partition(target: str, batches: Iterator[Any]) -> Iterator[Any]:
 
     context = TaskContext.get()
     names = []
-    with tfrecord_files.new_file(target, context.partitionId(), context.attemptNumber()) as writer:
+    with tfrecord_files.new_file(target, context.partitionId(), context.taskAttemptId()) as writer:
         for batch in batches:
             writer.write(batch)
         names.append(writer.name)

@@ -9,12 +9,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector, FileSystem, FSSpecHandler, LocalFileSystem, PyFileSystem
+from pyarrow.fs import (
+    FileSelector,
+    FileSystem,
+    FileType,
+    FSSpecHandler,
+    LocalFileSystem,
+    PyFileSystem,
+)
 
 from hearth.local_folders import spill_folder
 from hearth.storage import default_file_system, is_local, local_path, scheme
@@ -81,24 +88,58 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
 @contextmanager
 def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
-    """The partition's file, which appears when it is complete."""
+    """The partition's file, which appears when it is complete; of several attempts, the first's.
+
+    `attempt`: a number that no other attempt of the application has. A failed one leaves no file.
+    """
     from hearth.native._core import TfRecordWriter
 
     name = f"part-r-{partition:05d}"
     system, path = file_system(folder)
     hidden = f"{path}/_{name}.{attempt}"
-    if isinstance(system, LocalFileSystem):
-        writer = TfRecordWriter(hidden)
-        yield NewFile(writer, name)
-        writer.finish()
-    else:
-        with tempfile.NamedTemporaryFile(prefix=name, dir=spill_folder(partition)) as local:
-            writer = TfRecordWriter(local.name)
+    try:
+        if isinstance(system, LocalFileSystem):
+            writer = TfRecordWriter(hidden)
             yield NewFile(writer, name)
             writer.finish()
-            with system.open_output_stream(hidden) as target:
-                shutil.copyfileobj(local, target, _COPY_BYTES)
-    system.move(hidden, f"{path}/{name}")
+        else:
+            with tempfile.NamedTemporaryFile(prefix=name, dir=spill_folder(partition)) as local:
+                writer = TfRecordWriter(local.name)
+                yield NewFile(writer, name)
+                writer.finish()
+                with system.open_output_stream(hidden) as target:
+                    shutil.copyfileobj(local, target, _COPY_BYTES)
+        _publish(system, hidden, f"{path}/{name}")
+    finally:
+        _remove(system, hidden)
+
+
+def _publish(system: FileSystem, hidden: str, final: str) -> None:
+    """Gives the file its name, unless another attempt has."""
+    if isinstance(system, LocalFileSystem):
+        try:
+            os.link(hidden, final)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not os.path.exists(final):
+                os.rename(hidden, final)
+    elif system.get_file_info(final).type == FileType.NotFound:
+        system.move(hidden, final)
+
+
+def _remove(system: FileSystem, hidden: str) -> None:
+    with suppress(OSError):
+        if system.get_file_info(hidden).type == FileType.File:
+            system.delete_file(hidden)
+
+
+def remove_unfinished(folder: str) -> None:
+    """Removes what attempts left that were killed. Never raises for one that is gone."""
+    system, path = file_system(folder)
+    for info in system.get_file_info(FileSelector(path)):
+        if info.base_name.startswith("_part-r-"):
+            _remove(system, info.path)
 
 
 def finish(folder: str) -> None:
