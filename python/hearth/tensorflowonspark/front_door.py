@@ -9,17 +9,12 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
-from hearth.tensorflowonspark.channel import Channel, Message, accept_handshake
+from hearth.tensorflowonspark.channel import Channel, Message
+from hearth.tensorflowonspark.door import Door
 
-# Connections of a listener whose handshake runs; the kernel queues the others.
-_MAX_HANDSHAKES = 32
-# Refusals that are told of; all are counted.
-_TOLD_REFUSALS = 10
 # A connection may ask why the node ended a moment before that is known.
 _REASON_WAIT_S = 3.0
 
@@ -34,27 +29,27 @@ class FrontDoor:
 
         `address`: of the interface on which other hosts may come; "": they may not.
         """
-        self._key = key
         self._node = node
         self._on_error = on_error
-        self._lock = threading.Lock()
-        self.refused = 0
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
         # In Linux's abstract namespace: no file to leave behind, none of another container.
         self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind("\0" + self.name)
-        self._listeners = [listener]
+        listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
+        listeners[0].bind("\0" + self.name)
         self.port = 0
         if address:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            self._listeners.append(socket.create_server((address, 0), family=family))
-            self.port = self._listeners[1].getsockname()[1]
-        for listener in self._listeners:
-            listener.listen(128)
-            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+            listeners.append(socket.create_server((address, 0), family=family))
+            self.port = listeners[1].getsockname()[1]
+        # Strangers of the network are counted apart from those of this host.
+        self._doors = [Door(key, listener, self._admit, "a node's door") for listener in listeners]
+
+    @property
+    def refused(self) -> int:
+        """How many were refused."""
+        return sum(door.refused for door in self._doors)
 
     def set_failure(self, reason: str) -> None:
         """From now on whoever comes is told `reason`; the first one stays."""
@@ -66,55 +61,26 @@ class FrontDoor:
         self._terminated = True
 
     def close(self) -> None:
-        for listener in self._listeners:
-            with suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
+        for door in self._doors:
+            door.close()
 
-    def _accept(self, listener: socket.socket) -> None:
-        # Strangers of the network do not keep this host's feeds waiting.
-        handshakes = threading.BoundedSemaphore(_MAX_HANDSHAKES)
-        with suppress(OSError):  # closed
-            while True:
-                peer, address = listener.accept()
-                handshakes.acquire()
-                who = address[0] if peer.family != socket.AF_UNIX else "a process of this host"
-                arguments = (peer, who, handshakes)
-                threading.Thread(target=self._admit, args=arguments, daemon=True).start()
-
-    def _admit(self, peer: socket.socket, who: str, handshakes: threading.BoundedSemaphore) -> None:
-        # Errors: a stranger, or a task that is gone.
-        with peer, suppress(OSError, EOFError, ValueError):
-            try:
-                accept_handshake(peer, self._key)
-            except (OSError, EOFError) as error:
-                self._count_refusal(who, error)
-                return
-            finally:
-                handshakes.release()
-            channel = Channel(peer)
-            greeting, _ = channel.receive(_REASON_WAIT_S)
-            if greeting.get("op") == "why":
-                self._failed.wait(_REASON_WAIT_S)
-                channel.send({"error": self._failure or ""})
-            elif greeting.get("op") == "timeout":
-                self._report(greeting, str(greeting.get("text")), timeout=True)
-            elif self._failure is not None:
-                channel.send({"error": self._failure})
-                self._report(greeting, self._failure, timeout=False)
-            elif self._terminated:
-                channel.send({"op": "terminated"})
-            else:
-                channel.send({"op": "welcome"})
-                afar = peer.family != socket.AF_UNIX
-                self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
-
-    def _count_refusal(self, who: str, error: Exception) -> None:
-        with self._lock:
-            self.refused += 1
-            told = self.refused <= _TOLD_REFUSALS
-        if told:
-            print(f"hearth: {who} was refused at a node's door: {error}", file=sys.stderr)
+    def _admit(self, peer: socket.socket) -> None:
+        channel = Channel(peer)
+        greeting, _ = channel.receive(_REASON_WAIT_S)
+        if greeting.get("op") == "why":
+            self._failed.wait(_REASON_WAIT_S)
+            channel.send({"error": self._failure or ""})
+        elif greeting.get("op") == "timeout":
+            self._report(greeting, str(greeting.get("text")), timeout=True)
+        elif self._failure is not None:
+            channel.send({"error": self._failure})
+            self._report(greeting, self._failure, timeout=False)
+        elif self._terminated:
+            channel.send({"op": "terminated"})
+        else:
+            channel.send({"op": "welcome"})
+            afar = peer.family != socket.AF_UNIX
+            self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:
         """Tells the driver at once, before Spark tries the feed task again."""

@@ -1,7 +1,8 @@
 """A meeting place of processes on one small authenticated server: who is there, and when to stop.
 
 A cluster of TFCluster.run meets elsewhere (hearth.native._core.Coordinator); its `server` is one of
-these, so that a program of another process can end a stream: Client(addr).request_stop().
+these, so that a program of another process can end a stream: Client(addr).request_stop(). It opens
+its port when the program asks for `cluster_meta["server_addr"]`, or feeds a stream.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from contextlib import suppress
 from typing import Any
 
 from hearth.tensorflowonspark import util
-from hearth.tensorflowonspark.channel import Channel, Message, accept_handshake, offer_handshake
+from hearth.tensorflowonspark.channel import Channel, Message, offer_handshake
+from hearth.tensorflowonspark.door import Door
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
 # Where a client of another process finds the server's key; the one who starts it passes it on.
 KEY_VARIABLE = "TFOS_SERVER_KEY"
 
-_MAX_CONNECTIONS = 512
+_MAX_CLIENTS = 512  # at once, of those who know the key
 _REPLY_TIMEOUT_S = 30.0
 
 # Keys of this process's own servers, by port.
@@ -78,22 +80,26 @@ class MessageSocket:
 class Server(MessageSocket):
     """Collects `count` reservations; threads of its own serve the clients."""
 
-    def __init__(self, count):
+    def __init__(self, count, *, hosts: tuple[str, str] = ("", "")):
+        """`hosts`: address to listen on and host for clients, unless TFOS_SERVER_HOST is set."""
         assert count > 0, "Expected reservation count to be greater than zero"
         self.reservations = Reservations(count)
         self.done = False
         self.key = secrets.token_bytes(32)
         self._stopped = threading.Event()
-        self._listener: socket.socket | None = None
-        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._hosts = hosts
+        self._door: Door | None = None
+        self._port = 0
+        self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
 
     def start(self):
         """Listens; returns (host, port)."""
         listener = self.start_listening_socket()
-        address = (self.get_server_ip(), listener.getsockname()[1])
-        self._listener = listener
-        _keys[address[1]] = self.key
-        threading.Thread(target=self._accept, name="hearth-reservation", daemon=True).start()
+        host = os.environ.get(TFOS_SERVER_HOST) or self._hosts[1] or self.get_server_ip()
+        address = (host, listener.getsockname()[1])
+        self._port = address[1]
+        _keys[self._port] = self.key
+        self._door = Door(self.key, listener, self._serve, "the reservation server")
         return address
 
     def start_listening_socket(self):
@@ -109,8 +115,8 @@ class Server(MessageSocket):
         raise OSError(f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT")
 
     def get_server_ip(self):
-        """TFOS_SERVER_HOST, or this host's address."""
-        return os.environ.get(TFOS_SERVER_HOST) or util.get_ip_address()
+        """TFOS_SERVER_HOST, or the address that the server was given, or this host's."""
+        return os.environ.get(TFOS_SERVER_HOST) or self._hosts[0] or util.get_ip_address()
 
     def get_server_ports(self):
         """The ports of TFOS_SERVER_PORT: "8888" or "9997-9999"; [0] (any) without it."""
@@ -141,30 +147,20 @@ class Server(MessageSocket):
         """Ends the server. Idempotent."""
         self.done = True
         self._stopped.set()
-        if self._listener is not None:
-            _keys.pop(self._listener.getsockname()[1], None)
-            with suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
-            self._listener = None
-
-    def _accept(self) -> None:
-        listener = self._listener
-        with suppress(OSError):
-            while listener is not None:
-                peer, _ = listener.accept()
-                self._slots.acquire()
-                threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+        if self._door is not None:
+            _keys.pop(self._port, None)
+            self._door.close()
+            self._door = None
 
     def _serve(self, peer: socket.socket) -> None:
-        with peer, suppress(OSError, EOFError, ValueError, KeyError):
-            try:
-                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                accept_handshake(peer, self.key)
-                while True:
-                    self.send(peer, self._answer(self.receive(peer)))
-            finally:
-                self._slots.release()
+        if not self._clients.acquire(blocking=False):
+            return
+        try:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while True:
+                self.send(peer, self._answer(self.receive(peer)))
+        finally:
+            self._clients.release()
 
     def _answer(self, message: Message) -> Message:
         kind = message["type"]

@@ -1,0 +1,148 @@
+"""Doors of a cluster under crowds: friends get in, whatever strangers do."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import suppress
+
+import pytest
+from test_security import KEY, connect, door, knock  # noqa: F401 (a fixture)
+
+from tensorflowonspark import reservation
+
+
+@pytest.mark.parametrize("afar", [False, True])
+def test_a_crowd_of_silent_connections_keeps_no_friend_out(door, afar):  # noqa: F811
+    crowd = [connect(door, afar) for _ in range(200)]
+    try:
+        for _ in range(4):
+            began = time.monotonic()
+            friend = knock(door, afar=afar)
+            friend.send({"op": "feed", "feed": "f"})
+            assert friend.receive(5)[0] == {"op": "welcome"}
+            assert time.monotonic() - began < 2  # a handshake may take 5 s
+            friend.close()
+    finally:
+        for sock in crowd:
+            sock.close()
+
+
+def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    server = reservation.Server(1)
+    address = server.start()
+    crowd = [socket.create_connection(address, 5) for _ in range(600)]
+    try:
+        began = time.monotonic()
+        client = reservation.Client(address)
+        assert client.register({"node": 1}) == "OK"
+        assert time.monotonic() - began < 2
+        client.close()
+    finally:
+        for sock in crowd:
+            sock.close()
+        server.stop()
+
+
+NO_DESCRIPTORS = """
+import os, resource, socket, sys, time
+from hearth.tensorflowonspark.channel import Channel
+from hearth.tensorflowonspark.front_door import FrontDoor
+
+node, ours = socket.socketpair()
+door = FrontDoor(bytes(range(32)), Channel(ours), print, "127.0.0.1")
+used = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, used + 4))
+print(door.name, door.port, flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("afar", [False, True])
+def test_a_door_without_descriptors_opens_again(afar):
+    host = subprocess.Popen(
+        [sys.executable, "-c", NO_DESCRIPTORS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+    class Far:
+        name, port = host.stdout.readline().split()
+
+    Far.port = int(Far.port)
+    try:
+        crowd = [connect(Far, afar) for _ in range(40)]
+        time.sleep(0.3)
+        for _ in range(3):
+            friend = knock(Far, afar=afar)
+            friend.send({"op": "feed", "feed": "f"})
+            assert friend.receive(5)[0] == {"op": "welcome"}
+            friend.close()
+        for sock in crowd:
+            sock.close()
+    finally:
+        host.communicate("\n", timeout=10)
+
+
+def test_another_users_process_is_refused_before_it_says_a_word(door, capfd):  # noqa: F811
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    code = f"""
+    import os, socket
+    os.setuid(65534)
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect("\\0{door.name}")
+    sock.settimeout(3)
+    try:
+        print("got", sock.recv(100))
+    except ConnectionError:
+        print("got", b"")
+    """
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    assert done.stdout == "got b''\n"  # not even the door's own greeting
+    assert door.refused == 1
+    words = r"process \d+ of user 65534 was refused at .*: it belongs to another user"
+    assert re.search(words, capfd.readouterr().err)
+
+
+def test_the_reservation_port_opens_when_it_is_asked_for(sc, notes):
+    from tensorflowonspark import TFCluster
+
+    def main(notes, ctx):
+        notes.write(ctx, ctx.task_index)
+
+    def listening():
+        ports = set()
+        for name in ("tcp", "tcp6"):
+            with suppress(OSError), open(f"/proc/{os.getpid()}/net/{name}") as table:
+                for line in table.readlines()[1:]:
+                    fields = line.split()
+                    if fields[3] == "0A":
+                        ports.add((fields[1], fields[9]))
+        inodes = set()
+        for fd in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                inodes.add(os.readlink(f"/proc/self/fd/{fd}").strip("socket:[]"))
+        return {address for address, inode in ports if inode in inodes}
+
+    before = listening()
+    with TFCluster.run(sc, main, notes, 1, 0) as cluster:
+        opened = listening() - before
+        assert len(opened) == 1  # the coordinator's
+        host, port = cluster.cluster_meta["server_addr"]
+        (door,) = listening() - before - opened
+        assert int(door.partition(":")[2], 16) == port
+        assert door.partition(":")[0] == "0100007F"  # where the coordinator is: this host's own
+        assert cluster.meta.get("server_addr") == (host, port)
