@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hearth.tensorflowonspark.channel import Channel
@@ -32,7 +32,8 @@ def at_task(far: Channel) -> Channel:
         _, fds = near.receive()
         return RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
 
-    return _start(far, rings)
+    near, task = _pair()
+    return _start(_Relay(far, near, rings, to_task=near), task)
 
 
 def at_node(sock: socket.socket) -> socket.socket:
@@ -46,73 +47,100 @@ def at_node(sock: socket.socket) -> socket.socket:
         results.close_child_fds()
         return results, rows
 
-    return socket.socket(fileno=_start(Channel(sock), rings).detach())
+    far = Channel(sock)
+    near, node = _pair()
+    return socket.socket(fileno=_start(_Relay(far, near, rings, to_task=far), node).detach())
 
 
-def _start(far: Channel, rings: Callable[[Channel], tuple[Any, Any]]) -> Channel:
+def _pair() -> tuple[Channel, Channel]:
     ours, theirs = socket.socketpair()
-    relay = _Relay(far, Channel(ours), rings)
+    return Channel(ours), Channel(theirs)
+
+
+def _start(relay: _Relay, theirs: Channel) -> Channel:
     threading.Thread(target=relay.run, name="hearth-relay", daemon=True).start()
-    return Channel(theirs)
+    return theirs
 
 
 class _Relay:
     """Three threads, one per direction of what is carried and one for rows that go out.
 
-    It ends when either connection does, and closes both, and the rings, which ends the waits of
-    the others.
+    It ends when either connection does, or when one of the threads fails, and closes both, and the
+    rings, which ends the waits of the others. The task is told of a failure in words.
     """
 
     def __init__(
-        self, far: Channel, near: Channel, rings: Callable[[Channel], tuple[Any, Any]]
+        self,
+        far: Channel,
+        near: Channel,
+        rings: Callable[[Channel], tuple[Any, Any]],
+        to_task: Channel,
     ) -> None:
         self._far = far
         self._near = near
         self._rings = rings
+        self._to_task = to_task
+        self._opened: tuple[Any, ...] = ()
 
     def run(self) -> None:
-        # Errors: one of the two is gone, which the other learns by the end of its connection.
-        with suppress(EOFError, OSError, ValueError):
-            source, sink = self._rings(self._near)
-            threads = [
-                threading.Thread(target=self._send_rows, args=(source,), daemon=True),
-                threading.Thread(target=self._receive, args=(sink,), daemon=True),
-            ]
-            for thread in threads:
-                thread.start()
-            with suppress(EOFError, OSError, ValueError):
+        threads: list[threading.Thread] = []
+        try:
+            with self._ending():
+                source, sink = self._opened = self._rings(self._near)
+                for target, ring in ((self._send_rows, source), (self._receive, sink)):
+                    thread = threading.Thread(target=target, args=(ring,), daemon=True)
+                    thread.start()
+                    threads.append(thread)
                 while True:
                     self._far.send(self._near.receive()[0])
-            self._far.end()
-            source.close()
-            sink.close()
+        finally:
             for thread in threads:
                 thread.join()
-        self._far.close()
-        self._near.close()
+            self._far.close()
+            self._near.close()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Whatever ends the block ends the relay."""
+        try:
+            yield
+        except (EOFError, OSError):
+            pass  # one of the two is gone, which the other learns by the end of its connection
+        except Exception as error:
+            text = f"rows could not be carried between hosts: {type(error).__name__}: {error}"
+            with suppress(OSError):
+                self._to_task.send({"error": text})
+        finally:
+            self._far.end()
+            self._near.end()
+            for ring in self._opened:
+                ring.close()
 
     def _send_rows(self, source: Any) -> None:
         """Until the ring is closed; messages still go both ways then."""
-        # RuntimeError: the writer closed its ring where rows were dropped, or died.
-        with suppress(OSError, RuntimeError):
+        try:
             while (entry := source.next(_FOREVER_S))[0] != "end":
                 if entry[0] == "batch":
                     rows = _as_stream(entry[1])
                     self._far.send({"op": "rows", "bytes": len(rows)}, data=rows)
                 else:
                     self._far.send({"op": "mark"})
+        except (OSError, RuntimeError):
+            pass  # the writer closed its ring where rows were dropped, or died
+        except Exception:
+            with self._ending():
+                raise
 
     def _receive(self, sink: Any) -> None:
-        with suppress(EOFError, OSError, ValueError):
+        with self._ending():
             while True:
                 message, _ = self._far.receive()
-                if message["op"] == "rows":
+                if message.get("op") == "rows":
                     self._pass_on(sink, message["bytes"])
-                elif message["op"] == "mark":
+                elif message.get("op") == "mark":
                     sink.flush(_FOREVER_S)
                 else:
                     self._near.send(message)
-        self._near.end()
 
     def _pass_on(self, sink: Any, count: int) -> None:
         if not 0 < count <= _MAX_ROWS_BYTES:

@@ -1,0 +1,170 @@
+"""What a thread of the feed does not expect ends in an error at whoever waits, and soon."""
+
+import os
+import socket
+import struct
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+from hearth.native._core import RingReader, RingWriter
+
+from hearth.tensorflowonspark import relay
+from hearth.tensorflowonspark.channel import Channel
+from hearth.tensorflowonspark.errors import NodeError
+from hearth.tensorflowonspark.feed_server import FeedServer
+
+KEY = bytes(range(32))
+ODD_FRAMES = {
+    "no operation": {"x": 1},
+    "rows of no length": {"op": "rows"},
+    "rows of a wrong kind": {"op": "rows", "bytes": "many"},
+    "rows of no bytes": {"op": "rows", "bytes": 0},
+    "more rows than may travel at once": {"op": "rows", "bytes": (32 << 20) + 1},
+    "rows that are none": {"op": "rows", "bytes": 4},
+}
+
+
+def pair():
+    ours, theirs = socket.socketpair()
+    return Channel(ours), theirs
+
+
+def wait_for_end(channel):
+    """Messages up to the connection's end, which comes within seconds."""
+    found = []
+    with pytest.raises((EOFError, ConnectionError)):
+        while True:
+            found.append(channel.receive(5)[0])
+    return found
+
+
+@pytest.mark.parametrize("frame", [name for name in ODD_FRAMES if name != "no operation"])
+def test_what_a_relay_cannot_carry_ends_it_at_both_sides(frame):
+    task, afar = pair()
+    node = Channel(relay.at_node(afar))
+    message, fds = node.receive(5)
+    assert message == {"op": "rings"}
+    rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
+    task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are none" else b"")
+    (told,) = wait_for_end(task)
+    assert told["error"].startswith("rows could not be carried between hosts: ")
+    wait_for_end(node)
+    with pytest.raises(ConnectionError):
+        rows.next(5)
+    assert not results.write(pa.record_batch({"n": [1]}), 5)
+
+
+def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
+    """The bytes behind a length that is over the limit are never read."""
+    task, afar = pair()
+    node = Channel(relay.at_node(afar))
+    _, fds = node.receive(5)
+    rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
+    batch = pa.record_batch({"piece": [b"x" * (2 << 20)]})
+    stream = relay._as_stream(batch)
+    task.send({"op": "rows", "bytes": len(stream)}, data=stream)
+    assert pa.record_batch(rows.next(5)[1]).equals(batch)
+    before = peak_kb()
+    task.send({"op": "rows", "bytes": 1 << 40})
+    (told,) = wait_for_end(task)
+    assert f"announced {1 << 40} bytes" in told["error"]
+    assert peak_kb() - before < 8 << 10
+    results.close()
+
+
+def peak_kb():
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [{"x": 1}, {"op": "partition"}, {"op": "rings"}, {"op": "partition", "queue": "none"}],
+)
+def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame):
+    server = FeedServer(["input"], lambda event: None)
+    task, theirs = pair()
+    server.attach(theirs, from_afar=False)
+    task.send(frame)
+    (told,) = wait_for_end(task)
+    assert "a feed's connection failed: " in told["error"]
+
+
+def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
+    """The program goes on to other partitions; the task hears what was wrong."""
+    from hearth.tensorflowonspark.node_manager import NodeManager
+    from hearth.tensorflowonspark.TFNode import DataFeed
+
+    server = FeedServer(["input"], lambda event: None)
+    ours, theirs = socket.socketpair()
+    task = Channel(ours)
+    server.attach(theirs, from_afar=False)
+    ring, results = RingWriter(1 << 20), RingReader(1 << 20)
+    task.send({"op": "rings"}, fds=(*ring.fds(), *results.fds()))
+    where = {"feed": "f", "index": 0, "queue": "input", "mode": "train", "fenced": False}
+    task.send({"op": "partition", **where, "format": "arrow", "batched": True, "keep": False})
+    ring.write(pa.record_batch({"n": [1, 2]}), 5)
+    feed, taken = DataFeed(NodeManager(server)), []
+
+    def read():
+        while not feed.should_stop():
+            taken.extend(feed.next_batch(2))
+
+    program = threading.Thread(target=read)
+    program.start()
+    deadline = time.monotonic() + 5
+    while not taken and time.monotonic() < deadline:
+        time.sleep(0.01)
+    ours.sendall(struct.pack(">I", 3) + b"abc")
+    told = wait_for_end(task)
+    assert "a feed's connection failed: " in told[-1]["error"]
+    server.end()
+    program.join(10)
+    assert not program.is_alive()
+    assert taken == [(1,), (2,)]
+
+
+def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
+    from hearth.tensorflowonspark import feed_task
+
+    ours, theirs = socket.socketpair()
+    node = Channel(theirs)
+    monkeypatch.setattr(feed_task.Connection, "_open", lambda *_: Channel(ours))
+    node.send({"op": "welcome"})
+    place = {"host_name": socket.gethostname(), "job_name": "worker", "task_index": 0}
+    spec = feed_task.FeedSpec(
+        KEY.hex(), ({**place, "addr": "a", "executor_pid": os.getpid()},), "input", 60.0, "f"
+    )
+
+    def nonsense():
+        for _ in range(2):  # the rings, and the partition
+            node.receive(5)
+        theirs.sendall(struct.pack(">I", 4) + b"\xff\xff[]")
+
+    threading.Thread(target=nonsense, daemon=True).start()
+    began = time.monotonic()
+    with pytest.raises(NodeError, match="was not understood"):
+        feed_task.feed(spec, 0, iter([pa.record_batch({"n": [1]})]))
+    assert time.monotonic() - began < 5
+
+
+def test_a_driver_that_cannot_follow_its_nodes_says_so():
+    from hearth.native._core import Coordinator, Member, new_token
+
+    from hearth.tensorflowonspark.cluster_watch import ClusterWatch
+    from hearth.tensorflowonspark.feed_ledger import Ledger
+
+    token, reasons = new_token(), []
+    coordinator = Coordinator(world=1, token=token)
+    watch = ClusterWatch(coordinator, {"worker": [0]}, reasons.append, Ledger())
+    member = Member(host="127.0.0.1", port=coordinator.port(), token=token, rank=0, world=1)
+    member.reserve("{}")
+    member.send_event('{"event": "rows"}')  # of no feed
+    assert not watch.wait_done([0], 10)
+    with pytest.raises(NodeError, match="the driver could not follow its nodes: KeyError"):
+        watch.check()
+    assert len(reasons) == 1
+    member.done("{}")
+    watch.close()
