@@ -5,6 +5,8 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +15,8 @@ import pytest
 
 from hearth.tensorflowonspark import cluster_feed
 from hearth.tensorflowonspark.errors import ClusterError, NodeError
-from hearth.tensorflowonspark.feed_progress import Ledger, RowCount
+from hearth.tensorflowonspark.feed_ledger import Ledger
+from hearth.tensorflowonspark.feed_progress import RowCount
 from tensorflowonspark import TFCluster
 
 from conftest import no_node_left  # isort: skip
@@ -187,25 +190,156 @@ def test_without_restart_the_failure_says_how_many_rows_were_left(sc, tmp_path):
         cluster.shutdown()
 
 
+def takes_ids(notes, ctx):
+    """Keeps what it was given beside commit(), as a program keeps its checkpoint."""
+    kept = Path(notes.folder, f"kept{ctx.task_index}")
+    given = json.loads(kept.read_text()) if kept.exists() else []
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        batch = feed.next_batch(25)
+        given += [
+            int(getattr(row, "id", row[0] if isinstance(row, tuple) else row)) for row in batch
+        ]
+        new = kept.with_name(f".{kept.name}")
+        new.write_text(json.dumps(given))
+        os.replace(new, kept)
+        feed.commit()
+        time.sleep(0.02)
+
+
+def train_through_a_kill(sc, notes, rows, meanwhile=lambda: None):
+    """How often each number was given, of those that were kept; one executor dies on the way."""
+    cluster = TFCluster.run(sc, takes_ids, notes, 2, 0, input_mode=SPARK, restart=True)
+    kept = [Path(notes.folder, f"kept{i}") for i in range(2)]
+
+    def is_time():
+        return all(file.exists() and len(json.loads(file.read_text())) > 150 for file in kept)
+
+    thread = kill_when(cluster, is_time, [])
+    try:
+        cluster.train(rows, num_epochs=1)
+        cluster.shutdown()
+    finally:
+        cluster.end()
+        thread.join()
+    return Counter(n for file in kept for n in json.loads(file.read_text()))
+
+
+def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spark, notes):
+    source = str(Path(notes.folder, "source"))
+    spark.range(0, 1600, 1, 4).write.parquet(source)
+    frame = spark.read.parquet(source).repartition(16)
+    given = train_through_a_kill(spark.sparkContext, notes, frame.rdd.map(lambda row: row.id))
+    assert set(given) == set(range(1600))  # none is lost
+    # What came twice is of the few partitions that were under way, not of those that were safe.
+    assert sum(given.values()) - 1600 <= 4 * 100
+
+
+def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spark, tmp_path):
+    from hearth.tensorflowonspark.spark_access import ClassicSpark
+
+    spark.range(0, 1000, 1, 8).write.parquet(str(tmp_path / "rows"))
+    frame = spark.read.parquet(str(tmp_path / "rows"))
+
+    def numbers(batches):
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        for batch in batches:
+            part = pa.array([TaskContext.get().partitionId()] * len(batch), pa.int64())
+            yield pa.record_batch({"id": batch.column(0), "part": part})
+
+    def places(rows):
+        return sorted(map(tuple, rows.mapInArrow(numbers, "id long, part long").collect()))
+
+    pinned = ClassicSpark(spark).pin(frame)
+    before, before_pinned = places(frame), places(pinned)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "600")
+    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+    try:
+        assert places(frame) != before  # as when an executor came or went
+        assert places(pinned) == before_pinned
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+def test_rows_whose_partitions_may_change_are_refused_before_a_row_is_given(sc, notes):
+    shuffled = sc.parallelize(range(400), 8).map(lambda n: (n, n)).partitionBy(8)
+    with TFCluster.run(sc, takes_ids, notes, 1, 0, input_mode=SPARK, restart=True) as cluster:
+        for rows in (shuffled.repartition(16), shuffled.repartition(16).map(lambda n: n)):
+            with pytest.raises(ValueError, match=r"other partitions when Spark computes.*files"):
+                cluster.train(rows, num_epochs=1)
+        assert json.loads(Path(notes.folder, "kept0").read_text() or "[]") == []
+        cluster.train(shuffled.map(lambda pair: pair[0]), num_epochs=1)
+    assert sorted(json.loads(Path(notes.folder, "kept0").read_text())) == list(range(400))
+
+
+def changed_when(marker, index, part):
+    rows = [n + 10000 if os.path.exists(marker) else n for n in part]
+    return iter(rows)
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
+    """As with Spark Connect, where nobody can say whether partitions stay as they were."""
+    from hearth.tensorflowonspark import cluster_restart
+    from hearth.tensorflowonspark.spark_access import ClassicSpark
+
+    monkeypatch.setattr(ClassicSpark, "pins", False)
+    marker = str(Path(notes.folder, ".changed"))
+    wait = cluster_restart._wait_for_slots
+
+    def wait_and_change(cluster):
+        if changes:
+            Path(marker).touch()
+        wait(cluster)
+
+    monkeypatch.setattr(cluster_restart, "_wait_for_slots", wait_and_change)
+    rows = sc.parallelize(range(800), 8)
+    rows = rows.mapPartitionsWithIndex(partial(changed_when, marker))
+    if changes:
+        with pytest.raises(NodeError, match=r"partition \d has other rows"):
+            train_through_a_kill(sc, notes, rows)
+        return
+    given = train_through_a_kill(sc, notes, rows)
+    assert set(given) == set(range(800))
+    assert sum(given.values()) - 800 <= 4 * 100
+
+
 class OfFeed:
     """What RowCount asks of a partition."""
 
-    def __init__(self, index):
-        self.feed, self.index, self.taken = "f", index, 0
+    def __init__(self, index, claim):
+        self.feed, self.index, self.claim, self.taken = "f", index, claim, 0
+
+
+def claim(ledger, partition):
+    where = {"feed": "f", "partition": partition.index, "claim": partition.claim}
+    return [answer["answer"] for answer in ledger.note(0, {"event": "claim", **where})]
+
+
+def claim_end(ledger, partition, state):
+    where = {"feed": "f", "partition": partition.index, "claim": partition.claim}
+    given = {"batches": 1, "checksum": 1, "rows": partition.taken}
+    return ledger.note(0, {"event": "claim_end", **where, **given, "state": state})
 
 
 def test_a_partition_is_safe_when_all_its_rows_were_taken_before_a_commit():
     ledger = Ledger()
     ledger.open("f")
     count = RowCount(lambda event: ledger.note(0, event))
-    first, second = OfFeed(1), OfFeed(2)
+    first, second = OfFeed(1, 1), OfFeed(2, 2)
+    assert claim(ledger, first) == claim(ledger, second) == ["begin"]
     count.take(first, 10)
     count.commit()
     assert ledger.safe("f") == frozenset()  # it is not known yet that these were all rows
     count.complete(first)
+    claim_end(ledger, first, "taken")
     assert ledger.safe("f") == {1}
     count.take(second, 5)
     count.complete(second)
+    claim_end(ledger, second, "taken")
     assert ledger.safe("f") == {1}
     assert ledger.taken("f") == 15
     count.commit()
@@ -213,6 +347,30 @@ def test_a_partition_is_safe_when_all_its_rows_were_taken_before_a_commit():
     ledger.close("f")
     count.commit()
     assert (ledger.taken("f"), ledger.safe("f")) == (0, frozenset())
+
+
+def test_a_partition_that_two_nodes_took_is_safe_when_both_committed():
+    ledger = Ledger()
+    ledger.open("f")
+    counts = [RowCount(lambda event, rank=rank: ledger.note(rank, event)) for rank in (0, 1)]
+    first, second = OfFeed(3, 1), OfFeed(3, 1)
+    assert claim(ledger, first) == ["begin"]
+    where = {"feed": "f", "partition": 3, "claim": 1}
+    assert ledger.note(1, {"event": "claim", **where}) == []  # it waits
+    counts[0].take(first, 10)
+    counts[0].complete(first)
+    (answer,) = claim_end(ledger, first, "broken")
+    assert (answer["to"], answer["answer"], answer["rows"]) == (1, "begin", 10)
+    second.taken = 10
+    counts[1].take(second, 5)
+    counts[1].complete(second)
+    ledger.note(1, {"event": "claim_end", **where, "batches": 2, "checksum": 2, "rows": 15,
+                    "state": "taken"})  # fmt: skip
+    counts[1].commit()
+    assert ledger.safe("f") == frozenset()
+    counts[0].commit()
+    assert ledger.safe("f") == {3}
+    assert ledger.taken("f") == 15
 
 
 def test_a_stream_cannot_feed_a_cluster_that_starts_again():

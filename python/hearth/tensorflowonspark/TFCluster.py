@@ -22,7 +22,7 @@ from hearth.tensorflowonspark.cluster_restart import Restarts
 from hearth.tensorflowonspark.cluster_start import ClusterStart
 from hearth.tensorflowonspark.cluster_watch import SparkJob
 from hearth.tensorflowonspark.errors import ClusterError, NodeError
-from hearth.tensorflowonspark.feed_progress import Ledger
+from hearth.tensorflowonspark.feed_ledger import Ledger
 from hearth.tensorflowonspark.spark_access import spark_access
 
 logger = logging.getLogger(__name__)
@@ -298,6 +298,29 @@ def _refuse_unfed_nodes(driver_ps_nodes: bool, eval_node: bool) -> None:
         )
 
 
+class ClusterMeta(dict):  # type: ignore[type-arg]
+    """What TFCluster.cluster_meta is: its "server_addr" opens the server when it is asked for."""
+
+    def __init__(self, start_server: Callable[[], tuple[str, int]]):
+        super().__init__()
+        self._start_server = start_server
+
+    def __missing__(self, key: str) -> Any:
+        if key != "server_addr":
+            raise KeyError(key)
+        self[key] = self._start_server()
+        logger.info("listening for reservations at %s", self[key])
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a dict's, but for the server's address."""
+        return self[key] if key == "server_addr" else super().get(key, default)
+
+    def __reduce__(self) -> Any:
+        """To tasks it goes as a plain dict."""
+        return dict, (dict(self),)
+
+
 @contextmanager
 def _end_on_error(cluster: TFCluster) -> Iterator[None]:
     try:
@@ -316,14 +339,14 @@ def _new_cluster(sc: Any, template: Any, num_executors: int, release_port: bool)
     cluster.working_dir = os.getcwd()
     cluster.num_executors = num_executors
     cluster.cluster_id = random.getrandbits(64)
-    cluster.server = reservation.Server(num_executors)
-    cluster.cluster_meta = cluster.meta = {
+    cluster.server = reservation.Server(num_executors, hosts=cluster.spark.coordinator_hosts())
+    cluster.cluster_meta = cluster.meta = ClusterMeta(cluster.server.start)
+    cluster.meta |= {
         "id": cluster.cluster_id,
         "cluster_template": template,
         "num_executors": num_executors,
         "default_fs": cluster.defaultFS,
         "working_dir": cluster.working_dir,
-        "server_addr": cluster.server.start(),
         "release_port": release_port,
         "restart_count": 0,
     }

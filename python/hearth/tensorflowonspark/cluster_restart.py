@@ -50,8 +50,15 @@ class Restarts:
                 self.recover(running, error)
 
     def _bring(self, job: FeedJob) -> bool:
+        safe = self._cluster.ledger.safe(job.feed)
         results = cluster_feed.bring(self._cluster, job)
-        job.brought = (job.brought or frozenset()) | {index for index, _ in results}
+        came = {index for index, _ in results}
+        if job.compare and not safe <= came:
+            raise NodeError(
+                f"partitions {sorted(safe - came)} had rows before the restart and have none now: "
+                "give rows that Spark computes alike each time, such as files"
+            )
+        job.brought = (job.brought or frozenset()) | came
         return any(ended for _, ended in results)
 
     def _forget_safe(self) -> None:
@@ -93,6 +100,7 @@ class Restarts:
         cluster = self._cluster
         failed.close(wait_for_nodes=True)
         cluster.cluster_meta["restart_count"] = self.count
+        cluster.ledger.start_again()
         try:
             _wait_for_slots(cluster)
             cluster.launch()

@@ -13,7 +13,7 @@ from typing import Any
 from hearth.tensorflowonspark import reservation, roles
 from hearth.tensorflowonspark.cluster_watch import ClusterWatch, MarkedRdds, SparkJob
 from hearth.tensorflowonspark.errors import NodeError, ReservationTimeoutError
-from hearth.tensorflowonspark.feed_progress import Ledger
+from hearth.tensorflowonspark.feed_ledger import Ledger
 from hearth.tensorflowonspark.missing_nodes import fixed_slots, likely_reason
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 from hearth.tensorflowonspark import roles
 from hearth.tensorflowonspark.errors import ClusterError, FeedTimeoutError, NodeError
-from hearth.tensorflowonspark.feed_progress import Ledger
+from hearth.tensorflowonspark.feed_ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -125,6 +125,17 @@ class ClusterWatch:
         self._coordinator = None  # py4j never lets go of a stream's function, nor of its cluster
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:  # whoever waits must not wait for a thread that is gone
+            logger.exception("the driver's ear on the cluster failed")
+            with self._changed:
+                text = f"the driver could not follow its nodes: {type(error).__name__}: {error}"
+                self._failure = self._failure or text
+                self._changed.notify_all()
+            self._tell(self._failure)
+
+    def _watch(self) -> None:
         while True:
             event = self._coordinator.next_event(_EVENT_WAIT_S)
             failure = self._coordinator.failure()
@@ -153,8 +164,9 @@ class ClusterWatch:
             self._done.add(rank)
         elif event["event"] == "joined":
             self._joined.add(rank)
-        elif event["event"] in ("rows", "safe"):
-            self._ledger.note(rank, event)
+        elif event["event"] in ("rows", "safe", "claim", "claim_end"):
+            for message in self._ledger.note(rank, event):
+                self._coordinator.broadcast(json.dumps(message))
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":

@@ -1,11 +1,11 @@
-"""How far the rows of feed jobs have come: counted in the node, known in the driver."""
+"""How far the rows of a feed have come, as its node counts them; feed_ledger.py keeps them."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 # The driver hears at least this often how many rows of a partition were taken.
@@ -24,8 +24,9 @@ class RowCount:
         self._lock = threading.Lock()
         self._taken = 0
         self._safe = 0  # of the rows taken, in their order
-        # Complete partitions that are not safe: (rows taken at their end, feed job, partition).
-        self._complete: deque[tuple[int, str, int]] = deque()
+        # Partitions that came to an end and are not safe: (rows taken by then, feed job, partition,
+        # claim).
+        self._complete: deque[tuple[int, str, int, int]] = deque()
         self._told = 0.0
 
     def take(self, partition: Any, rows: int) -> None:
@@ -40,10 +41,11 @@ class RowCount:
         self._tell_rows(partition)
 
     def complete(self, partition: Any) -> None:
-        """All rows of a partition were taken."""
+        """No more rows of a partition come here: all were taken, or who brought them is gone."""
         self._tell_rows(partition)
         with self._lock:
-            self._complete.append((self._taken, partition.feed, partition.index))
+            end = (self._taken, partition.feed, partition.index, partition.claim)
+            self._complete.append(end)
         self._tell_safe()
 
     def commit(self) -> None:
@@ -57,52 +59,10 @@ class RowCount:
         self._report({"event": "rows", **where, "rows": partition.taken})
 
     def _tell_safe(self) -> None:
-        safe: dict[str, list[int]] = {}
+        safe: dict[str, list[tuple[int, int]]] = {}
         with self._lock:
             while self._complete and self._complete[0][0] <= self._safe:
-                _, feed, index = self._complete.popleft()
-                safe.setdefault(feed, []).append(index)
+                _, feed, index, claim = self._complete.popleft()
+                safe.setdefault(feed, []).append((index, claim))
         for feed, partitions in safe.items():
             self._report({"event": "safe", "feed": feed, "partitions": partitions})
-
-
-class Ledger:
-    """What nodes have told of each feed job between open() and close(). Any thread may use it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: dict[str, dict[int, int]] = {}
-        self._safe: dict[str, set[int]] = {}
-
-    def open(self, feed: str) -> None:
-        with self._lock:
-            self._rows[feed], self._safe[feed] = {}, set()
-
-    def close(self, feed: str) -> None:
-        """Forgets it."""
-        with self._lock:
-            self._rows.pop(feed, None)
-            self._safe.pop(feed, None)
-
-    def note(self, rank: int, event: Mapping[str, Any]) -> None:
-        """Takes an event of the RowCount of node `rank`."""
-        with self._lock:
-            feed = event["feed"]
-            if feed not in self._rows:
-                return
-            if event["event"] == "safe":
-                self._safe[feed].update(event["partitions"])
-                return
-            # Every node has a replay of its own.
-            index = event["partition"] if event["partition"] >= 0 else -1 - rank
-            self._rows[feed][index] = event["rows"]
-
-    def taken(self, feed: str) -> int:
-        """Rows of the job that programs have taken, as of a moment ago."""
-        with self._lock:
-            return sum(self._rows.get(feed, {}).values())
-
-    def safe(self, feed: str) -> frozenset[int]:
-        """The partitions of the job whose rows are safe."""
-        with self._lock:
-            return frozenset(self._safe.get(feed, ()))

@@ -7,8 +7,8 @@ threads only announce partitions; the rows are taken from the ring by the thread
 from __future__ import annotations
 
 import socket
+import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -17,13 +17,12 @@ from typing import Any
 from hearth.tensorflowonspark import relay
 from hearth.tensorflowonspark.channel import Channel, Message
 from hearth.tensorflowonspark.errors import ClusterError
+from hearth.tensorflowonspark.feed_partition import Partition, Replay
 from hearth.tensorflowonspark.feed_progress import RowCount
-from hearth.tensorflowonspark.pickles import RowFormat
 from hearth.tensorflowonspark.spool import Spool
 
-# Feeders hear at least this often that rows are taken.
-_PROGRESS_S = 1.0
 _FOREVER_S = 1e9
+_ENDS = ("taken", "terminated")
 
 
 class FeedQueue:
@@ -33,6 +32,7 @@ class FeedQueue:
         self.name = name
         self.rows = RowCount(report)
         self._changed = threading.Condition()
+        self._asking: dict[int, Partition] = {}  # by claim: those that may not come yet
         self._waiting: deque[Any] = deque()
         self._reading: Any = None
         self._ended = False
@@ -40,16 +40,60 @@ class FeedQueue:
         self.terminated = False
         self.spool = Spool()
 
+    def ask(self, partition: Partition) -> None:
+        """Adds a partition once the driver lets it; or refuses it as put()."""
+        with self._changed:
+            wanted = self._wants(partition)
+            if wanted:
+                self._asking[partition.claim] = partition
+        if wanted:
+            partition.ask()
+
     def put(self, partition: Any) -> None:
         """Adds a partition, or refuses it where no more rows are wanted."""
         with self._changed:
-            if self.terminated:
-                partition.drop()
-            elif self._failure or self._ended:
-                partition.refuse(self._failure or "the feed has been ended by shutdown()")
-            else:
+            if self._wants(partition):
                 self._waiting.append(partition)
                 self._changed.notify_all()
+
+    def _wants(self, partition: Any) -> bool:
+        if self.terminated:
+            partition.drop()
+        elif self._failure or self._ended:
+            partition.refuse(self._failure or "the feed has been ended by shutdown()")
+        else:
+            return True
+        return False
+
+    def answer(self, message: Message) -> bool:
+        """Takes the driver's answer to a claim; whether it was this queue's."""
+        answer = message["answer"]
+        with self._changed:
+            partition = self._asking.get(message["claim"])
+            if partition is not None and answer != "wait":
+                del self._asking[message["claim"]]
+        if partition is None:
+            return False
+        if answer == "wait":
+            partition.wait()
+        elif answer == "begin":
+            partition.begin(message)
+            self.put(partition)
+        elif answer in _ENDS:
+            partition.conclude(answer)
+        else:
+            partition.refuse("the feed job of these rows is over")
+        return True
+
+    def lose(self, partition: Partition) -> None:
+        """Its feed task is gone: it is taken out, unless it is being read."""
+        with self._changed:
+            asked = self._asking.pop(partition.claim, None) is not None
+            if partition in self._waiting:
+                self._waiting.remove(partition)
+            elif not asked:
+                return
+        partition.lose()
 
     def next(self) -> Any:
         """Waits for the next partition; None once the feed has ended.
@@ -93,178 +137,27 @@ class FeedQueue:
         with self._changed:
             self._failure = self._failure or failure
             self.terminated = self.terminated or failure is None
-            partitions = [*self._waiting, *([self._reading] if self._reading else [])]
+            partitions = [*self._asking.values(), *self._waiting]
+            partitions += [self._reading] if self._reading else []
+            self._asking.clear()
             self._waiting.clear()
             self._changed.notify_all()
         for partition in partitions:
             end(partition)
 
 
-class Partition:
-    """Rows that one feed task sends. One thread reads; the session's thread learns the total."""
-
-    def __init__(self, session: Session, message: Message):
-        self.feed = message["feed"]
-        self.index = message["index"]
-        self.taken = 0  # rows that the program was given
-        self.format = RowFormat(
-            pickled=message["format"] == "pickle",
-            batched=message["batched"],
-            from_afar=session.from_afar,
-        )
-        self.keep = message["keep"]
-        self.inference = message["mode"] == "inference"
-        self._session = session
-        self._lock = threading.Lock()
-        self._entries = 0  # rows of batches, taken from the ring
-        self._total: int | None = None
-        self._open = 0  # batches that are not used up, and rows whose results are owed
-        self._ended = False
-        self._dropped = False
-        self._told = time.monotonic()
-
-    def read(self) -> Any:
-        """The next batch, which counts as held; None at the partition's end.
-
-        A pyarrow.RecordBatch; pickles are in a FeedBatch that lies in the ring until release().
-
-        Raises:
-            ConnectionError: the feed task died, or the partition was dropped meanwhile.
-        """
-        import pyarrow as pa
-
-        try:
-            kind, batch = self._session.read(in_place=self.format.pickled)
-        except RuntimeError as error:
-            if not self._dropped:
-                raise
-            raise ConnectionError("the partition was dropped") from error
-        if kind != "batch":
-            return None
-        rows = batch if self.format.pickled else pa.record_batch(batch)
-        with self._lock:
-            self._entries += rows.num_rows
-            self._open += 1
-        return rows
-
-    def release(self) -> None:
-        """The last batch of pickles has been read: the feed task may write into its place."""
-        if self.format.pickled:
-            self._session.release()
-
-    def hold(self, count: int) -> None:
-        """The results of `count` more rows are owed."""
-        with self._lock:
-            self._open += count
-
-    def settle(self, count: int) -> None:
-        """`count` held batches are used up, or owed results are written."""
-        with self._lock:
-            self._open -= count
-        now = time.monotonic()
-        if now - self._told > _PROGRESS_S:
-            self._told = now
-            self._session.tell({"op": "progress"})
-        self._end_if_complete()
-
-    def set_total(self, entries: int) -> None:
-        """The feed task has written its last row."""
-        with self._lock:
-            self._total = entries
-        self._end_if_complete()
-
-    def write_results(self, rows: Any) -> None:
-        """Sends a pyarrow.RecordBatch back. Raises ConnectionError when the feed task is gone."""
-        self._session.results.write(rows, _FOREVER_S)
-
-    def _end_if_complete(self) -> None:
-        with self._lock:
-            if self._ended or self._open or self._entries != self._total:
-                return
-            self._ended = True
-        if self.inference:
-            self._session.results.flush(_FOREVER_S)
-        self._session.tell({"op": "taken"})
-
-    def refuse(self, reason: str) -> None:
-        """The cluster failed: the feed task is told so."""
-        self._drop({"error": reason})
-
-    def drop(self) -> None:
-        """The rest of the rows is not wanted."""
-        self._drop({"op": "terminated"})
-
-    def _drop(self, message: Message) -> None:
-        with self._lock:
-            if self._ended:
-                return
-            self._ended = self._dropped = True
-        self._session.tell(message)
-        self._session.close_rings()
-
-
-class Replay:
-    """The kept rows of a feed once more, `times` over; read like a Partition."""
-
-    keep = False
-    inference = False
-    index = -1
-
-    def __init__(self, spool: Spool, message: Message, report: Callable[[str], None]):
-        times = message["times"]
-        self.feed = message["feed"]
-        self.taken = 0
-        self._batches = (batch for _ in range(times) for batch in spool)
-        self._left = times * len(spool)
-        self._report = report
-        self._told = time.monotonic()
-        if not self._left:
-            report("replayed")
-
-    def read(self) -> Any:
-        entry = next(self._batches, None)
-        if entry is None:
-            return None
-        batch, self.format = entry
-        return batch
-
-    def release(self) -> None:
-        """Nothing lies in a ring."""
-
-    def settle(self, count: int) -> None:
-        self._left -= count
-        now = time.monotonic()
-        if self._left == 0:
-            self._report("replayed")
-        elif now - self._told > _PROGRESS_S:
-            self._told = now
-            self._report("progress")
-
-    def refuse(self, reason: str) -> None:
-        """The driver knows of the failure already."""
-
-    def drop(self) -> None:
-        if self._left:
-            self._report("replayed")
-
-
 class Session:
     """One feed task's connection: a ring of rows, a ring of results, and messages."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        put: Callable[[str, Partition], None],
-        on_end: Callable[[Session], None],
-        from_afar: bool,
-    ):
+    def __init__(self, channel: Channel, server: FeedServer, from_afar: bool):
         self.from_afar = from_afar
         self._channel = channel
-        self._on_end = on_end
-        self._put = put
+        self._server = server
         self._ring: Any = None
         self.results: Any = None
         self._current: Partition | None = None
+        self._queue: FeedQueue | None = None
+        self._broken = False
         self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
     def start(self) -> None:
@@ -279,11 +172,21 @@ class Session:
         self._ring = self.results = None
 
     def _run(self) -> None:
-        with suppress(EOFError, OSError, ValueError):
+        try:
             while True:
                 message, fds = self._channel.receive()
                 self._handle(message, fds)
-        self._on_end(self)
+        except (EOFError, OSError):
+            pass  # the task is gone, or done
+        except Exception as error:  # whoever waits, at either end, must hear of it
+            self._broken = True
+            self.tell({"error": f"a feed's connection failed: {type(error).__name__}: {error}"})
+            self._channel.end()
+            self.close_rings()
+        finally:
+            if self._current is not None and self._queue is not None:
+                self._queue.lose(self._current)
+            self._server.forget(self)
 
     def _handle(self, message: Message, fds: list[int]) -> None:
         from hearth.native._core import RingReader, RingWriter
@@ -292,14 +195,24 @@ class Session:
             self._ring = RingReader.attach(*fds[:2])
             self.results = RingWriter.attach(*fds[2:])
         elif message["op"] == "partition":
-            self._current = Partition(self, message)
-            self._put(message["queue"], self._current)
+            self._queue = self._server.queues[message["queue"]]
+            self._current = Partition(self, message, self._server.report)
+            (self._queue.ask if self._current.fenced else self._queue.put)(self._current)
         elif message["op"] == "end" and self._current is not None:
             self._current.set_total(message["entries"])
 
     def read(self, in_place: bool) -> tuple[str, Any]:
-        """The ring's next entry; the mark after a partition is one."""
-        return self._ring.next(_FOREVER_S, in_place)
+        """The ring's next entry; the mark after a partition is one.
+
+        Raises:
+            ConnectionError: the feed task is gone, or its connection is of no use any more.
+        """
+        try:
+            return self._ring.next(_FOREVER_S, in_place)
+        except RuntimeError as error:
+            if not self._broken:
+                raise
+            raise ConnectionError("the feed's connection is over") from error
 
     def release(self) -> None:
         """Gives the room of the ring's last entry back."""
@@ -321,7 +234,7 @@ class FeedServer:
 
     def __init__(self, queues: Iterable[str], report: Callable[[Message], None]):
         self.queues = {name: FeedQueue(name, report) for name in queues}
-        self._report = report
+        self.report = report
         self._sessions: set[Session] = set()
 
     @property
@@ -330,20 +243,37 @@ class FeedServer:
         return any(queue.terminated for queue in self.queues.values())
 
     def attach(self, sock: socket.socket, from_afar: bool) -> None:
-        """Takes over a connection that was authenticated."""
-        if from_afar:
-            sock = relay.at_node(sock)
-        put = lambda name, partition: self.queues[name].put(partition)  # noqa: E731
-        session = Session(Channel(sock), put, self._sessions.discard, from_afar)
-        self._sessions.add(session)
-        session.start()
+        """Takes over a connection that was authenticated; never raises, but closes it."""
+        try:
+            if from_afar:
+                sock = relay.at_node(sock)
+            session = Session(Channel(sock), self, from_afar)
+            self._sessions.add(session)
+            session.start()
+        except Exception as error:  # of memory, threads or descriptors; the task hears of the end
+            print(f"hearth: a feed's connection could not be taken: {error}", file=sys.stderr)
+            sock.close()
+
+    def forget(self, session: Session) -> None:
+        """Its connection is over."""
+        self._sessions.discard(session)
+
+    def answer(self, message: Message) -> None:
+        """The driver's answer to a partition's claim."""
+        if any(queue.answer(message) for queue in self.queues.values()):
+            return
+        if message["answer"] == "begin":  # whoever asked is gone
+            given = {key: message[key] for key in ("batches", "checksum", "rows")}
+            where = {"feed": message["feed"], "partition": message["partition"]}
+            claim = {"event": "claim_end", "claim": message["claim"], "state": "broken"}
+            self.report({**claim, **where, **given})
 
     def replay(self, message: Message) -> None:
         """Gives the kept rows of a feed again, and reports when they are taken."""
         queue = self.queues[message["queue"]]
 
         def report(event: str) -> None:
-            self._report({"event": event, "feed": message["feed"]})
+            self.report({"event": event, "feed": message["feed"]})
 
         queue.put(Replay(queue.spool, message, report))
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT_S = 10.0
 _REASON_TIMEOUT_S = 8.0
+# What a node says while it goes on taking rows.
+_KEEPING = ("begin", "taken", "progress")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class FeedSpec:
     batched: bool = True  # each pickle is a list of rows
     keep: bool = False  # the node replays the rows later
     safe: frozenset[int] = frozenset()  # partitions that were brought before
+    # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
+    fenced: bool = False
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"FeedSpec(queue={self.queue}, mode={self.mode})"
@@ -62,6 +66,7 @@ class Connection:
         self.results = RingReader(relay.RING_BYTES)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # what ended the partition
+        self.over = False
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
         if "error" in answer:
@@ -102,29 +107,50 @@ class Connection:
 
     def _listen(self) -> None:
         """Passes on what the node says; where it ends the partition, ends waits on the rings."""
-        with suppress(EOFError, OSError, ValueError):
+        try:
             while True:
                 message, _ = self._channel.receive()
-                if message.get("op") not in ("taken", "progress"):
-                    self.answer = message
-                    self.ring.close()
-                    self.results.close()
+                if message.get("op") not in _KEEPING:
+                    self._end_waits(message)
                 self._inbox.put(message)
-        self._inbox.put({"lost": True})
+        except (EOFError, OSError):
+            message = {"lost": True}  # the rings see it, too, after what is in them
+        except Exception as error:
+            message = {"error": f"{self.where} was not understood: {type(error).__name__}: {error}"}
+            self._end_waits(message)
+        self.over = True
+        self._inbox.put(message)
 
-    def begin(self, spec: FeedSpec, partition: int) -> None:
-        self._channel.send(
-            {
-                "op": "partition",
-                "feed": spec.feed,
-                "index": partition,
-                "queue": spec.queue,
-                "mode": spec.mode,
-                "format": spec.format,
-                "batched": spec.batched,
-                "keep": spec.keep,
-            }
-        )
+    def _end_waits(self, answer: Message) -> None:
+        self.answer = self.answer or answer
+        self.ring.close()
+        self.results.close()
+
+    def begin(self, spec: FeedSpec, partition: int) -> Message | None:
+        """Waits until the rows may come; else returns what ended the partition, as wait_taken().
+
+        Raises:
+            FeedTimeoutError: as wait_taken().
+        """
+        message = {
+            "op": "partition",
+            "feed": spec.feed,
+            "index": partition,
+            "queue": spec.queue,
+            "mode": spec.mode,
+            "format": spec.format,
+            "batched": spec.batched,
+            "keep": spec.keep,
+            "fenced": spec.fenced,
+        }
+        try:
+            self._channel.send(message)
+        except OSError:
+            return {"lost": True}
+        if not spec.fenced:
+            return None
+        message = self.wait_taken(spec)
+        return None if message.get("op") == "begin" else message
 
     def end(self, entries: int, timeout_s: float) -> None:
         """Marks the end of the partition's rows."""
@@ -188,6 +214,9 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
             connection.close()
     node = choose_node(spec.nodes, partition)
     connection = _connections.pop(node["addr"], None)
+    if connection is not None and connection.over:  # the node has ended it meanwhile
+        connection.close()
+        connection = None
     if connection is None:
         connection = Connection(node, spec)
         # Spark's daemon collects garbage after each task. What imports have made is most of what it
@@ -211,6 +240,8 @@ def choose_node(nodes: Iterable[Message], partition: int) -> Message:
 def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
     """Brings one partition to a node and waits until it is used up.
 
+    Where another attempt brings them, or has, it waits for that one instead.
+
     Returns:
         Whether the node wants no more rows; None where there was nothing to bring.
 
@@ -226,11 +257,12 @@ def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> b
     except TerminatedError:
         return True
     try:
-        connection.begin(spec, partition)
-        with _ring_errors(connection, spec):
-            entries = _write(connection, first, batches, spec.timeout_s)
-            connection.end(entries, spec.timeout_s)
-        ended = connection.wait_taken(spec)
+        ended = connection.begin(spec, partition)
+        if ended is None:
+            with _ring_errors(connection, spec):
+                entries = _write(connection, first, batches, spec.timeout_s)
+                connection.end(entries, spec.timeout_s)
+            ended = connection.wait_taken(spec)
     except BaseException:
         connection.close()
         raise
@@ -288,7 +320,8 @@ def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> 
         return
     connection = _connect(spec, partition)
     try:
-        connection.begin(spec, partition)
+        if connection.begin(spec, partition) is not None:
+            raise NodeError(connection.reason(spec))
         feeder = _Feeder(connection, first, batches, spec)
         with _ring_errors(connection, spec):
             yield from _results(connection, spec)

@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from typing import Any
 
 from hearth.tensorflowonspark.channel import Channel
@@ -65,20 +66,36 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
 
 
 def _listen(channel: Channel, server: FeedServer) -> None:
-    while True:
-        try:
-            message, fds = channel.receive()
-        except (EOFError, OSError):
-            os._exit(1)  # the supervisor is gone, and with it the cluster
-        operation = message["op"]
-        if operation == "feed":
-            server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
-        elif operation == "end":
-            server.end()
-        elif operation == "fail":
-            server.fail(message["reason"])
-        elif operation == "replay":
-            server.replay(message)
+    try:
+        while True:
+            _handle(*channel.receive(), server)
+    except (EOFError, OSError):
+        pass  # the supervisor is gone, and with it the cluster
+    except Exception as error:  # nobody would hear the driver any more
+        traceback.print_exc()
+        text = f"its feed failed: {type(error).__name__}: {error}"
+        with suppress(OSError):
+            channel.send({"result": "error", "error": text})
+    os._exit(1)
+
+
+def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:
+    operation = message["op"]
+    if operation == "feed":
+        if (
+            not fds
+        ):  # this process has as many as it may; the task learns it by the connection's end
+            print("hearth: no descriptor is left for a feed's connection", file=sys.stderr)
+            return
+        server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
+    elif operation == "claim":
+        server.answer(message)
+    elif operation == "end":
+        server.end()
+    elif operation == "fail":
+        server.fail(message["reason"])
+    elif operation == "replay":
+        server.replay(message)
 
 
 if __name__ == "__main__":

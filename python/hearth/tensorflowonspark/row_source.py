@@ -91,11 +91,14 @@ class RowSource:
         except ConnectionError:
             self._queue.check()
             self._queue.spool.rollback()
+            self._queue.rows.complete(partition)
+            partition.lose()
             self._forget()
             return True
         if batch is None:
-            self._queue.spool.commit()
             self._queue.rows.complete(partition)
+            if self._held:  # batches without a row
+                partition.settle(self._held)
             self._forget()
             return True
         if partition.keep:
@@ -103,6 +106,9 @@ class RowSource:
         self._held += 1
         rows = self._unpickle(batch) if partition.format.pickled else Columns(batch)
         partition.release()
+        if not self._unpickler.within_pickle:
+            self._queue.spool.commit()
+            partition.note_given()
         if len(rows):
             self._chunk, self._at = rows, 0
         return True

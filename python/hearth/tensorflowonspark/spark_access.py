@@ -47,6 +47,35 @@ class ClassicSpark:
         chosen = os.environ.get("TFOS_SERVER_HOST")
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
+    # Whether the rows of pin() are in the same partitions each time.
+    pins = True
+
+    def pin(self, rows: Any) -> Any:
+        """An RDD or DataFrame of the same rows, which stay in their partitions when computed again.
+
+        A DataFrame is planned anew by each action, and the plan depends on what executors there
+        are and on sizes that were measured: what comes back has been planned.
+
+        Raises:
+            ValueError: Spark says that the partitions may change (an INDETERMINATE RDD).
+        """
+        framed = hasattr(type(rows), "mapInArrow")
+        planned = rows._jdf.queryExecution().toRdd() if framed else rows._jrdd.rdd()
+        if planned.outputDeterministicLevel().toString() == "INDETERMINATE":
+            raise ValueError(
+                "these rows may be in other partitions when Spark computes them again (a "
+                "repartition() of an RDD whose order is not fixed), so a cluster with restart=True "
+                "would lose some and give others twice: write them to files first, checkpoint() "
+                "the RDD, or use DataFrame.repartition(), which sorts them"
+            )
+        if not framed:
+            return rows
+        from pyspark.sql import DataFrame
+
+        schema = rows._jdf.schema()
+        session = self.session._jsparkSession
+        return DataFrame(session.internalCreateDataFrame(planned, schema, False), self.session)
+
     def nodes(self, ids: Sequence[int]) -> Any:
         """One partition per node, with its id."""
         return self.handle.parallelize(ids, len(ids))
@@ -73,6 +102,8 @@ class ClassicSpark:
 class ConnectSpark:
     """A session whose driver is elsewhere. Executors must be able to reach this process."""
 
+    pins = False
+
     def __init__(self, session: Any):
         self.session = self.handle = session
 
@@ -93,6 +124,10 @@ class ConnectSpark:
         chosen = os.environ.get("TFOS_SERVER_HOST")
         own = chosen or util.address_towards(self.session.client.host, 1)
         return own, own
+
+    def pin(self, rows: Any) -> Any:
+        """The rows: how Spark plans them is not told here."""
+        return rows
 
     def nodes(self, ids: Sequence[int]) -> Any:
         return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))

@@ -17,13 +17,13 @@ class Spool:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._batches: list[tuple[int, int, RowFormat]] = []
-        self._complete = 0  # of partitions that came whole
+        self._complete = 0  # those of which the last ends with a row
 
     def __len__(self) -> int:
         return self._complete
 
     def add(self, batch: Any, format: RowFormat) -> None:
-        """Appends a batch, as pyarrow.record_batch() takes it, of an incomplete partition."""
+        """Appends a batch, as pyarrow.record_batch() takes it."""
         import pyarrow as pa
 
         batch = pa.record_batch(batch)
@@ -37,15 +37,15 @@ class Spool:
         self._batches.append((start, self._file.tell(), format))
 
     def commit(self) -> None:
-        """The partition is complete."""
+        """The last batch ends with a row."""
         self._complete = len(self._batches)
 
     def rollback(self) -> None:
-        """The partition's task died: Spark will send its rows again."""
+        """The task died within a row: what comes of it will be sent again."""
         del self._batches[self._complete :]
 
     def __iter__(self) -> Iterator[tuple[Any, RowFormat]]:
-        """(batch, format) of all complete partitions; the batches lie in the file."""
+        """(batch, format) of all rows; the batches lie in the file."""
         import pyarrow as pa
 
         if self._file is None:

@@ -143,8 +143,9 @@ class Supervisor:
             if value["op"] == "stop":
                 self._stopping = True
                 return False
-            with suppress(OSError):
-                self._channel.send(value)
+            if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
+                with suppress(OSError):
+                    self._channel.send(value)
             return True
         if kind == "failure":  # perhaps another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
@@ -157,7 +158,7 @@ class Supervisor:
 
     def _on_child(self, ended: dict[str, Any]) -> bool:
         if "event" in ended:
-            if self._member is not None:
+            if self._member is not None and not self._ended:
                 self._member.send_event(json.dumps(ended))
             return True
         if self._ended:
@@ -199,14 +200,20 @@ class Supervisor:
     def _watch_child(self) -> None:
         """Passes on what the program reports, then how its process ended."""
         result: dict[str, Any] | None = None
-        with suppress(EOFError, OSError, ValueError):
+        reason = ""
+        try:
             while True:
                 message, _ = self._channel.receive()
                 if "result" in message:
                     result = message
                 self._inbox.put(("child", message))
+        except (EOFError, OSError):
+            pass
+        except Exception as error:
+            reason = f"its process was not understood: {type(error).__name__}: {error}"
         if result is None:
-            self._inbox.put(("child", {"result": "error", "error": self._how_it_ended()}))
+            reason = reason or self._how_it_ended()
+            self._inbox.put(("child", {"result": "error", "error": reason}))
 
     def _how_it_ended(self) -> str:
         status = self._child.wait()
@@ -217,10 +224,13 @@ class Supervisor:
         return f"its process ended with status {status} and no reason; see the executor's stderr"
 
     def _watch_task(self) -> None:
-        with suppress(EOFError, OSError, ValueError):
+        try:
             while True:
                 self._task.receive()
-        self._inbox.put(("task", None))
+        except (EOFError, OSError, ValueError):
+            pass
+        finally:
+            self._inbox.put(("task", None))
 
     def _watch_executor(self) -> None:
         """Waits for the end of the executor: then its daemon may be gone before it could tell."""
@@ -235,7 +245,7 @@ class Supervisor:
 
     def _watch_driver(self) -> None:
         """Passes on what the driver and the rendezvous say, then that the connection is over."""
-        with suppress(ConnectionError):
+        try:
             while True:
                 text = self._member.next_message(_MESSAGE_WAIT_S)
                 message = {} if text is None else json.loads(text)
@@ -243,7 +253,10 @@ class Supervisor:
                     self._inbox.put(("failure", message["failure"]))
                 elif message:
                     self._inbox.put(("message", message))
-        self._inbox.put(("driver", None))
+        except ConnectionError:
+            pass
+        finally:
+            self._inbox.put(("driver", None))
 
     def _end_child(self) -> None:
         if self._child.poll() is None:

@@ -1,0 +1,216 @@
+"""Attempts of one partition: each row is given once, whoever brings it, or an error says so.
+
+Rows are numbers, or begin with one; nodes note the numbers that they were given.
+"""
+
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+from hearth.tensorflowonspark.errors import NodeError
+from tensorflowonspark import TFCluster
+
+from test_placements import run_program  # isort: skip
+
+SPARK = TFCluster.InputMode.SPARK
+
+
+def take_all(notes, ctx):
+    """A slow program, so that rows are given while others are still on their way."""
+    feed = ctx.get_data_feed()
+    given = []
+    while not feed.should_stop():
+        batch = feed.next_batch(10)
+        given += [row[0] if isinstance(row, tuple) else row for row in batch]
+        time.sleep(0.002)
+    notes.write(ctx, given)
+
+
+def fail_once(kill, at, rows):
+    """Passes the rows on; a first attempt ends after the `at`-th, when the node has had time."""
+    from pyspark import TaskContext
+
+    first = TaskContext.get().attemptNumber() == 0
+    for number, row in enumerate(rows):
+        if first and number == at:
+            time.sleep(0.3)
+            if kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError("the disk went away")
+        yield row
+
+
+def given(notes):
+    return Counter(number for rows in notes.read().values() for number in rows)
+
+
+def draw_train(draw, spark, cluster, first):
+    """One train() with faults at random; the numbers of its rows, and how often each must come."""
+    rows, parts = draw.randint(1, 600), draw.randint(1, 5)
+    numbers = range(first, first + rows)
+    size = draw.choice([0, 100, 40_000])
+    kill, at = draw.random() < 0.5, draw.randrange(max(1, rows // parts))
+    epochs = draw.choice([1, 2])
+    source = spark.sparkContext.parallelize(numbers, parts)
+    if draw.random() < 0.3:
+        frame = source.map(lambda n: (n, b"x" * size)).toDF("n long, data binary")
+
+        def faulty(batches):
+            import pyarrow as pa
+
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for row in fail_once(kill, at, rows):
+                yield pa.RecordBatch.from_pylist([row])
+
+        cluster.train(frame.mapInArrow(faulty, frame.schema), num_epochs=epochs)
+    else:
+        rdd = source.map(lambda n: (n, b"x" * size) if size else n)
+        cluster.train(rdd.mapPartitions(lambda part: fail_once(kill, at, part)), num_epochs=epochs)
+    return dict.fromkeys(numbers, epochs)
+
+
+def test_rows_of_tasks_that_fail_anywhere_are_given_once(spark, notes):
+    draw = random.Random(13)
+    cluster = TFCluster.run(spark, take_all, notes, 2, 0, input_mode=SPARK)
+    wanted = {}
+    for number in range(10):
+        wanted |= draw_train(draw, spark, cluster, number * 1000)
+    cluster.shutdown()
+    assert given(notes) == wanted
+
+
+def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_has_not(sc, notes):
+    def shuffled_again(part):
+        from pyspark import TaskContext
+
+        rows = [(n, b"x" * 40_000) for n in part]
+        if TaskContext.get().attemptNumber():
+            rows.reverse()
+        return fail_once(False, 100, rows)
+
+    cluster = TFCluster.run(sc, take_all, notes, 1, 0, input_mode=SPARK)
+    rows = sc.parallelize(range(200), 1).mapPartitions(shuffled_again)
+    began = time.monotonic()
+    with pytest.raises(NodeError, match=r"partition 0 has other rows, .*files, a checkpoint\(\)"):
+        cluster.train(rows, num_epochs=1)
+    assert time.monotonic() - began < 30
+    cluster.shutdown()
+    assert set(given(notes).values()) == {1}  # the job failed, but no row came twice
+
+
+def test_results_of_tasks_that_fail_come_once(sc):
+    def main(arguments, ctx):
+        feed = ctx.get_data_feed(train_mode=False)
+        while not feed.should_stop():
+            rows = feed.next_batch(7)
+            feed.batch_results([row[0] for row in rows])
+
+    with TFCluster.run(sc, main, {}, 2, 0, input_mode=SPARK) as cluster:
+        rows = sc.parallelize(range(300), 4).map(lambda n: (n, b"x" * 40_000))
+        for kill in (False, True):
+            faulty = rows.mapPartitions(lambda part, kill=kill: fail_once(kill, 60, part))
+            assert cluster.inference(faulty).collect() == list(range(300))
+
+
+SPECULATION = """
+import json, os, sys, time
+from pathlib import Path
+
+conf = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.quantile": "0.3",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.minTaskRuntime": "50ms",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.dir": f"file://{folder}/events",
+    "spark.eventLog.compress": "false",
+}
+words = [f"--conf {key}={value}" for key, value in conf.items()]
+os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*words, "pyspark-shell"])
+os.mkdir(f"{folder}/events")
+os.dup2(os.open(f"{folder}/driver.log", os.O_CREAT | os.O_WRONLY), 2)
+spark = spark_session.start("speculation", executors=2)
+sc = spark.sparkContext
+tokens = []
+
+def take(feed, index):
+    rows = feed.next_batch(10)
+    time.sleep(0.05 if index == 0 else 0.001)
+    return [row["n"] if isinstance(row, dict) else row[0] for row in rows]
+
+def slow_on_one(args, ctx):
+    feed, given = ctx.get_data_feed(), []
+    while not feed.should_stop():
+        given += take(feed, ctx.task_index)
+    Path(args, f"given{ctx.task_index}").write_text(json.dumps(given))
+
+def echo(args, ctx):
+    feed = ctx.get_data_feed(train_mode=False)
+    while not feed.should_stop():
+        feed.batch_results(take(feed, ctx.task_index))
+
+def noted(part):
+    from pyspark import TaskContext
+    task = TaskContext.get()
+    name = f"attempt-{task.stageId()}-{task.partitionId()}-{task.taskAttemptId()}"
+    Path(folder, name).touch()
+    return iter(part)
+
+def again():
+    tasks = [file.name.rpartition("-")[0] for file in Path(folder).glob("attempt-*")]
+    return len(tasks) - len(set(tasks))
+
+def run(main):
+    cluster = TFCluster.run(sc, main, folder, 2, 0, input_mode=SPARK)
+    tokens.append(str(cluster.cluster_meta["token"]))
+    return cluster
+
+rows = sc.parallelize(range(2000), 8).map(lambda n: (n, b"x" * 40_000)).mapPartitions(noted)
+with run(slow_on_one) as cluster:
+    cluster.train(rows, num_epochs=1)
+given = [n for i in (0, 1) for n in json.loads(Path(folder, f"given{i}").read_text())]
+print("speculated", again() > 0, "given", len(given), len(set(given)))
+with run(echo) as cluster:
+    print("results", cluster.inference(rows).collect() == list(range(2000)))
+    frame = rows.toDF("n long, data binary")
+    print("frame", len(cluster.inference(frame, schema="n long").collect()))
+with run(fails) as cluster:
+    try:
+        cluster.train(spark.range(0, 1000, 1, 4), num_epochs=1)
+    except Exception as error:
+        print("failed", error)
+    cluster.end()
+    cluster._ended = True
+work = Path(os.environ["SPARK_HOME"], "work")
+found = {file: file.read_bytes() for file in work.rglob("*") if file.name in ("stderr", "stdout")}
+spark.stop()
+found |= {file: file.read_bytes() for file in Path(folder).rglob("*") if file.is_file()}
+print("event log", any(b"SparkListenerTaskEnd" in text for text in found.values()))
+logged = [text for name, text in found.items() if work in name.parents]
+print("tasks' log", any(b"cannot go on" in text for text in logged))
+for token in tokens:
+    for word in (token.encode(), token.upper().encode(), bytes.fromhex(token)):
+        print("in", [str(name) for name, text in found.items() if word in text])
+    assert token not in str(given)
+    print("token", token)
+"""
+
+
+def test_speculation_gives_each_row_once_and_no_log_holds_a_token(tmp_path):
+    said = run_program(SPECULATION, tmp_path / "spec")
+    assert "speculated True given 2000 2000\n" in said
+    assert "results True\n" in said
+    assert "frame 2000\n" in said
+    assert "cannot go on" in said
+    assert "event log True\n" in said
+    assert "tasks' log True\n" in said
+    tokens = re.findall(r"^token (\w{64})$", said, re.MULTILINE)
+    assert len(tokens) == 3
+    assert said.count("in []\n") == 9
+    assert all(said.count(token) == 1 for token in tokens)
