@@ -223,7 +223,8 @@ def start_node(job: dict[str, Any], program: bytes) -> None:
 def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     """The body of a feed job: yields whether the node wants no more rows.
 
-    The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead.
+    The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead, and keeps
+    several attempts of a partition apart.
 
     Raises:
         ValueError: TFCluster.run did not make `cluster_info`.

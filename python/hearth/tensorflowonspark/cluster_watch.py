@@ -166,7 +166,8 @@ class ClusterWatch:
             self._joined.add(rank)
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
             for message in self._ledger.note(rank, event):
-                self._coordinator.broadcast(json.dumps(message))
+                if not self._closing:
+                    self._coordinator.broadcast(json.dumps(message))
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":
