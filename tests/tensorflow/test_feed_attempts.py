@@ -78,7 +78,7 @@ def test_rows_of_tasks_that_fail_anywhere_are_given_once(spark, notes):
     draw = random.Random(13)
     cluster = TFCluster.run(spark, take_all, notes, 2, 0, input_mode=SPARK)
     wanted = {}
-    for number in range(10):
+    for number in range(6):
         wanted |= draw_train(draw, spark, cluster, number * 1000)
     cluster.shutdown()
     assert given(notes) == wanted
