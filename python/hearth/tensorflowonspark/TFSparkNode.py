@@ -127,16 +127,15 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         queues: names of the feeds.
         background: the task returns when the node's program has started; else when it has ended.
 
-    Raises:
-        ValueError: TFCluster.run did not make `cluster_meta`.
+    The body raises ValueError where TFCluster.run did not make `cluster_meta`.
     """
     from pyspark import cloudpickle
 
-    _check_meta(cluster_meta)
     program = cloudpickle.dumps((fn, tf_args))
     options = node_options(tf_args, tensorboard, log_dir, queues, background=background)
 
     def start(iterator: Iterator[int]) -> None:
+        _check_meta(cluster_meta)  # it is complete once the cluster's key is made
         for executor_id in iterator:
             start_node(make_job(cluster_meta, executor_id, options, task_gpus()), program)
 
