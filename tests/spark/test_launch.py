@@ -24,7 +24,8 @@ def send(**event):
     if rank == 0 and event["event"] in ("progress", "validation"):
         member.send_event(json.dumps(event))
 def read(stream):
-    ring, ids = RingReader.attach(*job["streams"][stream].values()), []
+    given = job["streams"][stream]
+    ring, ids = RingReader.attach(given["ring_fd"], given["signal_fd"]), []
     while (entry := ring.next(60))[0] == "batch":
         ids += pa.record_batch(entry[1]).column("id").to_pylist()
     return ids

@@ -32,18 +32,18 @@ def everything(spark):
     )
 
 
-def wide(batches):
-    """[(rank, row as text)] in a rank's order."""
-    import pyarrow as pa
-    from pyspark import BarrierTaskContext
-
-    rank = BarrierTaskContext.get().partitionId()
-    for batch in batches:
-        rows = [str(row) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pydict({"rank": [rank] * len(rows), "row": rows})
-
-
 def rows_as_text(spark, frame):
+    """[(rank, row as text)] in a rank's order."""
+
+    def wide(batches):
+        import pyarrow as pa
+        from pyspark import BarrierTaskContext
+
+        rank = BarrierTaskContext.get().partitionId()
+        for batch in batches:
+            rows = [str(row) for row in batch.to_pylist()]
+            yield pa.RecordBatch.from_pydict({"rank": [rank] * len(rows), "row": rows})
+
     with session_conf(spark, launch_conf(spark, 2)):
         stage = rank_rows(spark, {"train": frame}, 2)
         rows = stage.mapInArrow(wide, "rank long, row string", barrier=True).collect()
