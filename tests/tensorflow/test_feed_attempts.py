@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,16 @@ def take_all(notes, ctx):
         batch = feed.next_batch(10)
         given += [row[0] if isinstance(row, tuple) else row for row in batch]
         time.sleep(0.002)
+    notes.write(ctx, given)
+
+
+def take_and_tell(notes, ctx):
+    """As take_all; a file says when it has been given its first rows."""
+    feed = ctx.get_data_feed()
+    given = []
+    while not feed.should_stop():
+        given += [row[0] for row in feed.next_batch(10)]
+        Path(notes.folder, ".began").touch()
     notes.write(ctx, given)
 
 
@@ -90,15 +101,21 @@ def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_ha
 
         rows = [(n, b"x" * 40_000) for n in part]
         if TaskContext.get().attemptNumber():
-            rows.reverse()
-        return fail_once(False, 100, rows)
+            yield from reversed(rows)
+            return
+        yield from rows[:100]
+        deadline = time.monotonic() + 60
+        while not os.path.exists(began_file) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        raise OSError("the disk went away")
 
-    cluster = TFCluster.run(sc, take_all, notes, 1, 0, input_mode=SPARK)
+    began_file = os.path.join(notes.folder, ".began")
+    cluster = TFCluster.run(sc, take_and_tell, notes, 1, 0, input_mode=SPARK)
     rows = sc.parallelize(range(200), 1).mapPartitions(shuffled_again)
     began = time.monotonic()
     with pytest.raises(NodeError, match=r"partition 0 has other rows, .*files, a checkpoint\(\)"):
         cluster.train(rows, num_epochs=1)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
     cluster.shutdown()
     assert set(given(notes).values()) == {1}  # the job failed, but no row came twice
 

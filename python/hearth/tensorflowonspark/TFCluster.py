@@ -220,11 +220,12 @@ class TFCluster:
         self.running.watch.check()
         return SparkJob(self.spark, self.running.watch, action, feed).wait()
 
-    def replay(self, qname: str, times: int, feed: str, feed_timeout: float) -> None:
-        """Lets the nodes take the rows that they kept `times` more; waits until they have."""
-        self.running.broadcast({"op": "replay", "queue": qname, "times": times, "feed": feed})
+    def replay(self, kept: cluster_feed.FeedJob, times: int, feed: str) -> None:
+        """Lets the nodes take the rows that they kept of a job `times` more; waits for it."""
+        message = {"op": "replay", "queue": kept.queue, "times": times, "feed": feed}
+        self.running.broadcast({**message, "kept": kept.feed})
         nodes = roles.fed_ids(self.cluster_meta["cluster_template"])
-        seconds = TFSparkNode.feed_timeout_or_never(feed_timeout)
+        seconds = TFSparkNode.feed_timeout_or_never(kept.timeout_s)
         self.running.watch.wait_replayed(feed, nodes, seconds)
 
 

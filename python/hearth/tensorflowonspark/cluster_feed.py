@@ -57,8 +57,10 @@ def train(cluster: TFCluster, rows: Any, epochs: int, timeout_s: float, queue: s
         for _ in range(epochs):
             if cluster.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
                 return
-    elif not _feed_once(cluster, FeedJob(rows, queue, timeout_s, keep=epochs > 1)) and epochs > 1:
-        _replay(cluster, epochs - 1, timeout_s, queue)
+    else:
+        job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
+        if not _feed_once(cluster, job) and epochs > 1:
+            _replay(cluster, job, epochs - 1)
 
 
 def _train_interval(cluster: TFCluster, rdd: Any, timeout_s: float, queue: str) -> None:
@@ -92,11 +94,11 @@ def _unconsumed(cluster: TFCluster, job: FeedJob) -> str:
     return f"{counting.result - taken} of {counting.result} rows were not consumed"
 
 
-def _replay(cluster: TFCluster, times: int, timeout_s: float, queue: str) -> None:
+def _replay(cluster: TFCluster, job: FeedJob, times: int) -> None:
     feed_name = secrets.token_hex(8)
     cluster.ledger.open(feed_name)
     try:
-        cluster.replay(queue, times, feed_name, timeout_s)
+        cluster.replay(job, times, feed_name)
     except NodeError:
         watch = cluster.running.watch
         if watch.lost is not None:

@@ -38,7 +38,7 @@ class FeedQueue:
         self._ended = False
         self._failure: str | None = None
         self.terminated = False
-        self.spool = Spool()
+        self._spools: dict[str, Spool] = {}  # by feed job
 
     def ask(self, partition: Partition) -> None:
         """Adds a partition once the driver lets it; or refuses it as put()."""
@@ -94,6 +94,14 @@ class FeedQueue:
             elif not asked:
                 return
         partition.lose()
+
+    def spool(self, feed: str) -> Spool:
+        """Where the rows of a feed job are kept for its later epochs."""
+        return self._spools.setdefault(feed, Spool())
+
+    def take_spool(self, feed: str) -> Spool:
+        """The same, for the last time; empty where nothing was kept."""
+        return self._spools.pop(feed, None) or Spool()
 
     def next(self) -> Any:
         """Waits for the next partition; None once the feed has ended.
@@ -275,7 +283,7 @@ class FeedServer:
         def report(event: str) -> None:
             self.report({"event": event, "feed": message["feed"]})
 
-        queue.put(Replay(queue.spool, message, report))
+        queue.put(Replay(queue.take_spool(message["kept"]), message, report))
 
     def end(self) -> None:
         for queue in self.queues.values():

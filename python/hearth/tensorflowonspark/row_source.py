@@ -90,7 +90,8 @@ class RowSource:
             batch = partition.read()
         except ConnectionError:
             self._queue.check()
-            self._queue.spool.rollback()
+            if partition.keep:
+                self._queue.spool(partition.feed).rollback()
             self._queue.rows.complete(partition)
             partition.lose()
             self._forget()
@@ -102,12 +103,13 @@ class RowSource:
             self._forget()
             return True
         if partition.keep:
-            self._queue.spool.add(batch, partition.format)
+            self._queue.spool(partition.feed).add(batch, partition.format)
         self._held += 1
         rows = self._unpickle(batch) if partition.format.pickled else Columns(batch)
         partition.release()
         if not self._unpickler.within_pickle:
-            self._queue.spool.commit()
+            if partition.keep:
+                self._queue.spool(partition.feed).commit()
             partition.note_given()
         if len(rows):
             self._chunk, self._at = rows, 0
