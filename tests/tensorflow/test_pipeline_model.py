@@ -1,6 +1,7 @@
 """TFModel: a .keras file, several inputs and outputs by name, and what is wrong said plainly."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hearth.tensorflowonspark import pipeline_model, tensor_names
@@ -73,8 +74,8 @@ def test_a_keras_file_is_a_model(spark, models, scheme):
     found = model.transform(frame.coalesce(1))
     assert found.columns == ["total"]
     assert [row.total for row in found.collect()] == [[7.0], [8.5]]
-    model.setOutputMapping({"dense": "by_layer"})
-    assert model.transform(frame.coalesce(1)).columns == ["by_layer"]
+    spec = model_spec(str(models / "sum.keras"), {"p": "a", "q": "b"}, {"dense": "by_layer"})
+    assert pipeline_model.LoadedModel(spec).columns == [("output_0", "by_layer")]
 
 
 def test_outputs_keep_their_shape_as_in_tensorflowonspark(spark, models):
@@ -95,8 +96,10 @@ def test_outputs_keep_their_shape_as_in_tensorflowonspark(spark, models):
         "column": [1.0], "cube": cube, "empty": [], "small": 1, "half": [1.0], "texts": ["1", "1"]
     }  # fmt: skip
     assert second["cube"] == [[[3.0] * 3], [[3.0] * 3]]
-    with pytest.raises(Exception, match=r"output 'whole' of the model .* its first dimension must"):
-        model.setOutputMapping({"whole": "w"}).transform(frame).collect()
+    spec = model_spec(str(models / "shapes"), {"v": "x"}, {"whole": "w"})
+    rows = pa.record_batch({"v": pa.array([1.0, 3.0], pa.float32())})
+    with pytest.raises(ValueError, match=r"output 'whole' of .* its first dimension must"):
+        next(pipeline_model.predict(spec, iter([rows])))
 
 
 def dense_model(keras):
@@ -108,7 +111,7 @@ def dense_model(keras):
 
 
 @pytest.mark.parametrize("library", ["keras", "tf_keras"])
-def test_exports_have_the_names_of_layers_and_answer_to_the_others(spark, tmp_path, library):
+def test_exports_have_the_names_of_layers_and_answer_to_the_others(tmp_path, library):
     keras = pytest.importorskip(library)
     path = str(tmp_path / "model")
     compat.export_saved_model(dense_model(keras), path, is_chief=True)
@@ -117,16 +120,20 @@ def test_exports_have_the_names_of_layers_and_answer_to_the_others(spark, tmp_pa
     assert given == "dense_input"
     assert serve(dense_input=tf.constant([[1.0, 2.0]]))["dense_1"].numpy().tolist() == [[9.0]]
 
-    frame = spark.createDataFrame([([1.0, 2.0],)], "c1 array<float>")
-    model = pipeline.TFModel({}).setExportDir(path).setInputMapping({"c1": "dense_input"})
-    assert [*model.transform(frame).first()] == [[9.0]]
-    assert model.transform(frame).columns == ["dense_1"]
-    for name in ("dense_1", "output_0"):
-        found = model.setOutputMapping({name: "cout"}).transform(frame)
-        assert found.columns == ["cout"]
-        assert found.first().cout == [9.0]
-    with pytest.raises(Exception, match="has no output 'dense', but: dense_1"):
-        model.setOutputMapping({"dense": "cout"}).transform(frame)
+    # Without Spark: each of these would load TensorFlow in a worker once more.
+    rows = pa.record_batch({"c1": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))})
+    for outputs in ({}, {"dense_1": "cout"}, {"output_0": "cout"}):
+        spec = model_spec(path, {"c1": "dense_input"}, outputs)
+        (found,) = pipeline_model.predict(spec, iter([rows]))
+        assert found.to_pylist() == [{"cout" if outputs else "dense_1": [9.0]}]
+    with pytest.raises(ValueError, match="has no output 'dense', but: dense_1"):
+        pipeline_model.LoadedModel(model_spec(path, {"c1": "dense_input"}, {"dense": "cout"}))
+
+
+def model_spec(path, inputs, outputs):
+    return pipeline_model.ModelSpec(
+        path, "serving_default", ("serve",), inputs, outputs, batch_size=10, keep=False
+    )
 
 
 def several_outputs(keras, inputs):
@@ -144,9 +151,7 @@ def test_numbers_of_outputs_are_those_of_the_model(tmp_path, library, inputs):
     keras = pytest.importorskip(library)
     path = str(tmp_path / "model")
     compat.export_saved_model(several_outputs(keras, inputs), path, is_chief=True)
-    spec = pipeline_model.ModelSpec(
-        path, "serving_default", ("serve",), {"p": "a", "q": "b"}, {"output_0": "x"}, 10, False
-    )
+    spec = model_spec(path, {"p": "a", "q": "b"}, {"output_0": "x"})
     model = pipeline_model.LoadedModel(spec)
     assert model.columns == [("late", "x")]
     arrays = {"a": np.float32([[1, 2]]), "b": np.float32([[5]])}
