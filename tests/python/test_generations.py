@@ -70,7 +70,7 @@ class Session:
             resourceProfileManager=lambda: SimpleNamespace(defaultResourceProfile=lambda: None),
         )
     )
-    sparkContext = SimpleNamespace(getConf=dict, master="local[2]")
+    sparkContext = SimpleNamespace(getConf=dict, master="local[2]", defaultParallelism=2)
 
     def __init__(self) -> None:
         settings: dict[str, str] = {}
