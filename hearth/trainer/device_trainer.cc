@@ -309,7 +309,13 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
 void DeviceTrainer::ObeySignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
-  if (effect == SignalEffect::kSnapshot) sync_->RequestSnapshot();
+  if (effect != SignalEffect::kSnapshot) return;
+  // All ranks have a part in a snapshot, so they learn of it with the next step's gradients.
+  if (options_.group->world() == 1) {
+    solver_->RequestSnapshot();
+  } else {
+    sync_->RequestSnapshot();
+  }
 }
 
 // Ranks that drift apart train nonsense without any other sign of it.

@@ -221,7 +221,7 @@ TEST_F(OtherRowsTest, OfAllRanksAreOneWarning) {
   GoOn(training, 5,
        "rank 0 on host localhost meets other rows than before the snapshot of "
        "iteration 5: 20 rows instead of ");
-  EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 0 begins again for all ranks"));
+  EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 1 begins again for all ranks"));
 }
 
 // Epoch 0 anew from the snapshot's weights is what a state without a place in the feed gives.
