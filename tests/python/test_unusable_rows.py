@@ -55,36 +55,32 @@ def test_a_partition_that_comes_again_counts_once():
     assert add_up(value.values()) == Unusable(4, 3, ("a", "c", "d"))
 
 
-def test_the_driver_is_told_once_of_each_change():
-    told = []
-    made = []
+def reporting():
+    """A report on a stand-in for a session, the parameter of its accumulator, and what it tells."""
+    told, made = [], []
 
     def accumulator(value, param):
         made.append(param)
         return SimpleNamespace(value=value)
 
     spark = SimpleNamespace(_jsc=None, sparkContext=SimpleNamespace(accumulator=accumulator))
-    report = Report(spark, told.append)
+    return Report(spark, told.append), made[0], told
+
+
+def test_the_driver_is_told_once_of_each_change():
+    report, param, told = reporting()
     found = Unusable(5, 2, ("a", "b"))
     for part in ({"x": found}, {"y": Unusable(5)}, {"x": found}):
-        made[0].addInPlace(report.parts.value, part)
+        param.addInPlace(report.parts.value, part)
     time.sleep(0.8)
-    made[0].addInPlace(report.parts.value, {"x": found})
+    param.addInPlace(report.parts.value, {"x": found})
     time.sleep(0.8)
     assert told == [Unusable(10, 2, ("a", "b"))]
 
 
 def test_who_says_it_himself_is_not_told():
-    told = []
-    made = []
-
-    def accumulator(value, param):
-        made.append(param)
-        return SimpleNamespace(value=value)
-
-    spark = SimpleNamespace(_jsc=None, sparkContext=SimpleNamespace(accumulator=accumulator))
-    report = Report(spark, told.append)
-    made[0].addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
+    report, param, told = reporting()
+    param.addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
     assert report.mute() == Unusable(5, 1, ("a",))
     time.sleep(0.8)
     assert told == []
