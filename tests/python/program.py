@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -79,3 +80,22 @@ def write_solver(folder: Path, more: str = "", net: str = NET) -> str:
     lines = [f"{key}: {value}" for key, value in defaults.items() if f"{key}:" not in more]
     (folder / "solver.prototxt").write_text("\n".join([*lines, more]))
     return "solver.prototxt"
+
+
+def signalled(
+    folder: Path, signals: dict[int, signal.Signals], *flags: str
+) -> tuple[int, list[str]]:
+    """Trains without an end, sends each signal when its iteration shows; the status and log."""
+    solver = write_solver(folder, "max_iter: 100000000 display: 10")
+    process = start("train", "-solver", solver, *flags, cwd=folder)
+    lines = []
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            for iteration, which in signals.items():
+                if f"Iteration {iteration} " in line:
+                    os.kill(process.pid, which)
+        process.wait(TIMEOUT_S)
+    finally:
+        process.kill()
+    return process.returncode, messages("".join(lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from program import TIMEOUT_S, messages, run, start, write_solver
+from program import TIMEOUT_S, messages, run, signalled, write_solver
 
 DONE = "Optimization Done."
 
@@ -154,24 +153,12 @@ def test_tools_in_python_keep_their_own_flags(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_without_an_effect_is_not_heard(tmp_path: Path, which: signal.Signals) -> None:
-    solver = write_solver(tmp_path, "max_iter: 100000000 display: 10")
     flags = ["-sigint_effect=none" if which == signal.SIGINT else "-sighup_effect=none"]
     last = signal.SIGHUP if which == signal.SIGINT else signal.SIGINT
     flags.append("-sighup_effect=stop" if which == signal.SIGINT else "-sigint_effect=stop")
-    process = start("train", "-solver", solver, *flags, cwd=tmp_path)
-    lines = []
-    try:
-        for line in process.stderr:
-            lines.append(line)
-            if "Iteration 10 " in line:
-                os.kill(process.pid, which)
-            if "Iteration 1000 " in line:
-                os.kill(process.pid, last)
-        process.wait(TIMEOUT_S)
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    assert messages("".join(lines))[-1] == "Optimization stopped early."
+    status, log = signalled(tmp_path, {10: which, 1000: last}, *flags)
+    assert status == 0
+    assert log[-1] == "Optimization stopped early."
     (state,) = tmp_path.glob("*.solverstate")
     assert int(re.findall(r"\d+", state.name)[0]) >= 1000
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from pathlib import Path
 
 import pytest
-from program import NET, TIMEOUT_S, messages, run, start, write_solver
+from program import NET, messages, run, signalled, write_solver
 
 
 def test_trains_with_one_dash_or_two_and_with_equals(tmp_path: Path) -> None:
@@ -133,26 +132,8 @@ layer { name: "b" type: "InnerProduct" bottom: "x" top: "z"
     assert "Batch 0, loss = 1" in log  # y = 3 * 0.25 + 0.25 = 1, t = 2, twice
 
 
-def signalled(folder: Path, which: signal.Signals, *flags: str) -> tuple[int, list[str]]:
-    """Trains without an end, sends `which` when iteration 10 shows; its status and log."""
-    solver = write_solver(folder, "max_iter: 100000000 display: 10")
-    process = start("train", "-solver", solver, *flags, cwd=folder)
-    lines = []
-    try:
-        for line in process.stderr:
-            lines.append(line)
-            if "Iteration 10 " in line:
-                os.kill(process.pid, which)
-            if which == signal.SIGHUP and not flags and "Iteration 1000 " in line:
-                os.kill(process.pid, signal.SIGINT)  # it trains on, so end it
-        process.wait(TIMEOUT_S)
-    finally:
-        process.kill()
-    return process.returncode, messages("".join(lines))
-
-
 def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
-    status, log = signalled(tmp_path, signal.SIGINT)
+    status, log = signalled(tmp_path, {10: signal.SIGINT})
     assert status == 0
     assert log[-1] == "Optimization stopped early."
     state = next(line for line in log if "Snapshotting solver state" in line).split()[-1]
@@ -161,14 +142,14 @@ def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_sighup_writes_a_snapshot_and_trains_on(tmp_path: Path) -> None:
-    status, log = signalled(tmp_path, signal.SIGHUP)
+    status, log = signalled(tmp_path, {10: signal.SIGHUP, 1000: signal.SIGINT})
     assert status == 0
     assert log[-1] == "Optimization stopped early."
     assert len(list(tmp_path.glob("*.solverstate"))) == 2
 
 
 def test_a_signals_effect_can_be_chosen(tmp_path: Path) -> None:
-    status, _ = signalled(tmp_path, signal.SIGHUP, "-sighup_effect", "stop")
+    status, _ = signalled(tmp_path, {10: signal.SIGHUP}, "-sighup_effect", "stop")
     assert status == 0
     assert len(list(tmp_path.glob("*.solverstate"))) == 1
     log = run("train", "-solver", "solver.prototxt", "-sigint_effect=jump", cwd=tmp_path, status=1)
