@@ -132,8 +132,11 @@ class FeedAttacker(Attacker):
         self._cluster, self._folder = cluster, folder
         self._lives = 1
         self._kind = ""
+        self._fed_before: set[int] = set()
 
     def _is_running(self) -> bool:
+        if self._kind == "feed worker" and not set(feed_workers()) - self._fed_before:
+            return False
         nodes = len(self._cluster.cluster_info)
         files = self._folder.glob(f"given-{self._lives - 1:03d}-*")
         return sum(file.stat().st_size > 0 for file in files) >= nodes
@@ -144,16 +147,23 @@ class FeedAttacker(Attacker):
 
     def _strike(self, kind: str) -> bool:
         self._kind = kind
-        if kind == "executor":
-            victims = [node["executor_pid"] for node in self._cluster.cluster_info]
-        else:
-            victims = feed_workers()
-        victims = [pid for pid in victims if faults.is_alive(pid)]
+        # Between two partitions, and while a lost executor comes back, nobody feeds.
+        if not self._wait_for(lambda: self._victims(kind)):
+            return False
+        victims = self._victims(kind)
         if not victims:
             return False
+        self._fed_before = set(feed_workers())
         pid = self._random.choice(victims)
         os.kill(pid, signal.SIGKILL)
         return bool(faults.wait_until(lambda: not faults.is_alive(pid), 2))
+
+    def _victims(self, kind: str) -> list[int]:
+        if kind == "executor":
+            pids = [node["executor_pid"] for node in self._cluster.cluster_info]
+        else:
+            pids = feed_workers()
+        return [pid for pid in pids if faults.is_alive(pid)]
 
     def _has_lost(self) -> bool:
         if self._kind != "executor":
@@ -172,7 +182,6 @@ def feed_workers() -> list[int]:
 
 def _has_ring(pid: int) -> bool:
     try:
-        files = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+        return "memfd:hearth-ring" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
     except OSError:
         return False
-    return any("memfd:hearth" in file for file in files)

@@ -93,8 +93,11 @@ def draw(seed: int) -> Draw:
     )
 
 
-def with_trouble(drawn: Draw) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
-    """A pass over a partition's items: the first attempt at one fails, or is slow, half through."""
+def with_trouble(drawn: Draw, folder: Path) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
+    """A pass over a partition's items: the first attempt at one fails, or is slow, half through.
+
+    A later attempt leaves a file "again-…" in `folder`.
+    """
     unlucky = random.Random(drawn.seed).randrange(drawn.partitions)
     share = max(1, drawn.rows // drawn.partitions // 2)
     fails, slow = drawn.fails_once, drawn.is_slow_once
@@ -102,7 +105,10 @@ def with_trouble(drawn: Draw) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
     def trouble(index: int, items: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        first = TaskContext.get().attemptNumber() == 0
+        task = TaskContext.get()
+        first = task.attemptNumber() == 0
+        if not first:
+            (folder / f"again-{task.taskAttemptId()}").touch()
         for number, item in enumerate(items):
             if first and number == share and index == unlucky:
                 if slow:
@@ -120,7 +126,8 @@ def source_frame(drawn: Draw, spark: Any, folder: Path) -> Any:
     frame = frames.KINDS[drawn.source](frames.Wanted(spark, folder, drawn.rows, drawn.partitions))
     if not drawn.fails_once and not drawn.is_slow_once:
         return frame
-    trouble = with_trouble(replace(drawn, partitions=max(1, frame.rdd.getNumPartitions())))
+    partitions = max(1, frame.rdd.getNumPartitions())
+    trouble = with_trouble(replace(drawn, partitions=partitions), folder)
 
     def pass_on(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -134,7 +141,7 @@ def source_frame(drawn: Draw, spark: Any, folder: Path) -> Any:
     return frame.mapInArrow(pass_on, frame.schema).repartition(drawn.partitions)
 
 
-def source_rdd(drawn: Draw, spark: Any, epoch: int) -> Any:
+def source_rdd(drawn: Draw, spark: Any, folder: Path, epoch: int) -> Any:
     """The ids of one epoch of a TensorFlow draw: an RDD, or a DataFrame."""
     sc, first = spark.sparkContext, epoch * drawn.rows
     ids = sc.parallelize(range(first, first + drawn.rows), drawn.partitions)
@@ -148,10 +155,10 @@ def source_rdd(drawn: Draw, spark: Any, epoch: int) -> Any:
     elif drawn.source.startswith("DataFrame"):
         frame = spark.range(first, first + drawn.rows, 1, drawn.partitions)
         if drawn.source == "DataFrame":
-            return frame.mapInArrow(_of_batches(with_trouble(drawn)), frame.schema)
+            return frame.mapInArrow(_of_batches(with_trouble(drawn, folder)), frame.schema)
         ids = frame.rdd
     if drawn.source != "parallelize" or drawn.fails_once or drawn.is_slow_once:
-        ids = ids.mapPartitionsWithIndex(with_trouble(drawn))
+        ids = ids.mapPartitionsWithIndex(with_trouble(drawn, folder))
     return ids
 
 
@@ -237,7 +244,7 @@ def run_tensorflow(drawn: Draw, spark: Any, folder: Path) -> Tally:
     try:
         with strike_when(due if drawn.kill else lambda: False, victims):
             for epoch in range(drawn.epochs):
-                cluster.train(source_rdd(drawn, spark, epoch), num_epochs=1)
+                cluster.train(source_rdd(drawn, spark, folder, epoch), num_epochs=1)
             cluster.shutdown()
     except BaseException:
         with suppress(Exception):
@@ -281,7 +288,12 @@ def main() -> int:
             start = time.monotonic()
             said = run(draw(seed), spark, folder / f"draw-{seed}")
             failed += [seed] if said else []
-            print(f"{draw(seed)}: {time.monotonic() - start:.1f} s {said or 'exact'}", flush=True)
+            again = len(list((folder / f"draw-{seed}").glob("again-*")))
+            print(
+                f"{draw(seed)}: {time.monotonic() - start:.1f} s, {again} further attempts,"
+                f" {said or 'exact'}",
+                flush=True,
+            )
     print(f"{len(seeds)} draws, failed: {failed}")
     return 1 if failed else 0
 

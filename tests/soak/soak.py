@@ -53,6 +53,7 @@ PARTITIONS, WORLD, BATCH, ROWS = 48, 2, 16, 6000
 KILLS_AT_ONCE = 10
 LIMITS_S = {"frozen trainer": 40.0}
 LIMIT_S = 30.0
+_PACE_S = 0.002  # a row of a feed
 
 
 def kinds_of(part: str, kills: int, seed: int) -> list[str]:
@@ -130,9 +131,15 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
     with attacker:
         for epoch in range(epochs):
             ids = sc.parallelize(range(epoch * rows, (epoch + 1) * rows), PARTITIONS)
-            cluster.train(ids if epoch else ids.map(lambda i: i), num_epochs=1)
+            cluster.train(ids.map(_slowly), num_epochs=1)
         cluster.shutdown()
     return result(attacker, counted_feed.tally(folder, rows, epochs), True, "rdd")
+
+
+def _slowly(row: int) -> int:
+    """As slow as the nodes, so that there are feed tasks to strike until the end."""
+    time.sleep(_PACE_S)
+    return row
 
 
 def result(attacker: Attacker, tally: Tally, same: bool, source: str) -> dict[str, Any]:
