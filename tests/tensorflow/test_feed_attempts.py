@@ -95,13 +95,24 @@ def test_rows_of_tasks_that_fail_anywhere_are_given_once(spark, notes):
     assert given(notes) == wanted
 
 
-def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_has_not(sc, notes):
-    def shuffled_again(part):
+OTHER_ROWS = {
+    "in another order": (reversed, r"partition 0 has other rows, .*files, a checkpoint\(\)"),
+    "none at all": (lambda rows: [], r"partitions \[0\] had rows .* and have none now"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_ROWS)
+def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_has_not(
+    sc, notes, kind
+):
+    change, words = OTHER_ROWS[kind]
+
+    def other_again(part):
         from pyspark import TaskContext
 
         rows = [(n, b"x" * 40_000) for n in part]
         if TaskContext.get().attemptNumber():
-            yield from reversed(rows)
+            yield from change(rows)
             return
         yield from rows[:100]
         deadline = time.monotonic() + 60
@@ -111,9 +122,9 @@ def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_ha
 
     began_file = os.path.join(notes.folder, ".began")
     cluster = TFCluster.run(sc, take_and_tell, notes, 1, 0, input_mode=SPARK)
-    rows = sc.parallelize(range(200), 1).mapPartitions(shuffled_again)
+    rows = sc.parallelize(range(200), 1).mapPartitions(other_again)
     began = time.monotonic()
-    with pytest.raises(NodeError, match=r"partition 0 has other rows, .*files, a checkpoint\(\)"):
+    with pytest.raises(NodeError, match=words):
         cluster.train(rows, num_epochs=1)
     assert time.monotonic() - began < 60
     cluster.shutdown()

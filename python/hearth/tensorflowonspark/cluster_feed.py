@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # After a loss Spark gets this long to count the rows, so that the failure is told in time.
 _COUNT_S = 6.0
 _RESULT_ROWS = 4096
+# What nodes said last of a job's partitions may come after Spark's word that the job is done.
+_LAST_EVENTS_S = 10.0
 
 
 @dataclass
@@ -135,7 +137,23 @@ def bring(cluster: TFCluster, job: FeedJob) -> list[tuple[int, bool]]:
     else:
         chunks, spec = _pickles(job.rows, spec)
         tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
-    return [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
+    results = [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
+    if not any(ended for _, ended in results):
+        _check_finished(cluster, job)
+    return results
+
+
+def _check_finished(cluster: TFCluster, job: FeedJob) -> None:
+    """Raises NodeError where an attempt found no rows in a partition of which some were given."""
+    watch, ledger = cluster.running.watch, cluster.ledger
+    if watch.wait(lambda: not ledger.unfinished(job.feed), _LAST_EVENTS_S):
+        return
+    watch.check()
+    raise NodeError(
+        f"partitions {ledger.unfinished(job.feed)} had rows when they were computed first and have "
+        "none now, so the rest of them is missing: give rows that Spark computes alike each time, "
+        "such as files or a checkpoint()"
+    )
 
 
 def inference(cluster: TFCluster, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:

@@ -126,6 +126,13 @@ class Ledger:
         with self._lock:
             return frozenset(i for i, brought in self._jobs.get(feed, {}).items() if brought.safe)
 
+    def unfinished(self, feed: str) -> list[int]:
+        """The partitions of the job of which rows were given, but not all, or not known yet."""
+        with self._lock:
+            parts = self._jobs.get(feed, {}).items()
+            begun = [(i, part) for i, part in parts if part.owner is not None or part.batches]
+            return sorted(i for i, part in begun if not part.end and not part.whole)
+
     def start_again(self) -> None:
         """All nodes are new: partitions that are not safe come again as a whole.
 
