@@ -86,7 +86,28 @@ def needs_shuffle(frame: DataFrame, world: int) -> bool:
     plan = planned._jdf.queryExecution().executedPlan().toString()
     if any(word in plan for word in ("Exchange", "Coalesce", "Limit", "Union", "Cartesian")):
         return True
-    return planned.rdd.getNumPartitions() != world
+    return not _has_one_number_of_partitions(planned._jdf.queryExecution().toRdd(), world)
+
+
+def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
+    """Whether all RDDs that the stage of `rdd`, one of the JVM, computes have `world` of them.
+
+    The plan of a DataFrame that was made of an RDD does not show a coalesce() or union() of RDDs.
+    """
+    waiting, seen = [rdd], set()
+    while waiting:
+        rdd = waiting.pop()
+        if rdd.id() in seen:
+            continue
+        seen.add(rdd.id())
+        if rdd.getNumPartitions() != world:
+            return False
+        depended = rdd.dependencies()
+        for i in range(depended.size()):
+            dependency = depended.apply(i)
+            if not dependency.getClass().getSimpleName().endswith("ShuffleDependency"):
+                waiting.append(dependency.rdd())
+    return True
 
 
 def _was_shuffled(frame: DataFrame) -> bool:

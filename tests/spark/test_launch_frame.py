@@ -9,6 +9,11 @@ from hearth.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.rank_task import split_streams
 
 
+def numbers(spark, begin, end, parts):
+    """An RDD of rows."""
+    return spark.sparkContext.parallelize([(number,) for number in range(begin, end)], parts)
+
+
 def rows_by_rank(spark, frames, world=2):
     """[(rank, stream, id)] in the order in which a rank's task gets them, in a barrier stage."""
     names = tuple(frames)
@@ -47,6 +52,10 @@ def test_two_streams_share_the_tasks_and_come_apart_again(spark):
         lambda spark: spark.range(0, 90, 1, 8).limit(50),
         lambda spark: spark.range(0, 50, 1, 2).repartition(2),
         lambda spark: spark.range(0, 30, 1, 1).union(spark.range(30, 50, 1, 1)),
+        lambda spark: spark.createDataFrame(numbers(spark, 0, 50, 8).coalesce(2), "id long"),
+        lambda spark: spark.createDataFrame(
+            numbers(spark, 0, 30, 1).union(numbers(spark, 30, 50, 1)), "id long"
+        ),
     ],
 )
 def test_any_dataframe_makes_a_barrier_stage(spark, make):
