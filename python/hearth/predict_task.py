@@ -35,6 +35,7 @@ class PredictSpec:
     key: str
     job: dict[str, Any]
     parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
+    once: bool = False  # one action computes all partitions, so their numbers tell them apart
 
 
 class Predictor:
@@ -159,6 +160,7 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
     among them and no values.
     """
     import pyarrow as pa
+    from pyspark import TaskContext
 
     blobs = spec.job["features"]
     fields = [pa.field("SampleID", pa.string(), nullable=False)]
@@ -176,7 +178,8 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
     unusable = tally.result()
     if spec.parts is not None:
-        spec.parts.add({tally.key(): unusable})
+        number = f"partition {TaskContext.get().partitionId()}: " if spec.once else ""
+        spec.parts.add({number + tally.key(): unusable})
     elif unusable.count:
         names = [*unusable.names, *[""] * (unusable.count - len(unusable.names))]
         empty = pa.array([[]] * unusable.count, pa.list_(pa.float32()))

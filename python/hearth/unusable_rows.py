@@ -90,7 +90,7 @@ class Tally:
         return Unusable(self._given, count, tuple(names))
 
     def key(self) -> str:
-        """Tells the partition: the same when Spark computes it again."""
+        """Tells the partition by its rows: the same when it comes again."""
         return f"{self._given} from {self._first}"
 
     def _pass_over(self, name: str) -> None:

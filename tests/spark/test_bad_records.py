@@ -154,6 +154,16 @@ def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, t
         trained.maxBadRecords = ""
 
 
+def test_a_limit_counts_partitions_with_the_same_names(spark, digits, trained, spoiled):
+    source = DataSource(spark).fromDataFrame(trained, spoiled.union(spoiled), False)
+    trained.maxBadRecords = str(2 * BAD - 1)
+    try:
+        with pytest.raises(HearthError, match=rf"{2 * BAD} of {2 * (GOOD + BAD)} rows"):
+            CaffeOnSpark(spark).features(source)
+    finally:
+        trained.maxBadRecords = ""
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

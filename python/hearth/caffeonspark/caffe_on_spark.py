@@ -111,10 +111,11 @@ class CaffeOnSpark:
         report = Report(self._spark, self._tell_of)
         if report.parts is None:
             schema += f", {PLACE} bigint"
-        spec = replace(_spec(job), parts=report.parts)
+        limited = bool(str(source.conf.max_bad_records))
+        spec = replace(_spec(job), parts=report.parts, once=limited)
         features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
         features = report.attach(features, ["SampleID", *job["features"]])
-        if str(source.conf.max_bad_records):
+        if limited:
             features = features.persist(StorageLevel.DISK_ONLY)
             try:
                 with launch.rank_errors():
