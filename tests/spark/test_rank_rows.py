@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import functions
-from pyspark.sql.types import ArrayType, FloatType, IntegerType, MapType, StructField, StructType
 from test_launch_frame import rows_by_rank
 
 from hearth.launch import session_conf
 from hearth.rank_rows import in_order_of_content, launch_conf, needs_shuffle, rank_rows
-
-TIMES = 4  # of a shuffle's orders: without sorting, half of all pairs differ
 
 
 def ids_of(rows, rank=None, stream="train"):
     return [id_ for r, name, id_ in rows if name == stream and rank in (None, r)]
 
 
-def everything(spark):
+def order_of(spark, frames):
+    """The rows in the order in which one rank would get all of them, without a barrier stage."""
+    with session_conf(spark, launch_conf(spark, 1)):
+        return rank_rows(spark, frames, 1).collect()
+
+
+def assert_in_this_order(rows, order, stream="train"):
+    """Rows of each rank come in one order, that of all rows, in whichever blocks they came."""
+    assert sorted(ids_of(rows, stream=stream)) == sorted(order)
+    for rank in (0, 1):
+        ids = ids_of(rows, rank, stream)
+        members = set(ids)
+        assert ids == [id_ for id_ in order if id_ in members]
+
+
+def everything(numbers):
     """Rows of many kinds of columns, of which some are equal and some differ in a null alone."""
     number = functions.col("id")
-    return spark.range(0, 900, 1, 3).select(
+    return numbers.select(
         (number / 3).cast("long").alias("id"),
         functions.when(number % 2 == 0, number).alias("even"),
         functions.when(number % 2 == 1, number).alias("odd"),
@@ -32,58 +44,43 @@ def everything(spark):
     )
 
 
-def rows_as_text(spark, frame):
-    """[(rank, row as text)] in a rank's order."""
-
-    def wide(batches):
-        import pyarrow as pa
-        from pyspark import BarrierTaskContext
-
-        rank = BarrierTaskContext.get().partitionId()
-        for batch in batches:
-            rows = [str(row) for row in batch.to_pylist()]
-            yield pa.RecordBatch.from_pydict({"rank": [rank] * len(rows), "row": rows})
-
-    with session_conf(spark, launch_conf(spark, 2)):
-        stage = rank_rows(spark, {"train": frame}, 2)
-        rows = stage.mapInArrow(wide, "rank long, row string", barrier=True).collect()
-    return [tuple(row) for row in rows]
-
-
 def test_rows_of_many_partitions_come_in_one_order(spark):
-    seen = [
-        rows_by_rank(spark, {"train": spark.range(20000).repartition(16)}) for _ in range(TIMES)
-    ]
-    assert sorted(ids_of(seen[0])) == list(range(20000))
-    assert all(rows == seen[0] for rows in seen)
+    frame = spark.range(4000).repartition(16)
+    rows = rows_by_rank(spark, {"train": frame})
+    assert_in_this_order(rows, [row.id for row in order_of(spark, {"train": frame})])
+    assert sorted(ids_of(rows)) == list(range(4000))
     for rank in (0, 1):  # neither sorted by value nor badly shared
-        ids = ids_of(seen[0], rank)
+        ids = ids_of(rows, rank)
         assert ids != sorted(ids)
-        assert len(ids) == 10000
+        assert len(ids) == 2000
+    assert rows_by_rank(spark, {"train": spark.range(4000).repartition(16)}) == rows
 
 
 def test_two_streams_come_in_one_order(spark):
-    def make():
-        test = spark.range(700).repartition(7).withColumn("x", functions.lit(1.5))
-        return {"train": spark.range(5000).repartition(16), "test": test}
-
-    seen = [rows_by_rank(spark, make()) for _ in range(TIMES)]
-    assert sorted(ids_of(seen[0])) == list(range(5000))
-    assert sorted(ids_of(seen[0], stream="test")) == list(range(700))
-    assert all(rows == seen[0] for rows in seen)
+    test = spark.range(700).repartition(7).withColumn("x", functions.lit(1.5))
+    frames = {"train": spark.range(5000).repartition(16), "test": test}
+    rows = rows_by_rank(spark, frames)
+    order = order_of(spark, frames)
+    for stream, count in (("train", 5000), ("test", 700)):
+        ids = [row[stream].id for row in order if row[stream] is not None]
+        assert sorted(ids) == list(range(count))
+        assert_in_this_order(rows, ids, stream)
 
 
 def test_rows_of_every_type_come_in_one_order(spark):
-    seen = [rows_as_text(spark, everything(spark).repartition(12)) for _ in range(TIMES)]
-    assert len(seen[0]) == 900
-    assert all(rows == seen[0] for rows in seen)
+    frames = [everything(spark.range(*way, 1)) for way in ((0, 900, 1), (899, -1, -1))]
+    up, down = ([str(row) for row in frame.collect()] for frame in frames)
+    assert up == down[::-1] != down
+    up, down = ([str(row) for row in in_order_of_content(frame).collect()] for frame in frames)
+    assert len(up) == 900
+    assert up == down
 
 
 def test_columns_that_cannot_be_compared_are_left_out(spark):
-    inner = StructType([StructField("m", MapType(IntegerType(), FloatType()))])
-    schema = StructType([StructField("id", IntegerType()), StructField("s", ArrayType(inner))])
-    frame = spark.createDataFrame([(i, [({i: 1.0},)]) for i in range(50)], schema)
-    ids = [row.id for row in in_order_of_content(frame.repartition(1)).collect()]
+    number = functions.col("id")
+    maps = functions.array(functions.struct(functions.create_map(number, number).alias("m")))
+    frame = spark.range(0, 50, 1, 1).select("id", maps.alias("s"))
+    ids = [row.id for row in in_order_of_content(frame).collect()]
     assert sorted(ids) == list(range(50))
     assert ids != sorted(ids)
     only_maps = frame.select("s")
@@ -92,15 +89,11 @@ def test_columns_that_cannot_be_compared_are_left_out(spark):
 
 # A DataFrame's plan says nothing of the shuffles of the RDD that it was made from.
 def test_a_shuffled_rdd_comes_in_one_order(spark):
-    def shuffled():
-        rows = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8)
-        return rows.repartition(2).toDF("id long")
-
-    frames = [shuffled() for _ in range(TIMES)]
-    assert not needs_shuffle(frames[0], 2)
-    seen = [rows_by_rank(spark, {"train": frame}) for frame in frames]
-    assert sorted(ids_of(seen[0])) == list(range(3000))
-    assert all(rows == seen[0] for rows in seen)
+    rdd = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8).repartition(2)
+    frame = rdd.toDF("id long")
+    assert not needs_shuffle(frame, 2)
+    order = [row.id for row in order_of(spark, {"train": frame})]
+    assert_in_this_order(rows_by_rank(spark, {"train": frame}), order)
 
 
 CORES = "spark.sql.leafNodeDefaultParallelism"
@@ -119,13 +112,13 @@ def test_the_number_of_cores_is_pinned_but_not_what_the_user_set(spark):
 
 
 def test_files_are_cut_by_the_pinned_number(spark, tmp_path):
-    folder = str(tmp_path / "rows")
-    spark.range(0, 4000, 1, 3).selectExpr("id", "repeat('x', 50) as more").write.parquet(folder)
+    for name in "abc":
+        (tmp_path / name).write_text("xxxxxxxxx\n" * 2000)
     counts = []
     for cores in ("2", "9"):
         conf = {**launch_conf(spark, 2), CORES: cores, "spark.sql.files.openCostInBytes": "1"}
         with session_conf(spark, conf):
-            counts.append(spark.read.parquet(folder).rdd.getNumPartitions())
+            counts.append(spark.read.text(str(tmp_path)).rdd.getNumPartitions())
     assert counts[0] < counts[1]
 
 
