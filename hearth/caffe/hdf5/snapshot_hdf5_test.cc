@@ -27,6 +27,19 @@ class SnapshotHdf5 : public testing::Test {
     *blob->mutable_data() = std::move(values);
   }
 
+  // Two layers, "one" and "two", whose first parameter is the same one.
+  static NetParameter SharingModel() {
+    NetParameter model;
+    for (const char* name : {"one", "two"}) {
+      LayerParameter* layer = model.add_layer();
+      layer->set_name(name);
+      layer->add_param()->set_name("shared");
+      AddBlob({1, 2}, layer);
+      AddBlob({3}, layer);
+    }
+    return model;
+  }
+
   const std::string path_ = testing::TempDir() + "hearth_snapshot_hdf5_test.h5";
 };
 
@@ -61,15 +74,7 @@ TEST_F(SnapshotHdf5, KeepsLayersWhoseNamesHaveSlashes) {
 }
 
 TEST_F(SnapshotHdf5, StoresASharedParameterOnceAtItsOwner) {
-  NetParameter model;
-  for (const char* name : {"one", "two"}) {
-    LayerParameter* layer = model.add_layer();
-    layer->set_name(name);
-    layer->add_param()->set_name("shared");
-    AddBlob({1, 2}, layer);
-    AddBlob({3}, layer);
-  }
-  WriteModelHdf5(model, path_);
+  WriteModelHdf5(SharingModel(), path_);
   EXPECT_TRUE(Hdf5File::Open(path_).Has("/data/one/0"));
   EXPECT_FALSE(Hdf5File::Open(path_).Has("/data/two/0"));
   const NetParameter read = ReadModelHdf5(path_);
@@ -78,13 +83,9 @@ TEST_F(SnapshotHdf5, StoresASharedParameterOnceAtItsOwner) {
 }
 
 TEST_F(SnapshotHdf5, StoresTheDiffOfASharedParameterAtAllLayers) {
-  NetParameter model;
-  for (const char* name : {"one", "two"}) {
-    LayerParameter* layer = model.add_layer();
-    layer->set_name(name);
-    layer->add_param()->set_name("shared");
-    AddBlob({1, 2}, layer);
-    *(*layer->mutable_blobs())[0].mutable_diff() = {3, 4};
+  NetParameter model = SharingModel();
+  for (LayerParameter& layer : *model.mutable_layer()) {
+    *(*layer.mutable_blobs())[0].mutable_diff() = {3, 4};
   }
   WriteModelHdf5(model, path_);
   const Hdf5File file = Hdf5File::Open(path_);
