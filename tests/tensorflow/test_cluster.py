@@ -7,6 +7,7 @@ import socket
 import numpy as np
 import pytest
 
+from hearth.tensorflowonspark.errors import NodeError
 from tensorflowonspark import TFCluster, reservation
 
 from conftest import Notes, no_node_left  # isort: skip
@@ -137,6 +138,35 @@ def test_later_epochs_replay_the_rows_of_their_own_train_alone(sc, notes):
         cluster.train(sc.parallelize(range(first, first + 40), 3), num_epochs=2)
     cluster.shutdown()
     assert rows_of(notes) == sorted([*range(40), *range(100, 140)] * 2)
+
+
+def test_later_epochs_without_a_program_that_takes_them_are_an_error(sc, notes):
+    def take_forty(notes, ctx):
+        feed, rows = ctx.get_data_feed(), []
+        while len(rows) < 40:
+            rows += feed.next_batch(10)
+        notes.write(ctx, {"rows": rows})
+
+    cluster = run(sc, take_forty, notes, nodes=1, input_mode=SPARK)
+    with pytest.raises(NodeError, match="main function has returned before the later epochs"):
+        cluster.train(sc.parallelize(range(40), 3), num_epochs=2, feed_timeout=40)
+    cluster.shutdown()
+    assert rows_of(notes) == [*range(40)]
+
+
+def test_later_epochs_of_a_feed_that_was_ended_are_an_error(sc, notes):
+    cluster = run(sc, take_all, notes, nodes=1, input_mode=SPARK)
+    replay = cluster.replay
+
+    def end_before(*arguments):  # as shutdown() of another thread may
+        cluster.running.broadcast({"op": "end"})
+        replay(*arguments)
+
+    cluster.replay = end_before
+    with pytest.raises(NodeError, match=r"ended by shutdown|returned before the later epochs"):
+        cluster.train(sc.parallelize(range(40), 3), num_epochs=2, feed_timeout=40)
+    cluster.shutdown()
+    assert rows_of(notes) == [*range(40)]
 
 
 def test_no_epochs_mean_ten(sc, notes):

@@ -104,10 +104,12 @@ class ClusterWatch:
         self._last_event = time.monotonic()
         while True:
             left = self._last_event + timeout_s - time.monotonic()
-            done = self.wait(lambda: self._replayed.get(feed, set()).issuperset(nodes), left)
-            if done:
+            self.wait(lambda: self._is_replayed(feed, nodes) or self._no_replay(feed, nodes), left)
+            if self._is_replayed(feed, nodes):
                 return
             self.check()
+            if (error := self._no_replay(feed, nodes)) is not None:
+                raise error
             if time.monotonic() >= self._last_event + timeout_s:
                 missing = sorted(set(nodes) - self._replayed.get(feed, set()))
                 names = ", ".join(roles.name_of(self._template, node) for node in missing)
@@ -115,6 +117,20 @@ class ClusterWatch:
                     f"Timeout while feeding partition: {names} took no rows of the later epochs "
                     f"for {timeout_s:g} s"
                 )
+
+    def _is_replayed(self, feed: str, nodes: Sequence[int]) -> bool:
+        return self._replayed.get(feed, set()).issuperset(nodes)
+
+    def _no_replay(self, feed: str, nodes: Sequence[int]) -> ClusterError | None:
+        """Why some of the nodes will not take the replayed rows, where that is known."""
+        gone = sorted(self._done.intersection(nodes) - self._replayed.get(feed, set()))
+        if feed in self._feed_errors or not gone:
+            return self._feed_errors.get(feed)
+        names = ", ".join(roles.name_of(self._template, node) for node in gone)
+        return NodeError(
+            f"{names}: the main function has returned before the later epochs (it should call "
+            "terminate() on its feed to skip the rest)"
+        )
 
     def close(self) -> None:
         """Ends the thread, after the events that came before. One thread calls it, once."""

@@ -241,7 +241,8 @@ class Replay:
     index = -1
     claim = 0
 
-    def __init__(self, spool: Spool, message: Message, report: Callable[[str], None]):
+    def __init__(self, spool: Spool, message: Message, report: Callable[..., None]):
+        """`report` sends an event of a name to the driver, with more fields."""
         times = message["times"]
         self.feed = message["feed"]
         self.taken = 0
@@ -275,7 +276,9 @@ class Replay:
             self._report("progress")
 
     def refuse(self, reason: str) -> None:
-        """The driver knows of the failure already."""
+        """The cluster failed, or its feed was ended before: the driver waits for these rows."""
+        if self._left:
+            self._report("feed_error", text=reason, timeout=False)
 
     def drop(self) -> None:
         if self._left:

@@ -280,8 +280,8 @@ class FeedServer:
         """Gives the kept rows of a feed again, and reports when they are taken."""
         queue = self.queues[message["queue"]]
 
-        def report(event: str) -> None:
-            self.report({"event": event, "feed": message["feed"]})
+        def report(event: str, **more: Any) -> None:
+            self.report({"event": event, "feed": message["feed"], **more})
 
         queue.put(Replay(queue.take_spool(message["kept"]), message, report))
 
