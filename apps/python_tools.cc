@@ -7,19 +7,20 @@
 namespace hearth::program {
 namespace {
 
-void Add(CLI::App* app, const std::string& name, const char* help) {
+void Add(CLI::App* app, const char* name, const std::string& module, const char* help) {
   CLI::App* command = app->add_subcommand(name, help);
   command->prefix_command();
   command->set_help_flag();
-  command->callback([command, name] { RunModule("hearth." + name, command->remaining()); });
+  command->callback(
+      [command, module] { RunModule("hearth.tools." + module, command->remaining()); });
 }
 
 }  // namespace
 
 void AddPythonTools(CLI::App* app) {
-  Add(app, "draw", "draw a net prototxt as a picture");
-  Add(app, "plot", "draw the loss and accuracy of training logs");
-  Add(app, "parse_log", "write what training logs say as CSV files");
+  Add(app, "draw", "draw_net", "draw a net prototxt as a picture");
+  Add(app, "plot", "plot", "draw the loss and accuracy of training logs");
+  Add(app, "parse_log", "parse_log", "write what training logs say as CSV files");
 }
 
 }  // namespace hearth::program

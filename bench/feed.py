@@ -172,7 +172,7 @@ def write_data(folder: Path, name: str) -> Data:
 def start_spark() -> Any:
     from pyspark.sql import SparkSession
 
-    from hearth.spark_session import ARROW_CONF
+    from hearth.spark.session import ARROW_CONF
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # The Python workers import feed_consumer.

@@ -17,8 +17,9 @@ from datetime import datetime
 from pathlib import Path
 
 import report
-from hearth import native, spark_session
+from hearth import native
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+from hearth.spark import session as spark_session
 
 DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits"
 sys.path.insert(0, str(DIGITS))

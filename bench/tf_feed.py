@@ -27,7 +27,7 @@ import tf_rows
 import tf_shapes
 import tf_upstream
 import tf_upstream_side
-from hearth import spark_session
+from hearth.spark import session as spark_session
 
 
 @functools.cache

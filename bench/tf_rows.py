@@ -30,7 +30,7 @@ def iterate(rows: Iterator[Any]) -> None:
 
 def look(batches: Iterator[Any]) -> Iterator[Any]:
     """Looks at the values of each batch as an array, as a consumer in the task would."""
-    from hearth.tensorflowonspark.columns import column_to_numpy
+    from hearth.rows.columns import column_to_numpy
 
     for batch in batches:
         column_to_numpy(batch.column(0))

@@ -22,7 +22,7 @@ from typing import Any
 import marked_processes
 import report
 import upstream_environment
-from hearth import spark_session
+from hearth.spark import session as spark_session
 
 KINDS = ("rdd", "dataframe")  # of rows; upstream takes the first only, and is the peer of both
 # A side is fed its rows again and again for at least as long.

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""Includes between the core's rooms may only point up the list of ARCHITECTURE.md.
+"""Includes and imports between rooms may only point up the lists of ARCHITECTURE.md.
 
-Prints one line per arrow that points the wrong way and exits with 1 if there is any.
+Prints one line per arrow that points the wrong way, and per circle of Python modules, and exits
+with 1 if there is any.
 """
 
+from __future__ import annotations
+
+import ast
 import re
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-# Each room and the rooms it may include.
+# Each room of the core and the rooms it may include.
 MAY_USE = {
     "base": set(),
     "rendezvous": {"base"},
@@ -18,10 +24,30 @@ MAY_USE = {
     "caffe": {"base", "feed", "storage"},
     "trainer": {"base", "rendezvous", "feed", "collective", "storage", "caffe"},
 }
+# The same for the rooms of the Python package.
+_BELOW_APIS = {"native", "files", "spark", "rows"}
+PYTHON_MAY_USE = {
+    "native": set(),
+    "files": {"native"},
+    "spark": {"native", "files"},
+    "rows": {"native", "files", "spark"},
+    "trainer": _BELOW_APIS,
+    "cluster": _BELOW_APIS,
+    "tools": {"native", "files"},
+    "caffe": {"native", "tools"},
+    "caffeonspark": _BELOW_APIS | {"trainer"},
+    "tensorflowonspark": _BELOW_APIS | {"cluster"},
+    "cli": {"native"},
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/', re.MULTILINE)
 
 
 def wrong_arrows(root: Path) -> list[str]:
+    """All of a checkout's."""
+    return wrong_includes(root / "hearth") + wrong_imports(root / "python" / "hearth")
+
+
+def wrong_includes(root: Path) -> list[str]:
     """Returns 'FILE includes ROOM' for each include that the list does not allow."""
     wrong = []
     for path in sorted(p for p in root.rglob("*") if p.suffix in (".h", ".cc")):
@@ -35,9 +61,68 @@ def wrong_arrows(root: Path) -> list[str]:
     return wrong
 
 
+def wrong_imports(root: Path) -> list[str]:
+    """The same for the imports of the package in `root`, wherever in a file they stand."""
+    package = root.name
+    files = {_module(root, path): path for path in root.rglob("*.py")}
+    imports = {name: set(_imports(path, package, files)) for name, path in files.items()}
+    wrong = []
+    for name in sorted(imports):
+        room = _room(name)
+        if room and room not in PYTHON_MAY_USE:
+            wrong.append(f"{files[name]}: {room} is not a room")
+            continue
+        allowed = PYTHON_MAY_USE.get(room, {"native"}) | {room, ""}
+        wrong += [
+            f"{files[name]} imports {used}, which {room or package} may not use"
+            for used in sorted(imports[name])
+            if _room(used) not in allowed
+        ]
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        wrong.append("a circle of imports: " + " -> ".join(reversed(error.args[1])))
+    return wrong
+
+
+def _module(root: Path, path: Path) -> str:
+    parts = [root.name, *path.relative_to(root).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _room(module: str) -> str:
+    """The first name below the package; empty for the package itself."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str]:
+    """The package's modules that a file imports, but for its type hints."""
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] == package:
+                while name not in modules:  # a class or function: what it is taken from
+                    name = name.rpartition(".")[0]
+                yield name
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes outside of `if TYPE_CHECKING:`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from _statements(node)
+
+
 def main() -> int:
-    wrong = wrong_arrows(Path(__file__).resolve().parents[1] / "hearth")
-    print("\n".join(wrong) if wrong else "rooms: every include points the right way")
+    wrong = wrong_arrows(Path(__file__).resolve().parents[1])
+    print("\n".join(wrong) if wrong else "rooms: every include and import points the right way")
     return 1 if wrong else 0
 
 

@@ -84,7 +84,7 @@ def main() -> int:
     if options.fix:
         fixed = run("clang-format", "-i", *sources) and run(ruff, "check", "--fix", ".")
         return 0 if fixed and run(ruff, "format", ".") else 1
-    problems = check_rooms.wrong_arrows(ROOT / "hearth") + too_long()
+    problems = check_rooms.wrong_arrows(ROOT) + too_long()
     print("\n".join(problems) if problems else "rooms and sizes: in order")
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)

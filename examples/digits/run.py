@@ -56,8 +56,8 @@ def logistic_regression(layer: str, model: str, test_features: Path) -> float:
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql.functions import col
 
-    from hearth import spark_session
     from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+    from hearth.spark import session as spark_session
 
     spark = spark_session.start("digits", executors=2)
     try:

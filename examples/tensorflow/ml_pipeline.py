@@ -11,7 +11,7 @@ import digits_model
 from pyspark import cloudpickle
 from pyspark.ml import Pipeline
 
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from tensorflowonspark import pipeline
 
 cloudpickle.register_pickle_by_value(digits_model)

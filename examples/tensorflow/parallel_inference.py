@@ -11,7 +11,7 @@ from pathlib import Path
 import digits_model
 from pyspark import cloudpickle
 
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from tensorflowonspark import TFParallel
 
 cloudpickle.register_pickle_by_value(digits_model)

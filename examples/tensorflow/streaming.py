@@ -10,7 +10,7 @@ import argparse
 import digits_model
 from pyspark import cloudpickle
 
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from tensorflowonspark import TFCluster
 
 cloudpickle.register_pickle_by_value(digits_model)

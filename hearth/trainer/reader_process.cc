@@ -46,7 +46,7 @@ ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer
   const std::string python = PythonInterpreter();
   std::vector<std::string> words{python,
                                  "-m",
-                                 "hearth.reader",
+                                 "hearth.rows.file_reader",
                                  "--source",
                                  options.source,
                                  "--format",

@@ -19,8 +19,8 @@ class ReaderProcess {
     std::vector<std::string> columns;  // empty: all
   };
 
-  // Starts `python3 -m hearth.reader` on the writer's end of a ring, which the caller then closes.
-  // Throws kNotFound when there is no interpreter.
+  // Starts `python3 -m hearth.rows.file_reader` on the writer's end of a ring, which the caller
+  // then closes. Throws kNotFound when there is no interpreter.
   ReaderProcess(const Options& options, const feed::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

@@ -43,10 +43,12 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
   ReaderProcess process({"file:/data/x.parquet", "parquet", {"image", "label"}}, ring_.writer);
   ring_.writer = {};
   EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child's end is seen";
-  EXPECT_THAT(storage::ReadFile(folder_.path("arguments")),
-              HasSubstr("-m hearth.reader --source file:/data/x.parquet --format parquet --columns "
-                        "image,label --rank 0 --world 1 --ring-fd " +
-                        ring_fd + " --signal-fd " + signal_fd));
+  EXPECT_THAT(
+      storage::ReadFile(folder_.path("arguments")),
+      HasSubstr(
+          "-m hearth.rows.file_reader --source file:/data/x.parquet --format parquet --columns "
+          "image,label --rank 0 --world 1 --ring-fd " +
+          ring_fd + " --signal-fd " + signal_fd));
   EXPECT_THAT(storage::ReadFile(folder_.path("fds")), HasSubstr("\n" + ring_fd + "\n"));
 }
 

@@ -24,7 +24,7 @@ def main() -> NoReturn:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:
         sys.exit(f"hearth: {error}")
-    # The program starts `python3 -m hearth.reader` for Parquet sources: by this interpreter.
+    # For Parquet sources it starts `python3 -m hearth.rows.file_reader`: by this interpreter.
     environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}
     os.execve(program, [program, *command, *sys.argv[1:]], environment)
 

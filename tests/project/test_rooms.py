@@ -1,4 +1,4 @@
-"""The order of the rooms holds in the includes, and the check notices when it does not."""
+"""The order of the rooms holds in includes and imports, and the check notices when it does not."""
 
 import sys
 from pathlib import Path
@@ -8,19 +8,46 @@ sys.path.insert(0, str(ROOT / "tools"))
 import check_rooms  # noqa: E402
 
 
-def test_every_include_points_up_the_list():
-    assert check_rooms.wrong_arrows(ROOT / "hearth") == []
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_every_arrow_points_up_the_list():
+    assert check_rooms.wrong_arrows(ROOT) == []
 
 
 def test_an_include_that_points_down_is_named(tmp_path):
-    (tmp_path / "feed").mkdir()
-    (tmp_path / "feed" / "ring.h").write_text('#include "hearth/trainer/job.h"\n')
-    (wrong,) = check_rooms.wrong_arrows(tmp_path)
+    write(tmp_path / "feed" / "ring.h", '#include "hearth/trainer/job.h"\n')
+    (wrong,) = check_rooms.wrong_includes(tmp_path)
     assert "ring.h includes trainer, which feed may not use" in wrong
 
 
 def test_an_unknown_room_is_named(tmp_path):
-    (tmp_path / "misc").mkdir()
-    (tmp_path / "misc" / "a.cc").write_text("int a;\n")
-    (wrong,) = check_rooms.wrong_arrows(tmp_path)
+    write(tmp_path / "misc" / "a.cc", "int a;\n")
+    (wrong,) = check_rooms.wrong_includes(tmp_path)
     assert "misc is not a room" in wrong
+
+
+def test_an_import_that_points_down_is_named_also_within_a_function(tmp_path):
+    package = tmp_path / "hearth"
+    write(package / "__init__.py", "")
+    write(package / "cluster" / "watch.py", "")
+    write(
+        package / "rows" / "pickles.py",
+        "def load():\n    from hearth.cluster import watch\n    return watch\n",
+    )
+    (wrong,) = check_rooms.wrong_imports(package)
+    assert "pickles.py imports hearth.cluster.watch, which rows may not use" in wrong
+
+
+def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
+    package = tmp_path / "hearth"
+    write(package / "__init__.py", "")
+    write(package / "rows" / "a.py", "from hearth.rows import b\n")
+    write(package / "rows" / "b.py", "from hearth.rows.a import thing\n")
+    (wrong,) = check_rooms.wrong_imports(package)
+    assert "circle" in wrong and "hearth.rows.a" in wrong
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hearth.rows import a\n"
+    write(package / "rows" / "b.py", text)
+    assert check_rooms.wrong_imports(package) == []

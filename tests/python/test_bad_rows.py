@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hearth.native import _core as core
-from hearth.trainer_process import RankError, TrainerProcess, stream_of
+from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 MOST_SECONDS = 10
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hearth.native import _core as core
-from hearth.trainer_process import RankError, TrainerProcess, stream_of
+from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 NET = """
 layer { name: "data" type: "CoSData" top: "x" source_class: "com.yahoo.ml.caffe.DataFrameSource"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from program import run
 
-from hearth import draw
+from hearth.tools import draw_net
 
 NET = """name: "net"
 layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TRAIN }
@@ -30,7 +30,7 @@ def nodes(dot: str, shape: str) -> list[str]:
 
 
 def test_layers_are_boxes_and_blobs_octagons() -> None:
-    dot = draw.to_dot(draw.read_net(NET))
+    dot = draw_net.to_dot(draw_net.read_net(NET))
     assert nodes(dot, "octagon") == ["data", "label", "c", "p", "a"]
     assert nodes(dot, "box") == [
         r"d\n(Data)",
@@ -42,7 +42,7 @@ def test_layers_are_boxes_and_blobs_octagons() -> None:
 
 
 def test_edges_run_from_bottoms_over_layers_to_tops() -> None:
-    dot = draw.to_dot(draw.read_net(NET))
+    dot = draw_net.to_dot(draw_net.read_net(NET))
     edges = re.findall(r"  (\w+) -> (\w+)(?: \[label=\"(.*)\"\])?;", dot)
     assert ("layer_0", "blob_0", "batch 64") in edges
     assert ("blob_0", "layer_1", "") in edges
@@ -54,8 +54,8 @@ def test_edges_run_from_bottoms_over_layers_to_tops() -> None:
 
 def test_a_phase_leaves_the_other_ones_layers_out() -> None:
     names = {
-        phase: [layer["name"] for layer in draw.read_net(NET, phase)["layer"]]
-        for phase in draw.PHASES
+        phase: [layer["name"] for layer in draw_net.read_net(NET, phase)["layer"]]
+        for phase in draw_net.PHASES
     }
     assert names["TRAIN"] == ["d", "c", "r", "p"]
     assert names["TEST"] == ["c", "r", "p", 'acc"uracy']
@@ -63,14 +63,14 @@ def test_a_phase_leaves_the_other_ones_layers_out() -> None:
 
 
 def test_old_nets_are_drawn_too() -> None:
-    net = draw.read_net('layers { name: "c" type: RELU bottom: "x" top: "c" }')
-    assert nodes(draw.to_dot(net), "box") == [r"c\n(ReLU)"]
+    net = draw_net.read_net('layers { name: "c" type: RELU bottom: "x" top: "c" }')
+    assert nodes(draw_net.to_dot(net), "box") == [r"c\n(ReLU)"]
 
 
 def test_multipliers_and_direction_are_on_request() -> None:
-    net = draw.read_net(NET)
-    assert "lr mult" not in draw.to_dot(net)
-    upright = draw.to_dot(net, rankdir="TB", display_lr=True)
+    net = draw_net.read_net(NET)
+    assert "lr mult" not in draw_net.to_dot(net)
+    upright = draw_net.to_dot(net, rankdir="TB", display_lr=True)
     assert "rankdir=TB" in upright
     assert "c (Convolution) kernel 3x5 stride 2 pad 0 lr mult 1, 2" in upright
 
@@ -108,8 +108,8 @@ def test_without_graphviz_the_way_out_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    dot = draw.to_dot(draw.read_net(NET))
+    dot = draw_net.to_dot(draw_net.read_net(NET))
     with pytest.raises(FileNotFoundError, match="apt-get install graphviz"):
-        draw.write_picture(dot, str(tmp_path / "net.svg"))
-    draw.write_picture(dot, str(tmp_path / "net.dot"))
+        draw_net.write_picture(dot, str(tmp_path / "net.svg"))
+    draw_net.write_picture(dot, str(tmp_path / "net.dot"))
     assert (tmp_path / "net.dot").read_text() == dot

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hearth.native._core import Member
 
-from hearth import launch
+from hearth.trainer import launch
 
 GENERATIONS = 1000
 WARM_UP = 100

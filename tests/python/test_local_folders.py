@@ -2,8 +2,8 @@
 
 import pytest
 
-from hearth import local_folders
-from hearth.local_folders import spill_folder
+from hearth.files import local_folders
+from hearth.files.local_folders import spill_folder
 
 VARIABLES = ("SPARK_EXECUTOR_DIRS", "LOCAL_DIRS", "SPARK_LOCAL_DIRS")
 

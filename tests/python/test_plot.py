@@ -8,8 +8,8 @@ from pathlib import Path
 
 from program import run, write_solver
 
-from hearth.parse_log import read_log
-from hearth.plot import curves, plot_logs
+from hearth.tools.parse_log import read_log
+from hearth.tools.plot import curves, plot_logs
 
 LOG = """
 I1231 23:59:59.000000 1 net.cc:5] Creating layer ip

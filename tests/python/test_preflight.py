@@ -2,7 +2,7 @@
 
 import pytest
 
-from hearth.preflight import local_slots
+from hearth.spark.preflight import local_slots
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import io
 
-from hearth.progress import Progress, format_duration, format_progress
+from hearth.spark.progress import Progress, format_duration, format_progress
 
 EVENT = {
     "event": "progress", "iteration": 120, "max_iter": 500, "loss": 0.25, "lr": 0.0099,

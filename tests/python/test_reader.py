@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hearth import reader
-from hearth.pinned_files import PinnedFiles, pin_files
+from hearth.rows import file_reader
+from hearth.rows.pinned_files import PinnedFiles, pin_files
 
 
 def write(folder, sizes, group=7):
@@ -27,7 +27,7 @@ def write(folder, sizes, group=7):
 
 
 def read(source, rank, world, columns=("id",), batch_rows=5):
-    batches = reader.read_rows(str(source), columns, rank, world, batch_rows)
+    batches = file_reader.read_rows(str(source), columns, rank, world, batch_rows)
     return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
@@ -55,34 +55,34 @@ def test_hidden_files_of_spark_are_left_out(tmp_path):
 
 def test_columns_are_renamed_as_dataframe_column_select_says(tmp_path):
     write(tmp_path, [3])
-    (batch,) = reader.read_rows(str(tmp_path), ["label as id", "id as data"], 0, 1)
+    (batch,) = file_reader.read_rows(str(tmp_path), ["label as id", "id as data"], 0, 1)
     assert batch.schema.names == ["id", "data"]
 
 
 def test_without_columns_all_are_read(tmp_path):
     write(tmp_path, [3])
-    (batch,) = reader.read_rows(str(tmp_path), [], 0, 1)
+    (batch,) = file_reader.read_rows(str(tmp_path), [], 0, 1)
     assert batch.schema.names == ["id", "label"]
 
 
 def test_a_missing_column_is_named_with_those_there_are(tmp_path):
     write(tmp_path, [3])
     with pytest.raises(ValueError, match=r"column 'image' is not in .* which has: id, label"):
-        next(reader.read_rows(str(tmp_path), ["image"], 0, 1))
+        next(file_reader.read_rows(str(tmp_path), ["image"], 0, 1))
 
 
 def test_a_missing_path_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-        next(reader.read_rows(f"file:{tmp_path}/nowhere", [], 0, 1))
+        next(file_reader.read_rows(f"file:{tmp_path}/nowhere", [], 0, 1))
 
 
 def test_an_expression_is_not_a_column():
     with pytest.raises(ValueError, match="cast"):
-        reader.parse_column("cast(id as string) as id")
+        file_reader.parse_column("cast(id as string) as id")
 
 
 def read_pinned(pinned, rank, world):
-    batches = reader.read_rows("source", ["id"], rank, world, pinned=pinned)
+    batches = file_reader.read_rows("source", ["id"], rank, world, pinned=pinned)
     return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
@@ -125,7 +125,7 @@ def test_columns_in_the_names_of_folders_are_pinned_too(tmp_path):
         (tmp_path / f"day={day}").mkdir()
         write(tmp_path / f"day={day}", [4])
     pinned = pin_files(str(tmp_path))
-    batches = list(reader.read_rows("s", ["id", "day"], 0, 1, pinned=pinned))
+    batches = list(file_reader.read_rows("s", ["id", "day"], 0, 1, pinned=pinned))
     days = [value for batch in batches for value in batch.column("day").to_pylist()]
     expected = pq.read_table(tmp_path, partitioning="hive").column("day").to_pylist()
     assert days == expected
@@ -150,7 +150,7 @@ def run_as_program(*arguments):
 
     ring = RingReader()
     fds = ring.fds()
-    command = [sys.executable, "-m", "hearth.reader", *arguments]
+    command = [sys.executable, "-m", "hearth.rows.file_reader", *arguments]
     command += ["--ring-fd", str(fds[0]), "--signal-fd", str(fds[1])]
     process = subprocess.Popen(command, pass_fds=fds)
     ring.close_child_fds()
@@ -193,5 +193,5 @@ def test_the_program_ends_when_nobody_wants_more_rows(tmp_path, monkeypatch):
 
     monkeypatch.setattr("hearth.native._core.RingWriter", Full)
     arguments = ["--source", str(tmp_path), "--rank", "0", "--world", "1"]
-    assert reader.main([*arguments, "--ring-fd", "0", "--signal-fd", "0"]) == 0
+    assert file_reader.main([*arguments, "--ring-fd", "0", "--signal-fd", "0"]) == 0
     assert written == [7]  # a row group, then no more

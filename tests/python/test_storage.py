@@ -2,7 +2,7 @@
 
 import pytest
 
-from hearth.storage import local_path, scheme
+from hearth.files.uri import local_path, scheme
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from hearth import native, trainer_process
-from hearth.trainer_process import RankError, TrainerProcess
+from hearth import native
+from hearth.trainer import trainer_process
+from hearth.trainer.trainer_process import RankError, TrainerProcess
 
 JOB = {"rank": 3, "host": "h", "token": "secret"}
 PROGRAM = """#!{python}

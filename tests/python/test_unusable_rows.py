@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from hearth.unusable_rows import NAMED_ROWS, PartsParam, Report, Tally, Unusable, add_up
+from hearth.rows.unusable_rows import NAMED_ROWS, PartsParam, Report, Tally, Unusable, add_up
 
 
 def tally_of(given, came, **columns):

@@ -280,7 +280,7 @@ def main() -> int:
         places = [Place("127.0.0.1"), Place("127.0.0.2")]
         cluster = StandaloneCluster(folder, places, cores=2, conf=SPECULATION)
         stack.enter_context(cluster)
-        from hearth import spark_session
+        from hearth.spark import session as spark_session
 
         spark = spark_session.start("hearth-draws", executors=2, master=cluster.url)
         stack.callback(spark.stop)

@@ -167,7 +167,7 @@ def session(part: str, folder: Path, stack: ExitStack, master: str) -> Any:
         builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
         spark = builder.getOrCreate()
     else:
-        from hearth import spark_session
+        from hearth.spark import session as spark_session
 
         if part == "standalone" and not master:
             master = stack.enter_context(StandaloneCluster(folder)).url

@@ -21,7 +21,7 @@ MARK = f"HEARTH_TEST_MARK={os.environ.get('HEARTH_TEST_MARK') or uuid.uuid4()}"
 
 @pytest.fixture(scope="session")
 def spark():
-    from hearth import spark_session
+    from hearth.spark import session as spark_session
 
     os.environ.update([MARK.split("=")])
     session = spark_session.start("hearth-tests", executors=2)

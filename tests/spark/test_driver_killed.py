@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 import conftest
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 spark = spark_session.start("killed", executors=2)
 digits = conftest.Digits(Path({folder!r}))

@@ -9,7 +9,7 @@ import pytest
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
-from hearth.launch import session_conf
+from hearth.trainer.launch import session_conf
 
 from conftest import marked_processes  # isort: skip
 
@@ -96,7 +96,7 @@ def test_more_ranks_than_slots_fail_in_seconds(spark, digits):
 
 
 def test_dynamic_allocation_is_refused(spark, digits, monkeypatch):
-    from hearth import preflight
+    from hearth.spark import preflight
 
     class Session:
         conf = {"spark.dynamicAllocation.enabled": "true"}

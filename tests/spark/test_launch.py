@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from hearth import HearthError, launch
-from hearth.rank_task import FileRows, run_rank
+from hearth import HearthError
+from hearth.trainer import launch
+from hearth.trainer.rank_task import FileRows, run_rank
 
 # Reads its streams to the end like a trainer, then does what the test wants.
 PROGRAM = """#!{python}

@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import functions
 
-from hearth.launch import rank_error, session_conf
-from hearth.preflight import wait_for_slots
-from hearth.rank_rows import launch_conf, needs_shuffle, rank_rows
-from hearth.rank_task import split_streams
+from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
+from hearth.spark.preflight import wait_for_slots
+from hearth.trainer.launch import rank_error, session_conf
+from hearth.trainer.rank_task import split_streams
 
 
 def numbers(spark, begin, end, parts):

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions
 from test_launch_frame import rows_by_rank
 
-from hearth.launch import session_conf
-from hearth.rank_rows import in_order_of_content, launch_conf, needs_shuffle, rank_rows
+from hearth.rows.rank_rows import in_order_of_content, launch_conf, needs_shuffle, rank_rows
+from hearth.trainer.launch import session_conf
 
 
 def ids_of(rows, rank=None, stream="train"):

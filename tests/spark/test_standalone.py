@@ -21,7 +21,7 @@ import sys, tempfile
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import conftest, faults
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 
 spark = spark_session.start("faults", executors=2, master=sys.argv[2])

@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark():
-    from hearth import spark_session
+    from hearth.spark import session as spark_session
 
     os.environ.setdefault(MARK, str(uuid.uuid4()))
     session = spark_session.start("hearth-tests", executors=2)
@@ -80,7 +80,7 @@ def node_processes() -> list[int]:
             environment = (entry / "environ").read_bytes()
         except OSError:
             continue
-        if b"hearth.tensorflowonspark." in command and mark in environment:
+        if b"hearth.cluster." in command and mark in environment:
             found.append(int(entry.name))
     return found
 

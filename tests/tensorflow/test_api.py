@@ -187,7 +187,7 @@ def test_nodes_of_a_cluster_that_the_program_made_itself_are_refused():
         TFSparkNode.run(print, {}, meta, False, None, ["input"], False)([0])
     node = {"executor_id": 0, "host": "h", "job_name": "worker", "task_index": 0, "authkey": b"x"}
     for call in (lambda: TFSparkNode.train([node], meta), lambda: TFSparkNode.inference([node])):
-        with pytest.raises(ValueError, match=r"is not of a cluster that TFCluster\.run started"):
+        with pytest.raises(ValueError, match=r"is not of a running cluster with a worker"):
             call()
 
 
@@ -306,7 +306,7 @@ def test_roles_that_do_not_add_up_are_refused(arguments):
 
 
 def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
-    from hearth.tensorflowonspark.columns import column_to_numpy
+    from hearth.rows.columns import column_to_numpy
 
     numbers = pa.array([1.5, 2.5, 3.5], pa.float32())
     assert column_to_numpy(numbers).__array_interface__["data"][0] == numbers.buffers()[1].address
@@ -320,7 +320,7 @@ def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
 
 
 def test_columns_of_other_shapes_become_objects():
-    from hearth.tensorflowonspark.columns import column_to_numpy
+    from hearth.rows.columns import column_to_numpy
 
     ragged = column_to_numpy(pa.array([[1], [2, 3]]))
     assert [list(row) for row in ragged] == [[1], [2, 3]]
@@ -335,7 +335,7 @@ def test_columns_of_other_shapes_become_objects():
 def test_pickles_of_any_size_come_back_from_their_pieces(rows):
     import pickle
 
-    from hearth.tensorflowonspark.pickles import batches_of_pickles, pickle_rows
+    from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
     back, pieces = [], []
     for batch in map(pa.record_batch, batches_of_pickles(pickle_rows(rows))):

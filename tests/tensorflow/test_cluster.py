@@ -7,7 +7,7 @@ import socket
 import numpy as np
 import pytest
 
-from hearth.tensorflowonspark.errors import NodeError
+from hearth.cluster.errors import NodeError
 from tensorflowonspark import TFCluster, reservation
 
 from conftest import Notes, no_node_left  # isort: skip

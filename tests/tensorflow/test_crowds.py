@@ -50,8 +50,8 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
 
 NO_DESCRIPTORS = """
 import os, resource, socket, sys, time
-from hearth.tensorflowonspark.channel import Channel
-from hearth.tensorflowonspark.front_door import FrontDoor
+from hearth.cluster.channel import Channel
+from hearth.cluster.front_door import FrontDoor
 
 node, ours = socket.socketpair()
 door = FrontDoor(bytes(range(32)), Channel(ours), print, "127.0.0.1")

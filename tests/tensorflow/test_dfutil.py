@@ -89,7 +89,7 @@ def test_a_type_that_examples_cannot_hold_is_named(spark, tmp_path):
 def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
     from hearth.native._core import TfRecordReader
 
-    from hearth.tensorflowonspark import tfrecord_files
+    from hearth.files import tfrecord_files
 
     for folder in (str(tmp_path), f"local://{tmp_path}"):
         first = tfrecord_files.new_file(folder, 3, 70)
@@ -190,7 +190,7 @@ def test_a_batch_of_large_examples_is_bounded_by_bytes(tmp_path):
 # Reads all records of argv[1] and prints by how many MiB the process has grown.
 READ = """
 import resource, sys
-from hearth.tensorflowonspark.tfrecord_files import open_records
+from hearth.files.tfrecord_files import open_records
 rss = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 open_records(sys.argv[2]).scan(1)  # loads all that is needed
 before, reader, rows = rss(), open_records(sys.argv[1]), 0
@@ -250,7 +250,7 @@ def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_place(
 def test_more_values_than_a_column_can_hold_are_an_error():
     from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
-    from hearth.tensorflowonspark.tfrecord_schema import arrow_columns
+    from hearth.files.tfrecord_schema import arrow_columns
 
     parts = {"values": np.zeros(2, np.int64), "present": np.ones(1), "row_offsets": None}
     parts["row_offsets"] = np.array([0, 2**32 + 2])  # 2 after a cast to 32 bits
@@ -262,7 +262,7 @@ def test_more_values_than_a_column_can_hold_are_an_error():
 def test_the_largest_record_is_the_users_choice(tmp_path, monkeypatch):
     from hearth.native._core import TfRecordWriter
 
-    from hearth.tensorflowonspark import tfrecord_files
+    from hearth.files import tfrecord_files
 
     path = str(tmp_path / "rows")
     writer = TfRecordWriter(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hearth.tensorflowonspark.errors import NodeError
+from hearth.cluster.errors import NodeError
 from tensorflowonspark import TFCluster
 
 from test_placements import run_program  # isort: skip

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from hearth.native._core import RingReader, RingWriter
 
-from hearth.tensorflowonspark import relay
-from hearth.tensorflowonspark.channel import Channel
-from hearth.tensorflowonspark.errors import NodeError
-from hearth.tensorflowonspark.feed_server import FeedServer
+from hearth.cluster import relay
+from hearth.cluster.channel import Channel
+from hearth.cluster.errors import NodeError
+from hearth.cluster.feed_server import FeedServer
 
 KEY = bytes(range(32))
 ODD_FRAMES = {
@@ -94,7 +94,7 @@ def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame
 
 def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     """The program goes on to other partitions; the task hears what was wrong."""
-    from hearth.tensorflowonspark.node_manager import NodeManager
+    from hearth.cluster.node_manager import NodeManager
     from hearth.tensorflowonspark.TFNode import DataFeed
 
     server = FeedServer(["input"], lambda event: None)
@@ -127,7 +127,7 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
 
 
 def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
-    from hearth.tensorflowonspark import feed_task
+    from hearth.cluster import feed_task
 
     ours, theirs = socket.socketpair()
     node = Channel(theirs)
@@ -153,8 +153,8 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
 def test_a_driver_that_cannot_follow_its_nodes_says_so():
     from hearth.native._core import Coordinator, Member, new_token
 
-    from hearth.tensorflowonspark.cluster_watch import ClusterWatch
-    from hearth.tensorflowonspark.feed_ledger import Ledger
+    from hearth.cluster.feed_ledger import Ledger
+    from hearth.cluster.watch import ClusterWatch
 
     token, reasons = new_token(), []
     coordinator = Coordinator(world=1, token=token)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import Row
 
-from hearth.tensorflowonspark import pickles
+from hearth.rows import pickles
 
 BASE = np.arange(24).reshape(2, 3, 4)
 NUMBERS = ["i1", "u2", ">i4", "u8", "f2", ">f4", "f8", "c8", "c16"]
@@ -228,7 +228,7 @@ FUZZ = r"""
 import pickle, random, resource, sys, time
 import numpy as np
 from pyspark.sql import Row
-from hearth.tensorflowonspark import pickles
+from hearth.rows import pickles
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 part = np.arange(24.0).reshape(4, 6)[:, ::2]
 kept = [np.arange(4.0), part, np.float32(1), np.array(["ab", "c"]), np.array([1, 2], "M8[s]")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hearth.tensorflowonspark.errors import (
+from hearth.cluster.errors import (
     ClusterError,
     FeedTimeoutError,
     NodeError,
@@ -207,7 +207,7 @@ def test_a_killed_executor_is_never_silent(sc):
 def test_a_dead_driver_leaves_no_node(tmp_path):
     code = f"""
         import os, signal
-        from hearth import spark_session
+        from hearth.spark import session as spark_session
         from tensorflowonspark import TFCluster
         session = spark_session.start("dies", executors=1)
         def main(arguments, ctx):
@@ -230,7 +230,7 @@ def test_a_dead_driver_leaves_no_node(tmp_path):
 
 def test_a_driver_that_forgets_its_cluster_ends_by_its_own_error(tmp_path):
     code = """
-        from hearth import spark_session
+        from hearth.spark import session as spark_session
         from tensorflowonspark import TFCluster
         session = spark_session.start("forgets", master="local[1]")
         def main(arguments, ctx):

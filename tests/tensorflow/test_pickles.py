@@ -14,7 +14,8 @@ import pytest
 from hearth.native._core import Pieces, RingReader, RingWriter, load_columns, load_plain
 from pyspark.sql import Row
 
-from hearth.tensorflowonspark import feed_rows, pickled_arrays, pickles
+from hearth.cluster import feed_rows
+from hearth.rows import pickled_arrays, pickles
 
 SHARED = [1.0, 2.0]
 LISTS = [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]

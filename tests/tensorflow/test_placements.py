@@ -16,7 +16,7 @@ from conftest import MARK, no_node_left  # isort: skip
 PROGRAM = """
 import time
 from pyspark.sql import SparkSession
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from tensorflowonspark import TFCluster
 SPARK = TFCluster.InputMode.SPARK
 
@@ -311,6 +311,6 @@ class ClusterOf:
     ],
 )
 def test_the_likely_reason_of_missing_nodes(spark, words):
-    from hearth.tensorflowonspark.missing_nodes import likely_reason
+    from hearth.cluster.missing_nodes import likely_reason
 
     assert re.search(words, likely_reason(spark, 3, ("head", 77)))

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hearth.tensorflowonspark import cluster_feed
-from hearth.tensorflowonspark.errors import ClusterError, NodeError
-from hearth.tensorflowonspark.feed_ledger import Ledger
-from hearth.tensorflowonspark.feed_progress import RowCount
+from hearth.cluster import feed_jobs
+from hearth.cluster.errors import ClusterError, NodeError
+from hearth.cluster.feed_ledger import Ledger
+from hearth.cluster.feed_progress import RowCount
 from tensorflowonspark import TFCluster
 
 from conftest import no_node_left  # isort: skip
@@ -142,7 +142,8 @@ def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
 
 
 def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch):
-    from hearth import HearthError, preflight
+    from hearth import HearthError
+    from hearth.spark import preflight
 
     def never(spark, ranks):
         raise HearthError(f"{ranks} ranks need {ranks} task slots")
@@ -236,7 +237,7 @@ def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spa
 
 
 def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spark, tmp_path):
-    from hearth.tensorflowonspark.spark_access import ClassicSpark
+    from hearth.spark.access import ClassicSpark
 
     spark.range(0, 1000, 1, 8).write.parquet(str(tmp_path / "rows"))
     frame = spark.read.parquet(str(tmp_path / "rows"))
@@ -283,19 +284,19 @@ def changed_when(marker, index, part):
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
     """As with Spark Connect, where nobody can say whether partitions stay as they were."""
-    from hearth.tensorflowonspark import cluster_restart
-    from hearth.tensorflowonspark.spark_access import ClassicSpark
+    from hearth.cluster import restart
+    from hearth.spark.access import ClassicSpark
 
     monkeypatch.setattr(ClassicSpark, "pins", False)
     marker = str(Path(notes.folder, ".changed"))
-    wait = cluster_restart._wait_for_slots
+    wait = restart._wait_for_slots
 
     def wait_and_change(cluster):
         if changes:
             Path(marker).touch()
         wait(cluster)
 
-    monkeypatch.setattr(cluster_restart, "_wait_for_slots", wait_and_change)
+    monkeypatch.setattr(restart, "_wait_for_slots", wait_and_change)
     rows = sc.parallelize(range(800), 8)
     rows = rows.mapPartitionsWithIndex(partial(changed_when, marker))
     if changes:
@@ -380,4 +381,4 @@ def test_a_stream_cannot_feed_a_cluster_that_starts_again():
 
     cluster = SimpleNamespace(restarts=object())
     with pytest.raises(ValueError, match="DStream cannot be read again"):
-        cluster_feed.train(cluster, Stream(), 1, 600.0, "input")
+        feed_jobs.train(cluster, Stream(), 1, 600.0, "input")

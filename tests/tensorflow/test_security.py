@@ -11,14 +11,14 @@ import time
 import psutil
 import pytest
 
-from hearth.tensorflowonspark import channel
-from hearth.tensorflowonspark.channel import (
+from hearth.cluster import channel
+from hearth.cluster.channel import (
     MAX_FRAME_BYTES,
     Channel,
     accept_handshake,
     offer_handshake,
 )
-from hearth.tensorflowonspark.front_door import FrontDoor
+from hearth.cluster.front_door import FrontDoor
 from tensorflowonspark import reservation
 
 KEY = bytes(range(32))
@@ -272,8 +272,8 @@ def test_reservations_wait_for_all_and_say_how_many_are_missing():
 
 
 def test_keys_do_not_print():
-    from hearth.tensorflowonspark.cluster_start import Key
-    from hearth.tensorflowonspark.feed_task import FeedSpec
+    from hearth.cluster.feed_task import FeedSpec
+    from hearth.cluster.start import Key
 
     key = Key("ab" * 32)
     assert "abab" not in repr({"token": key})

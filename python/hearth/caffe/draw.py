@@ -1,4 +1,4 @@
-"""Nets as pictures: pycaffe's names for hearth.draw."""
+"""Nets as pictures: pycaffe's names for hearth.tools.draw_net."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hearth import draw as _draw
 from hearth.caffe.modes import phase_name
 from hearth.native._core import message_schema
+from hearth.tools import draw_net as _draw_net
 
 __all__ = [
     "choose_color_by_layertype",
@@ -33,13 +33,13 @@ def __getattr__(name: str) -> Any:
 
 
 def _read(caffe_net: Any, phase: int | None) -> dict[str, Any]:
-    return _draw.read_net(str(caffe_net), "ALL" if phase is None else phase_name(phase))
+    return _draw_net.read_net(str(caffe_net), "ALL" if phase is None else phase_name(phase))
 
 
 def _layer(layer: Any) -> dict[str, Any]:
     """The fields of one LayerParameter."""
     lines = "".join(f"  {line}\n" for line in str(layer).splitlines())
-    return _draw.read_net(f"layer {{\n{lines}}}")["layer"][0]
+    return _draw_net.read_net(f"layer {{\n{lines}}}")["layer"][0]
 
 
 def get_pydot_graph(
@@ -65,7 +65,7 @@ def get_pydot_graph(
         raise ImportError(
             "get_pydot_graph needs pydot: pip install pydot; draw_net_to_file does without it"
         ) from None
-    dot = _draw.to_dot(_read(caffe_net, phase), rankdir, label_edges, display_lrm)
+    dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, label_edges, display_lrm)
     (graph,) = pydot.graph_from_dot_data(dot)
     return graph
 
@@ -78,7 +78,7 @@ def get_pooling_types_dict() -> dict[int, str]:
 
 def get_edge_label(layer: Any) -> str:
     """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
-    return _draw.edge_label(_layer(layer))
+    return _draw_net.edge_label(_layer(layer))
 
 
 def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
@@ -95,12 +95,12 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
 
 def get_layer_label(layer: Any, rankdir: str, display_lrm: bool = False) -> str:
     """The text in a layer's box: name, type and, where it has one, its window."""
-    return _draw.box_text(_layer(layer), rankdir, display_lrm)
+    return _draw_net.box_text(_layer(layer), rankdir, display_lrm)
 
 
 def choose_color_by_layertype(layertype: str) -> str:
     """The color of a layer type's boxes, as #rrggbb."""
-    return _draw.color_of_type(layertype)
+    return _draw_net.color_of_type(layertype)
 
 
 def draw_net_to_file(
@@ -123,8 +123,8 @@ def draw_net_to_file(
         FileNotFoundError: Graphviz is not installed.
         ValueError: it is no net, or Graphviz cannot write such a picture.
     """
-    dot = _draw.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
-    _draw.write_picture(dot, os.fspath(filename))
+    dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
+    _draw_net.write_picture(dot, os.fspath(filename))
 
 
 def draw_net(

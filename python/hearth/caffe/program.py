@@ -14,7 +14,7 @@ import sys
 
 def main() -> int:
     """Runs the command that sys.argv names and returns its exit status."""
-    # The commands start `python -m hearth.reader` for Parquet sources.
+    # The commands start `python -m hearth.rows.file_reader` for Parquet sources.
     os.environ.setdefault("HEARTH_PYTHON", sys.executable)
     from hearth.native import _caffe
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
 from hearth.caffeonspark.interrupts import INTERRUPTED, Interrupts
-from hearth.launch import rank_error
+from hearth.trainer.launch import rank_error
 
 
 def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -69,8 +69,8 @@ def one_line(error: BaseException) -> str:
 
 
 def _run(master: str | None, arguments: list[str], interrupts: Interrupts) -> int:
-    from hearth import spark_session
     from hearth.caffeonspark import Config
+    from hearth.spark import session as spark_session
 
     config = Config(None, arguments)  # before Spark starts: most mistakes are found here
     spark = spark_session.start("CaffeOnSpark", max(2, config.cluster_size), master)
@@ -86,7 +86,7 @@ def _run(master: str | None, arguments: list[str], interrupts: Interrupts) -> in
 def run_config(config) -> None:
     """Trains, then extracts features or tests, as the flags say."""
     from hearth.caffeonspark import CaffeOnSpark, DataSource
-    from hearth.storage import write_text
+    from hearth.files.uri import write_text
 
     cos, sources = CaffeOnSpark(config.spark), DataSource(config.spark)
     if config.is_training:

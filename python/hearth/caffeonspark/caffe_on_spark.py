@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth import launch
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.data_source import Source
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.jobs import predict_job, train_job
-from hearth.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
-from hearth.progress import Progress
-from hearth.rank_task import FileRows
-from hearth.spark_session import as_session
-from hearth.unusable_rows import PLACE, Report, Unusable, add_up
+from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
+from hearth.spark.progress import Progress
+from hearth.spark.session import as_session
+from hearth.trainer import launch
+from hearth.trainer.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
+from hearth.trainer.rank_task import FileRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ class CaffeOnSpark:
         """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one.
 
         `on_event` gets the live events of a training (progress, validation, log, ...; see
-        hearth.progress), in the calling thread, instead of their being shown.
+        hearth.spark.progress), in the calling thread, instead of their being shown.
         """
         self._spark = as_session(sc)
         self._on_event = on_event

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hearth.caffeonspark.flags import FlagError, dict_to_arguments, parse_flags
-from hearth.storage import local_path
+from hearth.files.uri import local_path
 
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
 _ALIASES = {

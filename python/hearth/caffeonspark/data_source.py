@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hearth import reader
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
-from hearth.spark_session import as_session
-from hearth.storage import is_local, local_path
+from hearth.files.uri import is_local, local_path
+from hearth.rows import file_reader
+from hearth.spark.session import as_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,16 +65,16 @@ class Source:
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
     def file_columns(self) -> list[str] | None:
-        """The columns in `hearth.reader`'s form where it can read this source, else None."""
+        """The columns as file_reader names them where it can read this source, else None."""
         local = is_local(self.uri, self.spark)
         if self.given is not None or self.file_format != "parquet" or not local:
             return None
         try:
-            available = reader.column_names(self.uri)
+            available = file_reader.column_names(self.uri)
         except (ValueError, OSError) as error:
             raise FlagError(str(error)) from None
         try:
-            pairs = [reader.parse_column(item) for item in self.selection or available]
+            pairs = [file_reader.parse_column(item) for item in self.selection or available]
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
-from hearth.storage import local_path
+from hearth.files.uri import local_path
 
 
 def train_job(conf: Config, validate: bool) -> dict[str, Any]:

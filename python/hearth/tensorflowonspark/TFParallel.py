@@ -6,10 +6,11 @@ import logging
 import os
 from typing import Any
 
-from hearth.task_resources import task_gpus
+from hearth.cluster.errors import ClusterError
+from hearth.cluster.node_job import make_job, start_node
+from hearth.spark.access import spark_access
+from hearth.spark.task_resources import task_gpus
 from hearth.tensorflowonspark import TFSparkNode
-from hearth.tensorflowonspark.errors import ClusterError
-from hearth.tensorflowonspark.spark_access import spark_access
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,10 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
         ClusterError: an instance failed (with its traceback), or with a barrier: Spark has fewer
             task slots.
     """
-    from pyspark import cloudpickle
-
     context = getattr(sc, "sparkContext", sc)
     if use_barrier:
         _check_slots(context, num_executors)
-    program = cloudpickle.dumps((map_fn, tf_args))
+    program = TFSparkNode.node_program(map_fn, tf_args).pickled()
     meta = {
         "cluster_template": {"worker": list(range(num_executors))},
         "num_executors": num_executors,
@@ -46,12 +45,12 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
         "release_port": True,
         "restart_count": 0,
     }
-    options = TFSparkNode.node_options(tf_args, False, None, [], background=False)
+    options = TFSparkNode.node_options(tf_args)
 
     def start(iterator: Any) -> Any:
         for number in iterator:
-            job = TFSparkNode.make_job(meta, number, options, task_gpus())
-            TFSparkNode.start_node(job, program)
+            job = make_job(meta, number, options, task_gpus())
+            start_node(job, program)
         return iter(())
 
     numbers = context.parallelize(range(num_executors), num_executors)
@@ -59,7 +58,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     try:
         tasks.collect()
     except Exception as error:
-        from hearth.tensorflowonspark.cluster_watch import own_words
+        from hearth.cluster.watch import own_words
 
         raise own_words(error) from error
 
@@ -68,7 +67,8 @@ def _check_slots(context: Any, needed: int) -> None:
     """Says at once what Spark would say after its retries of a barrier stage that does not fit."""
     from pyspark.sql import SparkSession
 
-    from hearth import HearthError, preflight
+    from hearth import HearthError
+    from hearth.spark import preflight
 
     try:
         preflight.check(SparkSession(context), needed)

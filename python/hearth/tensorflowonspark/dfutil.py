@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from hearth.tensorflowonspark import tfrecord_files
-from hearth.tensorflowonspark.tfrecord_schema import (
+from hearth.files import tfrecord_files
+from hearth.files.tfrecord_schema import (
     arrow_columns,
     check_types,
     feature_kind,

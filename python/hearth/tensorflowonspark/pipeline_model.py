@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.storage import local_path
+from hearth.files.uri import local_path
 from hearth.tensorflowonspark import tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
 
@@ -171,7 +171,7 @@ def _spark_type(output: Any) -> str:
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of transform(): a minibatch never crosses an Arrow batch."""
-    from hearth.tensorflowonspark.columns import column_to_numpy
+    from hearth.rows.columns import column_to_numpy
 
     model = _model(spec)
     for batch in batches:

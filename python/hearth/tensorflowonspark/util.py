@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import os
-import socket
 
-from hearth.tensorflowonspark import gpu_info
+from hearth.cluster import gpu_info
+from hearth.cluster.tensorboard import find_in_path
+from hearth.files.hadoop import add_hadoop_classpath
+from hearth.spark import addresses
+
+__all__ = [
+    "add_hadoop_classpath",
+    "find_in_path",
+    "get_ip_address",
+    "read_executor_id",
+    "single_node_env",
+    "write_executor_id",
+]
 
 
 def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006 (the API's default)
@@ -24,41 +35,9 @@ def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006 (the A
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
-def add_hadoop_classpath() -> None:
-    """Puts Hadoop's jars on CLASSPATH once, where HADOOP_PREFIX names an installation."""
-    if "HADOOP_PREFIX" not in os.environ or "TFOS_CLASSPATH_UPDATED" in os.environ:
-        return
-    import subprocess
-
-    hadoop = os.path.join(os.environ["HADOOP_PREFIX"], "bin", "hadoop")
-    jars = subprocess.check_output([hadoop, "classpath", "--glob"], text=True).strip()
-    os.environ["CLASSPATH"] = os.pathsep.join(filter(None, [os.environ.get("CLASSPATH"), jars]))
-    os.environ["TFOS_CLASSPATH_UPDATED"] = "1"
-
-
 def get_ip_address():
     """This host's address on the interface of its default route; 127.0.0.1 without one."""
-    return address_towards("8.8.8.8", 53)
-
-
-def address_towards(host: str, port: int) -> str:
-    """This host's own address on the interface by which it reaches `host`; sends nothing."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, port))
-            return probe.getsockname()[0]
-    except OSError:
-        return "127.0.0.1"
-
-
-def find_in_path(path, file):
-    """The first `file` in the folders of `path`, which is written as PATH is; False without one."""
-    for folder in path.split(os.pathsep):
-        candidate = os.path.join(folder, file)
-        if os.path.isfile(candidate):
-            return candidate
-    return False
+    return addresses.own_address()
 
 
 def write_executor_id(num):

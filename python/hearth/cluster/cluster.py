@@ -1,0 +1,304 @@
+"""A cluster of nodes on a Spark application's executors: started, fed and ended from the driver."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hearth.cluster import feed_jobs, reservation, roles
+from hearth.cluster.errors import ClusterError, NodeError
+from hearth.cluster.feed_ledger import Ledger
+from hearth.cluster.feed_spec import feed_timeout_or_never
+from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
+from hearth.cluster.restart import Restarts
+from hearth.cluster.start import ClusterStart
+from hearth.cluster.watch import SparkJob
+from hearth.spark.access import spark_access
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a cluster is made of."""
+
+    template: Mapping[str, Sequence[int]]  # ids of the nodes of each role
+    options: NodeOptions = field(default_factory=NodeOptions)
+    beside_driver: frozenset[int] = frozenset()  # nodes that no Spark task starts
+    release_port: bool = True  # free each node's port just before its main function
+    restart: bool = False  # start all nodes again where an executor is lost
+    timeout_s: float = 600.0  # for all nodes to come
+
+
+def run(
+    spark: Any,
+    main_fun: Callable[[Any, Any], Any],
+    args: Any = None,
+    nodes: int = 1,
+    *,
+    roles_of_nodes: Mapping[str, int] | None = None,
+    feeds: Sequence[str] = ("input",),
+    restart: bool = False,
+    timeout_s: float = 600.0,
+) -> Cluster:
+    """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
+
+    Args:
+        spark: a SparkSession, of Spark Connect, too, or a SparkContext.
+        main_fun: the main function; pickled by value where executors cannot import it.
+        args: its first argument; a list becomes the node's sys.argv.
+        nodes: how many, all of the role "worker".
+        roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no rows
+            and are ended after the others.
+        feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
+            stay with the nodes, which read their data themselves.
+        restart: where an executor is lost, train() and shutdown() start all nodes again, with
+            ctx.restart_count one higher, and bring all rows again that are not safe (see
+            DataFeed.commit). main_fun goes on from its own checkpoint.
+        timeout_s: seconds for all nodes to come.
+
+    Raises:
+        ReservationTimeoutError: not all nodes came; says which, and why that may be.
+        NodeError: a node failed while it started.
+    """
+    counts = roles_of_nodes or {"worker": nodes}
+    ids = iter(range(sum(counts.values())))
+    template = {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
+    options = NodeOptions(queues=tuple(feeds), background=bool(feeds))
+    plan = Plan(template, options, restart=restart, timeout_s=timeout_s)
+    cluster = Cluster(spark, plan)
+    cluster.start(NodeProgram(main_fun, args))
+    return cluster
+
+
+class Meta(dict):  # type: ignore[type-arg]
+    """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
+
+    def __init__(self, start_server: Callable[[], tuple[str, int]]):
+        super().__init__()
+        self._start_server = start_server
+
+    def __missing__(self, key: str) -> Any:
+        if key != "server_addr":
+            raise KeyError(key)
+        self[key] = self._start_server()
+        logger.info("listening for reservations at %s", self[key])
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a dict's, but for the server's address."""
+        return self[key] if key == "server_addr" else super().get(key, default)
+
+    def __reduce__(self) -> Any:
+        """To tasks it goes as a plain dict."""
+        return dict, (dict(self),)
+
+
+class Cluster:
+    """A running cluster, as run() made it. Any thread may use it; `with` ends it.
+
+    Attributes:
+        nodes: what each node said of itself, by id: role, host, port, ...
+        meta: what nodes know of the cluster.
+    """
+
+    def __init__(self, spark: Any, plan: Plan):
+        """Starts nothing yet: start() does."""
+        self.plan = plan
+        self.spark = spark_access(spark)
+        size = sum(map(len, plan.template.values()))
+        self.server = reservation.Server(size, hosts=self.spark.coordinator_hosts())
+        self.meta = Meta(self.server.start)
+        self.meta |= {
+            "id": random.getrandbits(64),
+            "cluster_template": plan.template,
+            "num_executors": size,
+            "default_fs": self.spark.default_fs(),
+            "working_dir": os.getcwd(),
+            "release_port": plan.release_port,
+            "restart_count": 0,
+        }
+        self.nodes: list[dict[str, Any]] = []
+        self.ledger = Ledger()
+        self.restarts = Restarts(self) if plan.restart else None
+        self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
+        self.node_tasks = self.spark.nodes(self.node_ids)
+        self.running: ClusterStart | None = None
+        self._body: Any = None  # what starts a node
+        self._shutdown_lock = threading.Lock()
+        self._ended = False
+        self._error: BaseException | None = None
+
+    def start(self, program: NodeProgram) -> None:
+        """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
+        try:
+            self._body = start_body(program, self.meta, self.plan.options)
+            self.launch()
+        except BaseException:
+            self.end()
+            raise
+
+    def launch(self) -> None:
+        """Starts all nodes, for the first time or again; raises what run() does."""
+        self.running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
+        self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
+        self.nodes = self.running.wait_nodes()
+        for node in self.nodes:
+            name = f"{node['job_name']}:{node['task_index']}"
+            logger.info("node %s on %s", name, node["host_name"])
+
+    def train(
+        self, rows: Any, epochs: int = 1, timeout_s: float = 600.0, feed: str = "input"
+    ) -> None:
+        """Feeds all rows to the nodes; returns when they are used up.
+
+        Args:
+            rows: an RDD, a DataFrame (columnar all the way), or a DStream (returns at once).
+            epochs: how often each row is given. Later epochs are replayed by the nodes from their
+                disks, unless the cluster may start again.
+            timeout_s: seconds that a node may take no rows; -1: no limit.
+            feed: by name.
+
+        Raises:
+            NodeError: a node failed; within seconds, with its traceback or signal. Where its
+                executor was lost, with the number of rows that were not consumed.
+            FeedTimeoutError: a node took no rows for `timeout_s`.
+            ValueError: a DStream for a cluster that may start again; no feed of that name.
+        """
+        self._check_feed(feed)
+        feed_jobs.train(self, rows, epochs, timeout_s, feed)
+
+    def inference(
+        self, rows: Any, timeout_s: float = 600.0, feed: str = "input", schema: Any = None
+    ) -> Any:
+        """The nodes' results, one per row and in order within each partition; lazily.
+
+        Args:
+            rows: an RDD or a DataFrame (columnar on its way to the nodes).
+            timeout_s: seconds without any result; -1: no limit.
+            feed: by name.
+            schema: of the results, which then come as a DataFrame; Spark Connect needs one.
+
+        Returns:
+            An RDD of the results, or a DataFrame.
+        """
+        self._check_feed(feed)
+        return feed_jobs.inference(self, rows, timeout_s, feed, schema)
+
+    def _check_feed(self, feed: str) -> None:
+        if feed not in self.plan.options.queues:
+            known = ", ".join(self.plan.options.queues) or "none"
+            raise ValueError(f"the cluster has no feed {feed!r}: its feeds are {known}")
+
+    def shutdown(self, ssc: Any = None, grace_s: float = 0.0, timeout_s: float = 259200.0) -> None:
+        """Ends the feeds, waits until all main functions have returned, and ends the cluster.
+
+        Any thread may call it, and again: it does nothing then, but raises the same failure.
+
+        Args:
+            ssc: a StreamingContext, which is stopped first, once the cluster was asked to stop.
+            grace_s: seconds that ps and evaluator get to end by themselves after the workers.
+            timeout_s: seconds for all of it; -1: no limit.
+
+        Raises:
+            NodeError: a node failed, perhaps long before.
+            ClusterError: the nodes did not end in time; they are killed.
+        """
+        with self._shutdown_lock:
+            if not self._ended:
+                try:
+                    self._shutdown(ssc, grace_s, timeout_s)
+                except BaseException as error:
+                    self._error = error
+                    raise
+                finally:
+                    self._ended = True
+                    self.end()
+            elif self._error is not None:
+                raise self._error
+
+    def _shutdown(self, ssc: Any, grace_s: float, timeout_s: float) -> None:
+        until = time.monotonic() + timeout_s
+
+        def wait(nodes: Sequence[int], who: str) -> None:
+            left = None if timeout_s < 0 else max(0.0, until - time.monotonic())
+            if not self.running.watch.wait_done(nodes, left):
+                self.running.watch.check()
+                raise ClusterError(f"the cluster's {who} did not end within {timeout_s:g} s")
+
+        if ssc is not None:
+            self._stop_streaming(ssc)
+        while True:
+            running = self.running
+            try:
+                self._wait_for_nodes(running, grace_s, wait)
+                return
+            except NodeError as error:
+                if self.restarts is None:
+                    raise
+                self.restarts.recover(running, error)
+
+    def _wait_for_nodes(
+        self, running: ClusterStart, grace_s: float, wait: Callable[[Sequence[int], str], None]
+    ) -> None:
+        """Lets all nodes of this start come to their end."""
+        if self.plan.options.background:
+            running.broadcast({"op": "end"})
+        fed = roles.fed_ids(self.plan.template)
+        wait(fed, "workers")
+        others = [i for ids in self.plan.template.values() for i in ids if i not in fed]
+        if others:
+            running.watch.wait_done(others, grace_s)
+            running.watch.check()
+            running.broadcast({"op": "stop"})
+            wait(others, "ps or evaluator")
+        running.watch.check()
+        running.job.wait()
+
+    def _stop_streaming(self, ssc: Any) -> None:
+        """Waits until the cluster is asked to stop, or failed; then stops the stream."""
+        while not self.server.wait_done(1.0) and self.running.watch.failure is None:
+            if ssc.awaitTerminationOrTimeout(0.0):
+                return
+        ssc.stop(stopSparkContext=False, stopGraceFully=self.running.watch.failure is None)
+
+    def end(self) -> None:
+        """Ends every process and job that is left; never raises."""
+        if self.running is not None:
+            self.running.close()
+        self.server.stop()
+
+    def tensorboard_url(self) -> str | None:
+        """ "http://host:port" of the cluster's TensorBoard; None where there is none."""
+        for node in self.nodes:
+            if node["tb_port"] != 0:
+                return f"http://{node['host']}:{node['tb_port']}"
+        return None
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        if error is None:
+            self.shutdown()
+            return
+        self._ended, self._error = True, error
+        self.end()
+
+    def feed_job(self, feed: str, action: Any) -> Any:
+        """Runs a Spark action that ends as soon as the cluster fails or its feed is stuck."""
+        self.running.watch.check()
+        return SparkJob(self.spark, self.running.watch, action, feed).wait()
+
+    def replay(self, kept: feed_jobs.FeedJob, times: int, feed: str) -> None:
+        """Lets the nodes take the rows that they kept of a job `times` more; waits for it."""
+        message = {"op": "replay", "queue": kept.queue, "times": times, "feed": feed}
+        self.running.broadcast({**message, "kept": kept.feed})
+        nodes = roles.fed_ids(self.plan.template)
+        self.running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(kept.timeout_s))

@@ -1,0 +1,91 @@
+"""What a main function knows of its node and cluster."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.data_feed import DataFeed
+from hearth.files.uri import absolute_uri
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class NodeContext:
+    """The second argument of a main function.
+
+    Attributes:
+        node_id: this node's number among all of the cluster.
+        role, index: its role, and its number among the nodes of that role.
+        cluster_spec: {role: ["host:port", ...]}; a port is kept for each node's own server.
+        default_fs: the cluster's default file system; working_dir: the driver's folder.
+        restart_count: how often the cluster has started again.
+        mgr: the node's feeds by name, and a few values of its own.
+        port: this node's socket, where it was not released before the main function.
+    """
+
+    node_id: int
+    role: str
+    index: int
+    cluster_spec: Mapping[str, Sequence[str]]
+    default_fs: str
+    working_dir: str
+    restart_count: int = 0
+    mgr: Any = None
+    port: socket.socket | None = None
+
+    @property
+    def num_workers(self) -> int:
+        """How many nodes take rows."""
+        fed = [n for role, n in self.cluster_spec.items() if role not in roles.FED_ROLES_EXCEPT]
+        return sum(map(len, fed))
+
+    def absolute_path(self, path: str) -> str:
+        """`path` as an absolute URI of the cluster's default file system; see absolute_uri()."""
+        return absolute_uri(path, self.default_fs, self.working_dir)
+
+    def get_data_feed(
+        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
+    ):
+        """The rows that Spark brings; see DataFeed."""
+        return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+
+    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+        """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
+
+        Args:
+            path: a file or folder that this host sees, as it is or by absolute_path().
+            columns: which to read; none: all.
+            epochs: how often each row is given.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+            ValueError: another file system, or a column that the files do not have.
+        """
+        from hearth.cluster.file_feed import FileFeed
+
+        return FileFeed(path, columns, self.share(), epochs)
+
+    def share(self) -> tuple[int, int]:
+        """(this node's number among those that take rows, their number)."""
+        before = 0
+        for role, nodes in self.cluster_spec.items():
+            if role in roles.FED_ROLES_EXCEPT:
+                continue
+            if role == self.role:
+                break
+            before += len(nodes)
+        return before + self.index, max(1, self.num_workers)
+
+    def release_port(self) -> None:
+        """Frees the port that was kept for this node's server, where release_port=False kept it."""
+        if self.port is not None:
+            self.port.close()
+            self.port = None
+        else:
+            logger.warning("release_port: this node's port was released before its main function")

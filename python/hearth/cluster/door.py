@@ -1,0 +1,138 @@
+"""A listening socket among strangers: who knows the key comes in, whoever else is on it.
+
+Shared by a node's front door and the reservation server. Of strangers, peers whose handshake runs,
+only so many are kept, and the oldest one goes first: crowds of silent ones keep nobody out.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from hearth.cluster.channel import accept_handshake
+
+# Peers of a listener whose handshake runs.
+MAX_STRANGERS = 32
+# Refusals that are told of; all are counted.
+_TOLD_REFUSALS = 10
+# After an accept() that failed, as for want of descriptors.
+_PAUSE_S = 0.05
+
+
+class Door:
+    """One listener. Its thread accepts until close(), through every error but that.
+
+    `admit` gets each peer that knows the key, in a thread of its own, and may keep it; it is closed
+    when `admit` returns. Another user's process on a unix socket is refused before it says a word.
+    """
+
+    def __init__(
+        self, key: bytes, listener: socket.socket, admit: Callable[[socket.socket], None], name: str
+    ):
+        """`name`: what the refused are told to have knocked at."""
+        self.refused = 0
+        self._key = key
+        self._listener = listener
+        self._admit = admit
+        self._name = name
+        self._lock = threading.Lock()
+        self._strangers: dict[socket.socket, None] = {}  # the oldest first
+        self._closed = threading.Event()
+        listener.listen(128)
+        self._thread = threading.Thread(target=self._run, name="hearth-door", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listens no more; who is in stays. Idempotent."""
+        self._closed.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._accept()
+            except Exception:  # no descriptor, thread or memory is left, or the peer has gone
+                with self._lock:
+                    self._end_oldest()
+                self._closed.wait(_PAUSE_S)
+
+    def _accept(self) -> None:
+        peer, address = self._listener.accept()
+        try:
+            who = _name_of(peer, address)
+            if not _may_knock(peer):
+                self._count_refusal(who, "it belongs to another user")
+                peer.close()
+                return
+            with self._lock:
+                self._strangers[peer] = None
+                if len(self._strangers) > MAX_STRANGERS:
+                    self._end_oldest()
+            threading.Thread(target=self._serve, args=(peer, who), daemon=True).start()
+        except BaseException:
+            with self._lock:
+                self._strangers.pop(peer, None)
+            peer.close()
+            raise
+
+    def _end_oldest(self) -> None:
+        for oldest in self._strangers:
+            del self._strangers[oldest]
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # ends the wait of its thread, which closes it
+            return
+
+    def _serve(self, peer: socket.socket, who: str) -> None:
+        with peer:
+            try:
+                accept_handshake(peer, self._key)
+            except (OSError, EOFError) as error:
+                self._count_refusal(who, str(error))
+                return
+            finally:
+                with self._lock:
+                    self._strangers.pop(peer, None)
+            try:
+                self._admit(peer)
+            except (OSError, EOFError):
+                pass  # it is gone
+            except Exception as error:  # it learns so by the end of its connection
+                text = f"{type(error).__name__}: {error}"
+                self._tell(f"{who} could not be served at {self._name}: {text}")
+
+    def _count_refusal(self, who: str, reason: str) -> None:
+        with self._lock:
+            self.refused += 1
+            told = self.refused <= _TOLD_REFUSALS
+        if told:
+            self._tell(f"{who} was refused at {self._name}: {reason}")
+
+    def _tell(self, text: str) -> None:
+        with suppress(OSError):
+            print(f"hearth: {text}", file=sys.stderr)
+
+
+def _may_knock(peer: socket.socket) -> bool:
+    """Whether it is of this process's user; on TCP nobody can know."""
+    return peer.family != socket.AF_UNIX or _credentials(peer)[1] == os.geteuid()
+
+
+def _credentials(peer: socket.socket) -> tuple[int, int]:
+    """(process, user) at the other end of a unix socket, as the kernel knows them."""
+    data = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    process, user, _ = struct.unpack("3i", data)
+    return process, user
+
+
+def _name_of(peer: socket.socket, address: object) -> str:
+    if peer.family != socket.AF_UNIX:
+        return str(address[0]) if isinstance(address, tuple) else str(address)
+    process, user = _credentials(peer)
+    return f"process {process} of user {user}"

@@ -1,0 +1,267 @@
+"""The driver's side of the feed: RDDs, DataFrames and streams on their way to the nodes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster.errors import NodeError
+from hearth.cluster.feed_spec import feed_spec, partition_id
+from hearth.cluster.feed_task import FeedSpec, feed, infer
+from hearth.cluster.watch import SparkJob
+from hearth.rows.pickles import batches_of_pickles, pickle_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hearth.cluster.cluster import Cluster
+
+# After a loss Spark gets this long to count the rows, so that the failure is told in time.
+_COUNT_S = 6.0
+_RESULT_ROWS = 4096
+# What nodes said last of a job's partitions may come after Spark's word that the job is done.
+_LAST_EVENTS_S = 10.0
+
+
+@dataclass
+class FeedJob:
+    """The rows of one train(), or of one epoch of it."""
+
+    rows: Any
+    queue: str
+    timeout_s: float
+    keep: bool = False  # the nodes replay the rows later
+    feed: str = field(default_factory=lambda: secrets.token_hex(8))
+    brought: frozenset[int] | None = None  # partitions that had rows, once all were taken
+    compare: bool = False  # safe partitions are computed again and compared, else skipped
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether they are a DataFrame: one of Spark Connect has any attribute, as a column."""
+    return hasattr(type(rows), "mapInArrow")
+
+
+def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+    """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
+    if not is_frame(rows) and hasattr(rows, "foreachRDD"):
+        if cluster.restarts is not None:
+            raise ValueError(
+                "a DStream cannot be read again, so it needs a cluster without restart=True; "
+                "Structured Streaming's foreachBatch can feed one that has it"
+            )
+        cluster.meta["server_addr"]  # a client may end the stream
+        rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
+    elif cluster.restarts is not None:
+        rows, compare = cluster.spark.pin(rows), not cluster.spark.pins
+        for _ in range(epochs):
+            if cluster.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
+                return
+    else:
+        job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
+        if not _feed_once(cluster, job) and epochs > 1:
+            _replay(cluster, job, epochs - 1)
+
+
+def _train_interval(cluster: Cluster, rdd: Any, timeout_s: float, queue: str) -> None:
+    if _feed_once(cluster, FeedJob(rdd, queue, timeout_s)):
+        cluster.server.stop()  # a node has terminated its feed: shutdown(ssc) ends the stream
+
+
+def _feed_once(cluster: Cluster, job: FeedJob) -> bool:
+    """Feeds each row once; whether a node wants no more rows."""
+    cluster.ledger.open(job.feed)
+    try:
+        return any(ended for _, ended in bring(cluster, job))
+    except NodeError:
+        watch = cluster.running.watch
+        if watch.lost is not None:
+            watch.amend(_unconsumed(cluster, job))
+            watch.check()
+        raise
+    finally:
+        cluster.ledger.close(job.feed)
+
+
+def _unconsumed(cluster: Cluster, job: FeedJob) -> str:
+    """How many rows no node has taken. Takes _COUNT_S at most."""
+    counting = SparkJob(cluster.spark, cluster.running.watch, job.rows.count)
+    counting.join(_COUNT_S)
+    counting.cancel()
+    taken = cluster.ledger.taken(job.feed)
+    if counting.result is None:
+        return f"{taken} rows were consumed, and Spark could not count the others in {_COUNT_S:g} s"
+    return f"{counting.result - taken} of {counting.result} rows were not consumed"
+
+
+def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
+    feed_name = secrets.token_hex(8)
+    cluster.ledger.open(feed_name)
+    try:
+        cluster.replay(job, times, feed_name)
+    except NodeError:
+        watch = cluster.running.watch
+        if watch.lost is not None:
+            taken = cluster.ledger.taken(feed_name)
+            watch.amend(f"of the {times} later epochs {taken} rows were consumed")
+            watch.check()
+        raise
+    finally:
+        cluster.ledger.close(feed_name)
+
+
+def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
+    """Brings all partitions of a job that are not safe.
+
+    Returns:
+        For each one that had rows, its number and whether its node wants no more.
+
+    Raises:
+        NodeError: a node, or an executor, failed.
+        FeedTimeoutError: a node took no rows in time.
+    """
+    spec = feed_spec(
+        cluster.nodes,
+        job.queue,
+        job.timeout_s,
+        feed=job.feed,
+        keep=job.keep,
+        fenced=True,
+        safe=frozenset() if job.compare else cluster.ledger.safe(job.feed),
+    )
+    if is_frame(job.rows):
+        task = partial(_feed_batches, replace(spec, format="arrow"))
+        tasks = job.rows.mapInArrow(task, "partition int, ended boolean")
+    else:
+        chunks, spec = _pickles(job.rows, spec)
+        tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
+    results = [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
+    if not any(ended for _, ended in results):
+        _check_finished(cluster, job)
+    return results
+
+
+def _check_finished(cluster: Cluster, job: FeedJob) -> None:
+    """Raises NodeError where an attempt found no rows in a partition of which some were given."""
+    watch, ledger = cluster.running.watch, cluster.ledger
+    if watch.wait(lambda: not ledger.unfinished(job.feed), _LAST_EVENTS_S):
+        return
+    watch.check()
+    raise NodeError(
+        f"partitions {ledger.unfinished(job.feed)} had rows when they were computed first and have "
+        "none now, so the rest of them is missing: give rows that Spark computes alike each time, "
+        "such as files or a checkpoint()"
+    )
+
+
+def inference(cluster: Cluster, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
+    """As Cluster.inference()."""
+    if cluster.restarts is not None:
+        cluster.restarts.ensure_running()
+    spec = feed_spec(cluster.nodes, queue, timeout_s, mode="inference")
+    if is_frame(rows):
+        return _infer_frame(rows, replace(spec, format="arrow"), schema)
+    chunks, spec = _pickles(rows, spec)
+    marked = cluster.running.inferences.mark(chunks)
+    results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
+    if schema is None:
+        return results
+    return cluster.spark.session.createDataFrame(results, schema)
+
+
+def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
+    """A DataFrame of the results with a schema, else an RDD of them."""
+    if schema is not None:
+        from pyspark.sql.types import DataType, StructType
+
+        kind = schema if isinstance(schema, DataType) else DataType.fromDDL(schema)
+        kind = kind if isinstance(kind, StructType) else StructType().add("value", kind)
+        return rows.mapInArrow(partial(_infer_columns, spec, kind), kind)
+    if not hasattr(rows.sparkSession, "_jsc"):
+        raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")
+    pickled = rows.mapInArrow(partial(_infer_batches, spec), "results binary")
+    return pickled.rdd.mapPartitions(_unpickle_rows)
+
+
+def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
+    """An RDD of pickles, which are Spark's own where it holds the rows as such.
+
+    Those need not be opened in the feed task. Rows that a Python function of the same stage makes
+    are objects there already, and are pickled in lists, as Spark would do.
+    """
+    from pyspark import RDD
+    from pyspark.rdd import PipelinedRDD
+    from pyspark.serializers import BatchedSerializer, CPickleSerializer, NoOpSerializer
+
+    serializer = rows._jrdd_deserializer
+    made_here = isinstance(rows, PipelinedRDD) and rows._is_pipelinable()
+    batched = isinstance(serializer, BatchedSerializer)
+    inner = serializer.serializer if batched else serializer
+    if made_here or type(inner) is not CPickleSerializer:
+        return rows.mapPartitions(pickle_rows), spec
+    return RDD(rows._jrdd, rows.ctx, NoOpSerializer()), replace(spec, batched=batched)
+
+
+def _feed_pickles(
+    spec: FeedSpec, index: int, chunks: Iterator[bytes]
+) -> Iterator[tuple[int, bool]]:
+    ended = feed(spec, index, batches_of_pickles(chunks))
+    if ended is not None:
+        yield index, ended
+
+
+def _infer_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Iterator[Any]:
+    return infer(spec, index, batches_of_pickles(chunks))
+
+
+def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    index = partition_id()
+    ended = feed(spec, index, _with_rows(batches))
+    if ended is not None:
+        columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
+        yield pa.record_batch(columns)
+
+
+def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    results = infer(spec, partition_id(), _with_rows(batches))
+    for chunk in pickle_rows(results):
+        yield pa.record_batch({"results": pa.array([chunk], pa.binary())})
+
+
+def _infer_columns(
+    spec: FeedSpec, kind: Any, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Results as columns: each is a row's tuple or dict, or the value of a single column."""
+    import itertools
+
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(kind)
+    results = infer(spec, partition_id(), _with_rows(batches))
+    while rows := list(itertools.islice(results, _RESULT_ROWS)):
+        if isinstance(rows[0], dict):
+            columns = [[row[name] for row in rows] for name in schema.names]
+        elif len(schema) > 1 or isinstance(rows[0], tuple):
+            columns = list(zip(*rows, strict=True))
+        else:
+            columns = [rows]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _with_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _unpickle_rows(rows: Iterator[Any]) -> Iterator[Any]:
+    import pickle
+
+    for row in rows:
+        yield from pickle.loads(row.results)

@@ -1,0 +1,376 @@
+"""What a Spark task does with the rows of one partition: bring them to a node, fetch results."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster import relay
+from hearth.cluster.channel import Channel, Message, offer_handshake
+from hearth.cluster.errors import FeedTimeoutError, NodeError
+from hearth.cluster.node_process import executor_pid
+from hearth.rows import pickles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CONNECT_TIMEOUT_S = 10.0
+_REASON_TIMEOUT_S = 8.0
+# What a node says while it goes on taking rows.
+_KEEPING = ("begin", "taken", "progress")
+
+
+@dataclass(frozen=True)
+class FeedSpec:
+    """One feed job, the same for all its tasks; travels in Spark's task closure."""
+
+    token: str
+    nodes: tuple[Message, ...]  # those that take rows
+    queue: str
+    timeout_s: float
+    feed: str  # this job's own name
+    mode: str = "train"  # or "inference"
+    format: str = "pickle"  # or "arrow"
+    batched: bool = True  # each pickle is a list of rows
+    keep: bool = False  # the node replays the rows later
+    safe: frozenset[int] = frozenset()  # partitions that were brought before
+    # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
+    fenced: bool = False
+
+    def __repr__(self) -> str:  # the token must not reach a log
+        return f"FeedSpec(queue={self.queue}, mode={self.mode})"
+
+
+class TerminatedError(NodeError):
+    """The node has ended its feed and skips the rest."""
+
+
+class Connection:
+    """A feed task's connection to a node, with a ring each way; kept from task to task."""
+
+    def __init__(self, node: Message, spec: FeedSpec):
+        """Connects. Raises NodeError with the node's reason where it takes no more rows."""
+        from hearth.native._core import RingReader, RingWriter
+
+        self.node = node
+        self.token = spec.token
+        self.from_afar = node["host_name"] != socket.gethostname()
+        self.where = f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
+        self.ring = RingWriter(relay.RING_BYTES)
+        self.results = RingReader(relay.RING_BYTES)
+        self._inbox: SimpleQueue[Message] = SimpleQueue()
+        self.answer: Message | None = None  # what ended the partition
+        self.over = False
+        self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
+        answer = self._receive()
+        if "error" in answer:
+            raise NodeError(answer["error"])
+        if answer["op"] == "terminated":
+            raise TerminatedError(f"{self.where} wants no more rows")
+        if self.from_afar:
+            self._channel = relay.at_task(self._channel)
+        self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
+        self.ring.close_child_fds()
+        self.results.close_child_fds()
+        self._listener = threading.Thread(target=self._listen, name="hearth-feed", daemon=True)
+        self._listener.start()
+
+    def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
+        if self.from_afar:
+            sock = socket.socket(socket.AF_INET6 if ":" in self.node["host"] else socket.AF_INET)
+            address = (self.node["host"], self.node["feed_port"])
+        else:
+            sock = socket.socket(socket.AF_UNIX)
+            address = "\0" + self.node["addr"]
+        try:
+            sock.settimeout(_CONNECT_TIMEOUT_S)
+            sock.connect(address)
+            offer_handshake(sock, bytes.fromhex(spec.token))
+            channel = Channel(sock)
+            channel.send(greeting)
+            return channel
+        except (OSError, EOFError) as error:
+            sock.close()
+            raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
+
+    def _receive(self) -> Message:
+        try:
+            return self._channel.receive(_REASON_TIMEOUT_S)[0]
+        except (EOFError, OSError) as error:
+            return {"error": f"{self.where} does not answer its feed: {error}"}
+
+    def _listen(self) -> None:
+        """Passes on what the node says; where it ends the partition, ends waits on the rings."""
+        try:
+            while True:
+                message, _ = self._channel.receive()
+                if message.get("op") not in _KEEPING:
+                    self._end_waits(message)
+                self._inbox.put(message)
+        except (EOFError, OSError):
+            message = {"lost": True}  # the rings see it, too, after what is in them
+        except Exception as error:
+            message = {"error": f"{self.where} was not understood: {type(error).__name__}: {error}"}
+            self._end_waits(message)
+        self.over = True
+        self._inbox.put(message)
+
+    def _end_waits(self, answer: Message) -> None:
+        self.answer = self.answer or answer
+        self.ring.close()
+        self.results.close()
+
+    def begin(self, spec: FeedSpec, partition: int) -> Message | None:
+        """Waits until the rows may come; else returns what ended the partition, as wait_taken().
+
+        Raises:
+            FeedTimeoutError: as wait_taken().
+        """
+        message = {
+            "op": "partition",
+            "feed": spec.feed,
+            "index": partition,
+            "queue": spec.queue,
+            "mode": spec.mode,
+            "format": spec.format,
+            "batched": spec.batched,
+            "keep": spec.keep,
+            "fenced": spec.fenced,
+        }
+        try:
+            self._channel.send(message)
+        except OSError:
+            return {"lost": True}
+        if not spec.fenced:
+            return None
+        message = self.wait_taken(spec)
+        return None if message.get("op") == "begin" else message
+
+    def end(self, entries: int, timeout_s: float) -> None:
+        """Marks the end of the partition's rows."""
+        self.ring.flush(timeout_s)
+        self._channel.send({"op": "end", "entries": entries})
+
+    def wait_taken(self, spec: FeedSpec) -> Message:
+        """What ended the partition: {"op": "taken"} or "terminated", an error, or "lost".
+
+        Raises:
+            FeedTimeoutError: the node made no progress for `spec.timeout_s`.
+        """
+        while True:
+            try:
+                message = self._inbox.get(timeout=spec.timeout_s)
+            except Empty:
+                raise self.timeout(spec) from None
+            if message.get("op") != "progress":
+                return message
+
+    def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
+        """The error to raise; the driver hears of it at once, before Spark's retries."""
+        text = (
+            f"Timeout while feeding partition: {self.where} took no rows for {spec.timeout_s:g} s"
+        )
+        with suppress(NodeError):
+            self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
+        return FeedTimeoutError(text)
+
+    def reason(self, spec: FeedSpec) -> str:
+        """Why the node went away, as its supervisor knows."""
+        with suppress(NodeError):
+            channel = self._open(spec, {"op": "why"})
+            with suppress(EOFError, OSError):
+                return channel.receive(_REASON_TIMEOUT_S)[0]["error"] or f"{self.where} went away"
+        return f"{self.where} went away, and so did its executor"
+
+    def close(self) -> None:
+        self._channel.end()
+        self.ring.close()
+        self.results.close()
+        self._listener.join()
+        self._channel.close()
+
+
+# One per node that this Python worker feeds; Spark keeps the worker for further tasks.
+_connections: dict[str, Connection] = {}
+
+
+@atexit.register
+def _close_connections() -> None:
+    for connection in _connections.values():
+        connection.close()
+    _connections.clear()
+
+
+def _connect(spec: FeedSpec, partition: int) -> Connection:
+    for name, connection in list(_connections.items()):
+        if connection.token != spec.token:
+            del _connections[name]
+            connection.close()
+    node = choose_node(spec.nodes, partition)
+    connection = _connections.pop(node["addr"], None)
+    if connection is not None and connection.over:  # the node has ended it meanwhile
+        connection.close()
+        connection = None
+    if connection is None:
+        connection = Connection(node, spec)
+        # Spark's daemon collects garbage after each task. What imports have made is most of what it
+        # looks at, tens of milliseconds a partition: from here on it is left out.
+        gc.collect()
+        gc.freeze()
+    return connection
+
+
+def choose_node(nodes: Iterable[Message], partition: int) -> Message:
+    """The node of this executor, else one of this host, else any; several take turns."""
+    nodes = list(nodes)
+    here = executor_pid()
+    host = socket.gethostname()
+    near = [node for node in nodes if node["executor_pid"] == here]
+    near = near or [node for node in nodes if node["host_name"] == host]
+    near = near or nodes
+    return near[partition % len(near)]
+
+
+def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
+    """Brings one partition to a node and waits until it is used up.
+
+    Where another attempt brings them, or has, it waits for that one instead.
+
+    Returns:
+        Whether the node wants no more rows; None where there was nothing to bring.
+
+    Raises:
+        NodeError: the node failed, or its cluster did.
+        FeedTimeoutError: it took no rows for `spec.timeout_s`.
+    """
+    first = None if partition in spec.safe else next(batches, None)
+    if first is None:
+        return None
+    try:
+        connection = _connect(spec, partition)
+    except TerminatedError:
+        return True
+    try:
+        ended = connection.begin(spec, partition)
+        if ended is None:
+            with _ring_errors(connection, spec):
+                entries = _write(connection, first, batches, spec.timeout_s)
+                connection.end(entries, spec.timeout_s)
+            ended = connection.wait_taken(spec)
+    except BaseException:
+        connection.close()
+        raise
+    return _conclude(connection, ended, spec)
+
+
+def _conclude(connection: Connection, ended: Message, spec: FeedSpec) -> bool:
+    """Keeps or ends the connection after a partition; whether the node wants no more rows."""
+    if ended.get("op") == "taken":
+        _connections[connection.node["addr"]] = connection
+        return False
+    connection.close()
+    if ended.get("op") == "terminated":
+        return True
+    raise NodeError(ended.get("error") or connection.reason(spec))
+
+
+@contextmanager
+def _ring_errors(connection: Connection, spec: FeedSpec) -> Iterator[None]:
+    """Lets a ring's end pass where the node says, or is about to say, why it ended."""
+    from hearth import HearthError
+
+    try:
+        yield
+    except TimeoutError:
+        raise connection.timeout(spec) from None
+    except (HearthError, OSError) as error:
+        if connection.answer is None and not isinstance(error, ConnectionError):
+            raise
+
+
+def _write(
+    connection: Connection, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], timeout_s: float
+) -> int:
+    entries = 0
+    batch: pa.RecordBatch | None = first
+    while batch is not None:
+        if not connection.ring.write(batch, timeout_s):
+            break
+        entries += batch.num_rows
+        batch = next(rest, None)
+    return entries
+
+
+def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """Brings one partition to a node and yields its results, one per row, in order.
+
+    Rows go in from a thread of their own, so that both rings may fill up.
+
+    Raises:
+        NodeError, FeedTimeoutError: as feed().
+    """
+    first = next(batches, None)
+    if first is None:
+        return
+    connection = _connect(spec, partition)
+    try:
+        if connection.begin(spec, partition) is not None:
+            raise NodeError(connection.reason(spec))
+        feeder = _Feeder(connection, first, batches, spec)
+        with _ring_errors(connection, spec):
+            yield from _results(connection, spec)
+        feeder.join()
+        ended = connection.wait_taken(spec)
+    except BaseException:
+        connection.close()
+        raise
+    if _conclude(connection, ended, spec):
+        raise TerminatedError(f"{connection.where} has ended its feed and gives no more results")
+
+
+class _Feeder:
+    """A thread that writes a partition's rows; its failure is raised by join()."""
+
+    def __init__(self, connection: Connection, first: Any, rest: Iterator[Any], spec: FeedSpec):
+        self._error: BaseException | None = None
+        self._connection = connection
+        arguments = (first, rest, spec)
+        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+        self._thread.start()
+
+    def _run(self, first: Any, rest: Iterator[Any], spec: FeedSpec) -> None:
+        connection = self._connection
+        try:
+            with _ring_errors(connection, spec):
+                entries = _write(connection, first, rest, spec.timeout_s)
+                connection.end(entries, spec.timeout_s)
+        except BaseException as error:
+            self._error = error
+            connection.results.close()  # ends the wait for results
+
+    def join(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
+    unpickler = pickles.Unpickler()
+    while True:
+        kind, entry = connection.results.next(spec.timeout_s)
+        if kind != "batch":
+            return
+        for results in unpickler.values(entry, connection.from_afar):
+            yield from results
+
+
+def task_of(feeding: Callable[..., Any], spec: FeedSpec, index: int, chunks: Iterator[bytes]):
+    """`feeding` (feed or infer) of the pickles of a partition."""
+    return feeding(spec, index, pickles.batches_of_pickles(chunks))

@@ -1,0 +1,88 @@
+"""Where feed tasks meet a node: a unix socket of its host, a TCP port for those of other hosts.
+
+The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
+cluster's key before a byte of it is parsed; then its connection is handed to the node.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+
+from hearth.cluster.channel import Channel, Message
+from hearth.cluster.door import Door
+
+# A connection may ask why the node ended a moment before that is known.
+_REASON_WAIT_S = 3.0
+
+
+class FrontDoor:
+    """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
+
+    def __init__(
+        self, key: bytes, node: Channel, on_error: Callable[[Message], None], address: str = ""
+    ):
+        """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
+
+        `address`: of the interface on which other hosts may come; "": they may not.
+        """
+        self._node = node
+        self._on_error = on_error
+        self._failure: str | None = None
+        self._failed = threading.Event()
+        self._terminated = False
+        # In Linux's abstract namespace: no file to leave behind, none of another container.
+        self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
+        listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
+        listeners[0].bind("\0" + self.name)
+        self.port = 0
+        if address:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            listeners.append(socket.create_server((address, 0), family=family))
+            self.port = listeners[1].getsockname()[1]
+        # Strangers of the network are counted apart from those of this host.
+        self._doors = [Door(key, listener, self._admit, "a node's door") for listener in listeners]
+
+    @property
+    def refused(self) -> int:
+        """How many were refused."""
+        return sum(door.refused for door in self._doors)
+
+    def set_failure(self, reason: str) -> None:
+        """From now on whoever comes is told `reason`; the first one stays."""
+        self._failure = self._failure or reason
+        self._failed.set()
+
+    def set_terminated(self) -> None:
+        """The node's program has returned and wanted no more rows: whoever comes may go again."""
+        self._terminated = True
+
+    def close(self) -> None:
+        for door in self._doors:
+            door.close()
+
+    def _admit(self, peer: socket.socket) -> None:
+        channel = Channel(peer)
+        greeting, _ = channel.receive(_REASON_WAIT_S)
+        if greeting.get("op") == "why":
+            self._failed.wait(_REASON_WAIT_S)
+            channel.send({"error": self._failure or ""})
+        elif greeting.get("op") == "timeout":
+            self._report(greeting, str(greeting.get("text")), timeout=True)
+        elif self._failure is not None:
+            channel.send({"error": self._failure})
+            self._report(greeting, self._failure, timeout=False)
+        elif self._terminated:
+            channel.send({"op": "terminated"})
+        else:
+            channel.send({"op": "welcome"})
+            afar = peer.family != socket.AF_UNIX
+            self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
+
+    def _report(self, greeting: Message, text: str, timeout: bool) -> None:
+        """Tells the driver at once, before Spark tries the feed task again."""
+        feed = str(greeting.get("feed"))
+        self._on_error({"event": "feed_error", "feed": feed, "text": text, "timeout": timeout})

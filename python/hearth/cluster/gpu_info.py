@@ -1,0 +1,71 @@
+"""The GPUs of this host, by nvidia-smi."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import time
+
+AS_STRING = "string"
+AS_LIST = "list"
+MAX_RETRIES = 3
+
+_RETRY_WAIT_S = 30
+_QUERY_TIMEOUT_S = 60
+
+
+def is_gpu_available():
+    """Whether nvidia-smi is here and lists a GPU."""
+    try:
+        return bool(_list_gpus())
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
+    """Chooses `num_gpu` free GPUs, those that run no process.
+
+    Args:
+        num_gpu: how many.
+        worker_index: this process's number among those of the host, which then take blocks of
+            `num_gpu` GPUs in turn; negative: a random choice.
+        format: AS_STRING ("0,1") or AS_LIST (["0", "1"]).
+
+    Raises:
+        RuntimeError: fewer are free, also after MAX_RETRIES waits of 30, 60 and 90 seconds.
+    """
+    free: list[str] = []
+    for attempt in range(MAX_RETRIES + 1):
+        busy = _busy_gpus()
+        free = [index for index, uuid in _list_gpus() if uuid not in busy]
+        if len(free) >= num_gpu:
+            break
+        if attempt < MAX_RETRIES:  # what others release cannot be waited for otherwise
+            time.sleep(_RETRY_WAIT_S * (attempt + 1))
+    else:
+        raise RuntimeError(f"{num_gpu} GPUs are wanted, but only {len(free)} are free here: {free}")
+    if worker_index < 0:
+        chosen = random.sample(free, num_gpu)
+    else:
+        start = worker_index * num_gpu % len(free)
+        chosen = (free + free)[start : start + num_gpu]
+    return ",".join(chosen) if format == AS_STRING else chosen
+
+
+def _query(what: str) -> list[list[str]]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        raise FileNotFoundError("nvidia-smi is not in PATH")
+    command = [program, what, "--format=csv,noheader,nounits"]
+    text = subprocess.check_output(command, text=True, timeout=_QUERY_TIMEOUT_S)
+    return [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line]
+
+
+def _list_gpus() -> list[list[str]]:
+    """[index, uuid] of every GPU."""
+    return _query("--query-gpu=index,uuid")
+
+
+def _busy_gpus() -> set[str]:
+    return {row[0] for row in _query("--query-compute-apps=gpu_uuid") if row}

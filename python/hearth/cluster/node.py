@@ -1,0 +1,97 @@
+"""The node's own process: runs the user's main function; a thread of it takes feed connections."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from typing import Any
+
+from hearth.cluster.channel import Channel
+from hearth.cluster.feed_server import FeedServer
+
+_PR_SET_PDEATHSIG = 1
+# The rendezvous carries at most a megabyte; the end of a traceback says what happened.
+_MAX_TRACEBACK = 16384
+
+
+def main() -> None:
+    """Runs one node; arguments: descriptors of the supervisor's channel and of the bound port."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    port = socket.socket(fileno=int(sys.argv[2]))
+    message, _ = channel.receive()
+    program = channel.receive_data(message["bytes"])
+    sys.path[:] = message["sys_path"]
+    go, _ = channel.receive()
+    os.environ.update(go["environment"])
+    server = FeedServer(go["queues"], channel.send)
+    threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
+    channel.send(_run(program, go, port, server))
+    server.close()
+
+
+def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
+    """Calls the main function; returns what to report."""
+    from hearth.cluster.node_manager import NodeManager
+
+    if go["release_port"]:
+        port.close()
+    try:
+        from pyspark import cloudpickle
+
+        main_function, arguments, make_context = cloudpickle.loads(program)
+        kept_port = None if go["release_port"] else port
+        context = make_context(mgr=NodeManager(server), port=kept_port, **go["context"])
+        if isinstance(arguments, list):
+            sys.argv = arguments
+        main_function(arguments, context)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
+    except BaseException as error:
+        text = traceback.format_exc()[-_MAX_TRACEBACK:]
+        return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
+    return {"result": "ok", "terminated": server.terminated}
+
+
+def _listen(channel: Channel, server: FeedServer) -> None:
+    try:
+        while True:
+            _handle(*channel.receive(), server)
+    except (EOFError, OSError):
+        pass  # the supervisor is gone, and with it the cluster
+    except Exception as error:  # nobody would hear the driver any more
+        traceback.print_exc()
+        text = f"its feed failed: {type(error).__name__}: {error}"
+        with suppress(OSError):
+            channel.send({"result": "error", "error": text})
+    os._exit(1)
+
+
+def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:
+    operation = message["op"]
+    if operation == "feed":
+        if (
+            not fds
+        ):  # this process has as many as it may; the task learns it by the connection's end
+            print("hearth: no descriptor is left for a feed's connection", file=sys.stderr)
+            return
+        server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
+    elif operation == "claim":
+        server.answer(message)
+    elif operation == "end":
+        server.end()
+    elif operation == "fail":
+        server.fail(message["reason"])
+    elif operation == "replay":
+        server.replay(message)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""`ctx.mgr` of a node: its named feeds and a few values, inside the node's own process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hearth.cluster.feed_server import FeedQueue, FeedServer
+
+
+class NodeManager:
+    """What a TFManager is elsewhere: queues by name and key/value pairs. Any thread may use it."""
+
+    def __init__(self, server: FeedServer):
+        self._server = server
+        self._values: dict[str, Any] = {"state": "running"}
+
+    def get_queue(self, name: str) -> FeedQueue | None:
+        """The feed of that name; None where the cluster has none."""
+        return self._server.queues.get(name)
+
+    def get(self, key: str) -> Any:
+        return self._values.get(key)
+
+    def set(self, key: str, value: Any) -> None:
+        self._values[key] = value

@@ -1,0 +1,171 @@
+"""Carries a feed's connection from a host without a node to a node of another host.
+
+Feed tasks and nodes know rings and a unix socket only. Between two hosts each side has a relay at
+the other end of its rings; the two relays speak over one TCP connection, which the front door has
+authenticated: frames of the channel, and rows as Arrow IPC streams of one batch.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster.channel import Channel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RING_BYTES = 16 << 20
+# No ring takes more at once.
+_MAX_ROWS_BYTES = 2 * RING_BYTES
+_FOREVER_S = 1e9
+
+
+def at_task(far: Channel) -> Channel:
+    """Starts the relay of a feed task; returns what the task talks to instead of the node."""
+    from hearth.native._core import RingReader, RingWriter
+
+    def rings(near: Channel) -> tuple[Any, Any]:
+        _, fds = near.receive()
+        return RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
+
+    near, task = _pair()
+    return _start(_Relay(far, near, rings, to_task=near), task)
+
+
+def at_node(sock: socket.socket) -> socket.socket:
+    """Starts the relay of a node, for a connection from afar; returns one as from this host."""
+    from hearth.native._core import RingReader, RingWriter
+
+    def rings(near: Channel) -> tuple[Any, Any]:
+        results, rows = RingReader(RING_BYTES), RingWriter(RING_BYTES)
+        near.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
+        rows.close_child_fds()
+        results.close_child_fds()
+        return results, rows
+
+    far = Channel(sock)
+    near, node = _pair()
+    return socket.socket(fileno=_start(_Relay(far, near, rings, to_task=far), node).detach())
+
+
+def _pair() -> tuple[Channel, Channel]:
+    ours, theirs = socket.socketpair()
+    return Channel(ours), Channel(theirs)
+
+
+def _start(relay: _Relay, theirs: Channel) -> Channel:
+    threading.Thread(target=relay.run, name="hearth-relay", daemon=True).start()
+    return theirs
+
+
+class _Relay:
+    """Three threads, one per direction of what is carried and one for rows that go out.
+
+    It ends when either connection does, or when one of the threads fails, and closes both, and the
+    rings, which ends the waits of the others. The task is told of a failure in words.
+    """
+
+    def __init__(
+        self,
+        far: Channel,
+        near: Channel,
+        rings: Callable[[Channel], tuple[Any, Any]],
+        to_task: Channel,
+    ) -> None:
+        self._far = far
+        self._near = near
+        self._rings = rings
+        self._to_task = to_task
+        self._opened: tuple[Any, ...] = ()
+
+    def run(self) -> None:
+        threads: list[threading.Thread] = []
+        try:
+            with self._ending():
+                source, sink = self._opened = self._rings(self._near)
+                for target, ring in ((self._send_rows, source), (self._receive, sink)):
+                    thread = threading.Thread(target=target, args=(ring,), daemon=True)
+                    thread.start()
+                    threads.append(thread)
+                while True:
+                    self._far.send(self._near.receive()[0])
+        finally:
+            for thread in threads:
+                thread.join()
+            self._far.close()
+            self._near.close()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Whatever ends the block ends the relay."""
+        try:
+            yield
+        except (EOFError, OSError):
+            pass  # one of the two is gone, which the other learns by the end of its connection
+        except Exception as error:
+            text = f"rows could not be carried between hosts: {type(error).__name__}: {error}"
+            with suppress(OSError):
+                self._to_task.send({"error": text})
+        finally:
+            self._far.end()
+            self._near.end()
+            for ring in self._opened:
+                ring.close()
+
+    def _send_rows(self, source: Any) -> None:
+        """Until the ring is closed; messages still go both ways then."""
+        try:
+            while (entry := source.next(_FOREVER_S))[0] != "end":
+                if entry[0] == "batch":
+                    rows = _as_stream(entry[1])
+                    self._far.send({"op": "rows", "bytes": len(rows)}, data=rows)
+                else:
+                    self._far.send({"op": "mark"})
+        except (OSError, RuntimeError):
+            pass  # the writer closed its ring where rows were dropped, or died
+        except Exception:
+            with self._ending():
+                raise
+
+    def _receive(self, sink: Any) -> None:
+        with self._ending():
+            while True:
+                message, _ = self._far.receive()
+                if message.get("op") == "rows":
+                    self._pass_on(sink, message["bytes"])
+                elif message.get("op") == "mark":
+                    sink.flush(_FOREVER_S)
+                else:
+                    self._near.send(message)
+
+    def _pass_on(self, sink: Any, count: int) -> None:
+        if not 0 < count <= _MAX_ROWS_BYTES:
+            raise ValueError(f"the other host announced {count} bytes of rows")
+        rows = _of_stream(self._far.receive_data(count))
+        # A reader that wants no more rows says so by a message; until then they are dropped.
+        with suppress(ConnectionError, RuntimeError):
+            sink.write(rows, _FOREVER_S)
+
+
+def _as_stream(rows: Any) -> memoryview:
+    import pyarrow as pa
+
+    batch = pa.record_batch(rows)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return memoryview(sink.getvalue())
+
+
+def _of_stream(data: bytes) -> pa.RecordBatch:
+    """Raises ValueError (pyarrow.ArrowInvalid) where the bytes are no such stream."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(data) as stream:
+        batch = stream.read_next_batch()
+    batch.validate(full=True)
+    return batch

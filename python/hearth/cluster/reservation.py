@@ -1,0 +1,243 @@
+"""A meeting place of processes on one small authenticated server: who is there, and when to stop.
+
+A cluster of TFCluster.run meets elsewhere (hearth.native._core.Coordinator); its `server` is one of
+these, so that a program of another process can end a stream: Client(addr).request_stop(). It opens
+its port when the program asks for `cluster_meta["server_addr"]`, or feeds a stream.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from hearth.cluster.channel import Channel, Message, offer_handshake
+from hearth.cluster.door import Door
+from hearth.spark import addresses
+
+TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
+TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
+# Where a client of another process finds the server's key; the one who starts it passes it on.
+KEY_VARIABLE = "TFOS_SERVER_KEY"
+
+_MAX_CLIENTS = 512  # at once, of those who know the key
+_REPLY_TIMEOUT_S = 30.0
+
+# Keys of this process's own servers, by port.
+_keys: dict[int, bytes] = {}
+
+
+class Reservations:
+    """Up to `required` reservations. Any thread may use it."""
+
+    def __init__(self, required):
+        self.required = required
+        self.reservations: list[Any] = []
+        self._changed = threading.Condition()
+
+    def add(self, meta):
+        """Adds one and wakes those who wait."""
+        with self._changed:
+            self.reservations.append(meta)
+            self._changed.notify_all()
+
+    def done(self):
+        """Whether all are there."""
+        with self._changed:
+            return len(self.reservations) >= self.required
+
+    def get(self):
+        with self._changed:
+            return list(self.reservations)
+
+    def remaining(self):
+        with self._changed:
+            return self.required - len(self.reservations)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until all are there; whether they are."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: len(self.reservations) >= self.required, timeout_s
+            )
+
+
+class MessageSocket:
+    """Frames of JSON, as Client and Server exchange them after their handshake."""
+
+    def receive(self, sock):
+        """The next message. Raises EOFError."""
+        return Channel(sock).receive()[0]
+
+    def send(self, sock, msg):
+        Channel(sock).send(msg)
+
+
+class Server(MessageSocket):
+    """Collects `count` reservations; threads of its own serve the clients."""
+
+    def __init__(self, count, *, hosts: tuple[str, str] = ("", "")):
+        """`hosts`: address to listen on and host for clients, unless TFOS_SERVER_HOST is set."""
+        assert count > 0, "Expected reservation count to be greater than zero"
+        self.reservations = Reservations(count)
+        self.done = False
+        self.key = secrets.token_bytes(32)
+        self._stopped = threading.Event()
+        self._hosts = hosts
+        self._door: Door | None = None
+        self._port = 0
+        self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
+
+    def start(self):
+        """Listens; returns (host, port)."""
+        listener = self.start_listening_socket()
+        host = os.environ.get(TFOS_SERVER_HOST) or self._hosts[1] or self.get_server_ip()
+        address = (host, listener.getsockname()[1])
+        self._port = address[1]
+        _keys[self._port] = self.key
+        self._door = Door(self.key, listener, self._serve, "the reservation server")
+        return address
+
+    def start_listening_socket(self):
+        """A listening socket on get_server_ip(), on the first free one of get_server_ports().
+
+        Raises:
+            OSError: none is free.
+        """
+        ports = self.get_server_ports()
+        for port in ports:
+            with suppress(OSError):
+                return socket.create_server((self.get_server_ip(), port), backlog=64)
+        raise OSError(f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT")
+
+    def get_server_ip(self):
+        """TFOS_SERVER_HOST, or the address that the server was given, or this host's."""
+        return os.environ.get(TFOS_SERVER_HOST) or self._hosts[0] or addresses.own_address()
+
+    def get_server_ports(self):
+        """The ports of TFOS_SERVER_PORT: "8888" or "9997-9999"; [0] (any) without it."""
+        return server_ports()
+
+    def await_reservations(self, sc, status={}, timeout=600):  # noqa: B006 (the API's default)
+        """Waits for all reservations and returns them.
+
+        Raises:
+            TimeoutError: some did not come within `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while not self.reservations.wait(min(1.0, max(0.0, deadline - time.monotonic()))):
+            if "error" in status:
+                raise RuntimeError(f"a node failed while it started: {status['error']}")
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    "timed out waiting for reservations to complete: "
+                    f"{self.reservations.remaining()} of {self.reservations.required} are missing"
+                )
+        return self.reservations.get()
+
+    def wait_done(self, timeout_s: float) -> bool:
+        """Waits until a client asks to stop; whether one has."""
+        return self.done or self._stopped.wait(timeout_s) or self.done
+
+    def stop(self):
+        """Ends the server. Idempotent."""
+        self.done = True
+        self._stopped.set()
+        if self._door is not None:
+            _keys.pop(self._port, None)
+            self._door.close()
+            self._door = None
+
+    def _serve(self, peer: socket.socket) -> None:
+        if not self._clients.acquire(blocking=False):
+            return
+        try:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while True:
+                self.send(peer, self._answer(self.receive(peer)))
+        finally:
+            self._clients.release()
+
+    def _answer(self, message: Message) -> Message:
+        kind = message["type"]
+        if kind == "REG":
+            self.reservations.add(message["data"])
+        elif kind == "QUERY":
+            return {"data": self.reservations.done()}
+        elif kind == "QINFO":
+            return {"data": self.reservations.get()}
+        elif kind == "AWAIT":
+            return {"data": self.reservations.wait(_REPLY_TIMEOUT_S / 2)}
+        elif kind == "STOP":
+            self.done = True
+            self._stopped.set()
+        else:
+            return {"data": "ERR"}
+        return {"data": "OK"}
+
+
+class Client(MessageSocket):
+    """A connection to a Server; one thread uses it."""
+
+    def __init__(self, server_addr):
+        """Connects. The key is that of a server of this process, else of $TFOS_SERVER_KEY (hex).
+
+        Raises:
+            PermissionError: the key is not the server's, or none is known.
+            OSError: nobody listens there.
+        """
+        host, port = server_addr
+        key = _keys.get(port) or bytes.fromhex(os.environ.get(KEY_VARIABLE, ""))
+        if not key:
+            raise PermissionError(
+                f"the key of the server at {host}:{port} is not known here: set {KEY_VARIABLE} to "
+                "the hex digits of cluster.server.key"
+            )
+        self.server_addr = server_addr
+        self.sock = socket.create_connection((host, port), timeout=_REPLY_TIMEOUT_S)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        offer_handshake(self.sock, key)
+
+    def _request(self, kind: str, data: Any = None) -> Any:
+        self.send(self.sock, {"type": kind, "data": data})
+        return self.receive(self.sock)["data"]
+
+    def register(self, reservation):
+        """Adds a reservation, anything that JSON can carry; returns "OK"."""
+        return self._request("REG", reservation)
+
+    def get_reservations(self):
+        return self._request("QINFO")
+
+    def await_reservations(self):
+        """Waits until all reservations are there; returns them."""
+        while not self._request("AWAIT"):
+            pass
+        return self.get_reservations()
+
+    def request_stop(self):
+        """Asks the server to be done: a streaming cluster stops."""
+        return self._request("STOP")
+
+    def close(self):
+        self.sock.close()
+
+
+def server_ports() -> list[int]:
+    """The ports of $TFOS_SERVER_PORT.
+
+    Raises:
+        ValueError: it is neither a port nor a range of ports.
+    """
+    text = os.environ.get(TFOS_SERVER_PORT, "")
+    if not text:
+        return [0]
+    first, dash, last = text.partition("-")
+    ports = list(range(int(first), int(last) + 1)) if dash else [int(first)]
+    if not ports:
+        raise ValueError(f"{TFOS_SERVER_PORT}={text} names no port: write '8888' or '9997-9999'")
+    return ports

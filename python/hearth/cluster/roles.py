@@ -1,0 +1,58 @@
+"""Which node plays which part, and how nodes are called in messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# Roles whose nodes take rows; the others wait for the cluster's end.
+FED_ROLES_EXCEPT = ("ps", "evaluator")
+
+Template = Mapping[str, Sequence[int]]
+
+
+def role_of(template: Template, executor_id: int) -> tuple[str, int]:
+    """(job_name, task_index) of a node."""
+    for role, ids in template.items():
+        if executor_id in ids:
+            return role, list(ids).index(executor_id)
+    raise ValueError(f"node {executor_id} is not in the cluster {dict(template)}")
+
+
+def name_of(template: Template, executor_id: int) -> str:
+    """What messages call a node: "worker:0"."""
+    role, index = role_of(template, executor_id)
+    return f"{role}:{index}"
+
+
+def fed_ids(template: Template) -> list[int]:
+    """The nodes that take rows."""
+    return [i for role, ids in template.items() if role not in FED_ROLES_EXCEPT for i in ids]
+
+
+def describe_failure(template: Template, failure: Mapping[str, Any]) -> str:
+    """The rendezvous' first failure in the words of this API: role, index, host, reason."""
+    rank = failure.get("rank", -1)
+    if rank < 0:
+        return str(failure["error"])
+    where = f"{name_of(template, rank)} on host {failure['host']}"
+    if failure["lost"]:
+        return f"{where} {failure['error']}"
+    return f"{where} failed: {failure['error']}"
+
+
+def cluster_spec(nodes: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The host:port of every node by role, in the order of the node ids."""
+    spec: dict[str, list[str]] = {}
+    for node in sorted(nodes, key=lambda node: node["executor_id"]):
+        spec.setdefault(node["job_name"], []).append(f"{node['host']}:{node['port']}")
+    return spec
+
+
+def tf_config(spec: Mapping[str, list[str]], job_name: str, task_index: int) -> str | None:
+    """The TF_CONFIG of a node; None in a cluster without chief or master, as TensorFlow has it."""
+    if "chief" not in spec and "master" not in spec:
+        return None
+    task = {"type": job_name, "index": task_index}
+    return json.dumps({"cluster": spec, "task": task, "environment": "cloud"})

@@ -1,0 +1,162 @@
+"""Brings the nodes of a cluster up, or says which stay away and why that may be."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hearth.cluster import reservation, roles
+from hearth.cluster.errors import NodeError, ReservationTimeoutError
+from hearth.cluster.feed_ledger import Ledger
+from hearth.cluster.missing_nodes import fixed_slots, likely_reason
+from hearth.cluster.watch import ClusterWatch, MarkedRdds, SparkJob
+
+logger = logging.getLogger(__name__)
+
+_ROSTER_WAIT_S = 0.25
+_JOB_END_WAIT_S = 5.0
+_NODES_END_WAIT_S = 10.0
+
+
+class Key(str):
+    """A cluster's key, which does not print itself."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+    __str__ = str.__str__
+
+
+class ClusterStart:
+    """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
+
+    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Ledger):
+        from hearth.native._core import Coordinator, new_token
+
+        self._meta = meta
+        self._spark = spark
+        self._timeout_s = timeout_s
+        self._template = meta["cluster_template"]
+        bind_host, host = spark.coordinator_hosts()
+        token = new_token()
+        self.coordinator: Any = _bind(
+            lambda port: Coordinator(
+                world=meta["num_executors"],
+                token=token,
+                bind_host=bind_host,
+                bind_port=port,
+                # Its own limit starts with the first node; this one is the driver's.
+                reserve_timeout_s=timeout_s + 60,
+            )
+        )
+        meta["token"] = Key(token)
+        meta["coordinator"] = (host, self.coordinator.port())
+        self.inferences = MarkedRdds(spark.handle)
+        cancel = self.inferences.cancel
+        self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
+        self.job: SparkJob | None = None
+        self._tasks = 0  # nodes that Spark starts
+        self._driver_nodes: list[threading.Thread] = []
+
+    def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
+        """Starts the job that starts the nodes, and those that run beside the driver."""
+        self._tasks = self._meta["num_executors"] - len(driver_ids)
+        for executor_id in driver_ids:
+            thread = threading.Thread(target=_run_quietly, args=(body, executor_id), daemon=True)
+            thread.start()
+            self._driver_nodes.append(thread)
+        self.job = SparkJob(self._spark, self.watch, self._spark.run_on(nodes, body))
+
+    def wait_nodes(self) -> list[dict[str, Any]]:
+        """Every node's entry of cluster_info, by id.
+
+        Raises:
+            ReservationTimeoutError: some did not come, or cannot come.
+            NodeError: one failed.
+        """
+        started = time.monotonic()
+        slots = fixed_slots(self._spark)
+        while True:
+            try:
+                nodes = self.coordinator.wait_roster(_ROSTER_WAIT_S)
+                return [{**node, "authkey": self._meta["token"]} for node in nodes]
+            except TimeoutError as error:
+                waited = time.monotonic() - started
+                beside = self._meta["num_executors"] - self._tasks
+                full = slots is not None and self.watch.joined - beside == slots < self._tasks
+                if full or waited > self._timeout_s:
+                    text = self._describe_missing(str(error), min(waited, self._timeout_s))
+                    raise ReservationTimeoutError(text) from None
+            except RuntimeError:
+                self._raise_failure()
+            if self.job is not None and self.job.error is not None:
+                self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        self.watch.wait(lambda: False, 1.0)
+        self.watch.check()
+        if self.job is not None and self.job.error is not None:
+            raise NodeError(f"the nodes could not be started: {self.job.error}")
+
+    def _describe_missing(self, known: str, waited_s: float) -> str:
+        """Who is missing, where the others are, and why that may be."""
+        names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
+        roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
+        reason = likely_reason(self._spark, self._tasks, self._meta["coordinator"])
+        return (
+            f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
+            f"(of the ranks, {roster}); {reason}"
+        )
+
+    def broadcast(self, message: Mapping[str, Any]) -> None:
+        """To all nodes; to none after close()."""
+        if self.coordinator is not None:
+            self.coordinator.broadcast(json.dumps(message))
+
+    def close(self, wait_for_nodes: bool = False) -> None:
+        """Ends nodes and job; may wait until no node is left. Never raises; idempotent."""
+        if self.coordinator is None:
+            return
+        # Where nodes still run, something failed: Spark must not try to start them again.
+        if self.job is not None:
+            self.job.cancel()
+        self.broadcast({"op": "stop"})
+        if wait_for_nodes:
+            self.watch.wait_stopped(_NODES_END_WAIT_S)
+        self.watch.close()
+        self.coordinator = None
+        if self.job is not None:
+            self.job.join(_JOB_END_WAIT_S)
+        for thread in self._driver_nodes:
+            thread.join(_JOB_END_WAIT_S)
+
+
+def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
+    try:
+        body(iter([executor_id]))
+    except NodeError as error:  # the rendezvous has told the driver
+        logger.warning("%s", error)
+
+
+def _bind(make: Callable[[int], Any]) -> Any:
+    """make(port) for the first port of TFOS_SERVER_PORT that is free.
+
+    Raises:
+        OSError: none is.
+    """
+    ports: Sequence[int] = reservation.server_ports()
+    for port in ports:
+        try:
+            return make(port)
+        except (OSError, RuntimeError, ValueError) as error:
+            if port == ports[-1]:
+                raise OSError(
+                    f"no port of TFOS_SERVER_PORT={os.environ.get('TFOS_SERVER_PORT')} is free: "
+                    f"{error}"
+                ) from error
+    raise AssertionError("server_ports() is never empty")

@@ -1,0 +1,61 @@
+"""TensorBoard beside a node: found, started and ended with it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+
+class Board:
+    """A running TensorBoard."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int):
+        self._process = process
+        self.port = port
+        self.pid = process.pid
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def start(log_dir: str | None, executor_id: int) -> Board:
+    """Starts TensorBoard on TENSORBOARD_PORT, or a free port.
+
+    Args:
+        log_dir: what it shows; None: the folder tensorboard_<executor_id>.
+
+    Raises:
+        FileNotFoundError: there is no program `tensorboard` beside python, in sys.path or in PATH.
+    """
+    folders = [os.path.dirname(sys.executable), *sys.path, os.environ.get("PATH", "")]
+    folders.append(os.environ.get("PYTHONPATH", ""))
+    path = os.pathsep.join(folders)
+    program = find_in_path(path, "tensorboard") or find_in_path(path, "tensorboard/main.py")
+    if not program:
+        raise FileNotFoundError(
+            "tensorboard=True, but no program `tensorboard` was found beside python, in sys.path, "
+            "PATH or PYTHONPATH: install it on the executors"
+        )
+    port = int(os.environ.get("TENSORBOARD_PORT", 0)) or _free_port()
+    command = [program, f"--logdir={log_dir or f'tensorboard_{executor_id}'}", f"--port={port}"]
+    if program.endswith(".py"):
+        command.insert(0, sys.executable)
+    return Board(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=os.environ), port)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def find_in_path(path, file):
+    """The first `file` in the folders of `path`, which is written as PATH is; False without one."""
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder, file)
+        if os.path.isfile(candidate):
+            return candidate
+    return False

@@ -1,0 +1,283 @@
+"""The driver's ear on a cluster: who is done, what nodes report, the first failure."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError
+from hearth.cluster.feed_ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+_EVENT_WAIT_S = 0.25
+_ECHO_WAIT_S = 1.0
+
+
+class ClusterWatch:
+    """Owns a thread that takes the coordinator's events until close(). Any thread may wait."""
+
+    def __init__(
+        self,
+        coordinator: Any,
+        template: Mapping[str, Sequence[int]],
+        on_failure: Callable[[str], None],
+        ledger: Ledger,
+    ):
+        self._coordinator = coordinator
+        self._template = template
+        self._on_failure = on_failure
+        self._ledger = ledger
+        self._changed = threading.Condition()
+        self._joined: set[int] = set()
+        self._done: set[int] = set()
+        self._replayed: dict[str, set[int]] = {}
+        self._feed_errors: dict[str, ClusterError] = {}
+        self._failure: str | None = None
+        # The node that went away without a word, where that is what failed.
+        self.lost: int | None = None
+        self._last_event = time.monotonic()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
+        self._thread.start()
+        # A daemon thread that Python ends inside the core would take the driver down with it.
+        atexit.register(self.close)
+
+    @property
+    def failure(self) -> str | None:
+        """The first failure, in words; None as long as all is well."""
+        return self._failure
+
+    def check(self) -> None:
+        """Raises NodeError where the cluster has failed."""
+        if self._failure is not None:
+            raise NodeError(self._failure)
+
+    def amend(self, text: str) -> None:
+        """Adds to what is said of the failure from now on."""
+        self._failure = f"{self._failure}; {text}"
+
+    @property
+    def joined(self) -> int:
+        """How many nodes have come."""
+        return len(self._joined)
+
+    def wake(self) -> None:
+        """Makes waits look at their conditions again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Waits until `condition`, or the cluster has failed; whether `condition` holds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or condition(), timeout_s)
+            return condition()
+
+    def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
+        """Waits until the main functions of `nodes` have returned; whether they have."""
+        return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
+
+    def wait_stopped(self, timeout_s: float) -> None:
+        """Waits until all nodes have ended that did not go away."""
+        left = {i for ids in self._template.values() for i in ids} - {self.lost}
+        with self._changed:
+            self._changed.wait_for(lambda: self._done >= left, timeout_s)
+
+    def feed_error(self, feed: str | None) -> ClusterError | None:
+        """What ends that feed without the cluster having failed: a timeout, a node that is done."""
+        return None if feed is None else self._feed_errors.get(feed)
+
+    def wait_replayed(self, feed: str, nodes: Sequence[int], timeout_s: float) -> None:
+        """Waits until `nodes` have taken all replayed rows of a feed.
+
+        Raises:
+            NodeError: the cluster failed.
+            FeedTimeoutError: no node made progress for `timeout_s`.
+        """
+        self._last_event = time.monotonic()
+        while True:
+            left = self._last_event + timeout_s - time.monotonic()
+            self.wait(lambda: self._is_replayed(feed, nodes) or self._no_replay(feed, nodes), left)
+            if self._is_replayed(feed, nodes):
+                return
+            self.check()
+            if (error := self._no_replay(feed, nodes)) is not None:
+                raise error
+            if time.monotonic() >= self._last_event + timeout_s:
+                missing = sorted(set(nodes) - self._replayed.get(feed, set()))
+                names = ", ".join(roles.name_of(self._template, node) for node in missing)
+                raise FeedTimeoutError(
+                    f"Timeout while feeding partition: {names} took no rows of the later epochs "
+                    f"for {timeout_s:g} s"
+                )
+
+    def _is_replayed(self, feed: str, nodes: Sequence[int]) -> bool:
+        return self._replayed.get(feed, set()).issuperset(nodes)
+
+    def _no_replay(self, feed: str, nodes: Sequence[int]) -> ClusterError | None:
+        """Why some of the nodes will not take the replayed rows, where that is known."""
+        gone = sorted(self._done.intersection(nodes) - self._replayed.get(feed, set()))
+        if feed in self._feed_errors or not gone:
+            return self._feed_errors.get(feed)
+        names = ", ".join(roles.name_of(self._template, node) for node in gone)
+        return NodeError(
+            f"{names}: the main function has returned before the later epochs (it should call "
+            "terminate() on its feed to skip the rest)"
+        )
+
+    def close(self) -> None:
+        """Ends the thread, after the events that came before. One thread calls it, once."""
+        atexit.unregister(self.close)
+        self._closing = True
+        self._coordinator.close()
+        self._thread.join()
+        self._coordinator = None  # py4j never lets go of a stream's function, nor of its cluster
+
+    def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:  # whoever waits must not wait for a thread that is gone
+            logger.exception("the driver's ear on the cluster failed")
+            with self._changed:
+                text = f"the driver could not follow its nodes: {type(error).__name__}: {error}"
+                self._failure = self._failure or text
+                self._changed.notify_all()
+            self._tell(self._failure)
+
+    def _watch(self) -> None:
+        while True:
+            event = self._coordinator.next_event(_EVENT_WAIT_S)
+            failure = self._coordinator.failure()
+            news = failure is not None and self._failure is None and not self._closing
+            with self._changed:
+                if event is not None:
+                    self._handle(event[0], json.loads(event[1]))
+                if news:
+                    self._failure = roles.describe_failure(self._template, failure)
+                    self.lost = failure["rank"] if failure["lost"] else None
+                self._changed.notify_all()
+            if news and self._failure is not None:
+                self._tell(self._failure)
+            if event is None and self._closing:
+                return
+
+    def _tell(self, failure: str) -> None:
+        try:
+            self._on_failure(failure)
+        except Exception as error:  # such as a SparkContext that was stopped; events must go on
+            logger.warning("jobs of a failed cluster could not be cancelled: %s", error)
+
+    def _handle(self, rank: int, event: dict[str, Any]) -> None:
+        self._last_event = time.monotonic()
+        if event["event"] in ("done", "stopped"):
+            self._done.add(rank)
+        elif event["event"] == "joined":
+            self._joined.add(rank)
+        elif event["event"] in ("rows", "safe", "claim", "claim_end"):
+            for message in self._ledger.note(rank, event):
+                if not self._closing:
+                    self._coordinator.broadcast(json.dumps(message))
+        elif event["event"] == "replayed":
+            self._replayed.setdefault(event["feed"], set()).add(rank)
+        elif event["event"] == "feed_error":
+            kind = FeedTimeoutError if event["timeout"] else NodeError
+            self._feed_errors[event["feed"]] = kind(event["text"])
+
+
+class SparkJob:
+    """A Spark action in a thread of its own, which can be left as soon as the cluster fails."""
+
+    def __init__(
+        self, spark: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
+    ):
+        """Starts the action on spark_access(); `feed` names the feed whose timeout ends it."""
+        self._spark = spark
+        self._tag = f"hearth-{uuid.uuid4()}"
+        self._watch = watch
+        self._action = action
+        self._feed = feed
+        self.ended = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._thread = spark.thread(self._run)
+        self._thread.daemon = True
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._spark.tag(self._tag)
+            self.result = self._action()
+        except BaseException as error:  # handed to the thread that waits
+            self.error = error
+        self.ended = True
+        self._watch.wake()
+
+    def wait(self) -> Any:
+        """The action's result; NodeError as soon as the cluster fails, else the action's error."""
+        watch, feed = self._watch, self._feed
+        watch.wait(lambda: self.ended or watch.feed_error(feed) is not None, None)
+        if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
+            self.cancel()
+            raise stuck
+        if self.error is not None:
+            # It may be the echo of a failure that the rendezvous is about to tell.
+            watch.wait(lambda: False, _ECHO_WAIT_S)
+        if watch.failure is not None:
+            self.cancel()
+            raise NodeError(watch.failure)
+        if self.error is not None:
+            raise own_words(self.error) from self.error
+        return self.result
+
+    def cancel(self) -> None:
+        """Ends the action; does not wait."""
+        if not self.ended:
+            self._spark.cancel(self._tag)
+
+    def join(self, timeout_s: float) -> bool:
+        """Waits for the action's end; whether it has ended."""
+        self._thread.join(timeout_s)
+        return self.ended
+
+
+class MarkedRdds:
+    """RDDs whose jobs, whoever runs them, end with the cluster's failure, past Spark's retries."""
+
+    def __init__(self, sc: Any):
+        self._sc = sc
+        self._ids: set[int] = set()
+
+    def mark(self, rdd: Any) -> Any:
+        """The same RDD in a JVM object of its own, by which its jobs are known."""
+        marked = self._sc.union([rdd])
+        self._ids.add(marked._jrdd.rdd().id())
+        return marked
+
+    def cancel(self, reason: str) -> None:
+        """Ends their jobs: the exception of the action says why."""
+        if not self._ids:
+            return
+        scala_context = self._sc._jsc.sc()
+        tracker, store = self._sc.statusTracker(), scala_context.statusStore()
+        for job_id in tracker.getActiveJobsIds():
+            job = tracker.getJobInfo(job_id)
+            stages = [store.lastStageAttempt(stage) for stage in (job.stageIds if job else ())]
+            if any(stage.rddIds().contains(number) for stage in stages for number in self._ids):
+                scala_context.cancelJob(job_id, reason)
+
+
+def own_words(error: BaseException) -> BaseException:
+    """The feed's own error out of Spark's report of a failed task."""
+    for line in str(error).splitlines():
+        for kind in (FeedTimeoutError, NodeError):
+            marker = f"{kind.__name__}: "
+            if marker in line:
+                return kind(line.partition(marker)[2].strip())
+    return error if isinstance(error, Exception) else ClusterError(str(error))

@@ -1,0 +1,1 @@
+"""Files by URI, folders on this host, TFRecord files."""

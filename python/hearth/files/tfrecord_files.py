@@ -1,0 +1,257 @@
+"""TFRecord files where Spark keeps files: local ones by path, others by pyarrow's file systems
+(written) and Hadoop's (read).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.fs import (
+    FileSelector,
+    FileSystem,
+    FileType,
+    FSSpecHandler,
+    LocalFileSystem,
+    PyFileSystem,
+)
+
+from hearth.files.local_folders import spill_folder
+from hearth.files.uri import default_file_system, is_local, local_path, scheme
+
+# Hidden to Spark and Hadoop, as all names that begin so.
+SCHEMA_FILE = "_schema.json"
+_INFERRED_EXAMPLES = 1000
+# The largest record that is read, in MiB; the core's own limit where it is not set.
+RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
+_COPY_BYTES = 4 << 20
+
+
+class NewFile:
+    """A file being written under a temporary name."""
+
+    def __init__(self, writer: Any, name: str):
+        self._writer = writer
+        self.name = name
+
+    def write(self, batch: Any) -> None:
+        self._writer.write(batch)
+
+
+def prepare_folder(spark: Any, folder: str, schema: str) -> str:
+    """Makes the folder, with the rows' schema beside them; returns where tasks write.
+
+    Raises:
+        FileExistsError: it has files already.
+        ValueError: neither pyarrow nor fsspec knows its file system.
+    """
+    if is_local(folder, spark):
+        target = local_path(folder) or folder
+    else:
+        target = folder if scheme(folder) else default_file_system(spark).rstrip("/") + folder
+    system, path = file_system(target)
+    if system.get_file_info(FileSelector(path, allow_not_found=True)):
+        raise FileExistsError(f"{folder} has files already: name another folder, or remove it")
+    system.create_dir(path, recursive=True)
+    with system.open_output_stream(f"{path}/{SCHEMA_FILE}") as file:
+        file.write(schema.encode())
+    return target
+
+
+def file_system(uri: str) -> tuple[FileSystem, str]:
+    """The file system of a path or URI, and the path in it: pyarrow's, else one of fsspec's.
+
+    Raises:
+        ValueError: neither knows it.
+    """
+    local = local_path(uri)
+    if local is not None:
+        return LocalFileSystem(), local
+    try:
+        return FileSystem.from_uri(uri)
+    except pa.ArrowInvalid as error:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError) as other:
+            raise ValueError(f"{uri} cannot be written: {error}; nor by fsspec: {other}") from None
+        return PyFileSystem(FSSpecHandler(system)), path
+
+
+@contextmanager
+def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
+    """The partition's file, which appears when it is complete; of several attempts, the first's.
+
+    `attempt`: a number that no other attempt of the application has. A failed one leaves no file.
+    """
+    from hearth.native._core import TfRecordWriter
+
+    name = f"part-r-{partition:05d}"
+    system, path = file_system(folder)
+    hidden = f"{path}/_{name}.{attempt}"
+    try:
+        if isinstance(system, LocalFileSystem):
+            writer = TfRecordWriter(hidden)
+            yield NewFile(writer, name)
+            writer.finish()
+        else:
+            with tempfile.NamedTemporaryFile(prefix=name, dir=spill_folder(partition)) as local:
+                writer = TfRecordWriter(local.name)
+                yield NewFile(writer, name)
+                writer.finish()
+                with system.open_output_stream(hidden) as target:
+                    shutil.copyfileobj(local, target, _COPY_BYTES)
+        _publish(system, hidden, f"{path}/{name}")
+    finally:
+        _remove(system, hidden)
+
+
+def _publish(system: FileSystem, hidden: str, final: str) -> None:
+    """Gives the file its name, unless another attempt has."""
+    if isinstance(system, LocalFileSystem):
+        try:
+            os.link(hidden, final)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not os.path.exists(final):
+                os.rename(hidden, final)
+    elif system.get_file_info(final).type == FileType.NotFound:
+        system.move(hidden, final)
+
+
+def _remove(system: FileSystem, hidden: str) -> None:
+    with suppress(OSError):
+        if system.get_file_info(hidden).type == FileType.File:
+            system.delete_file(hidden)
+
+
+def remove_unfinished(folder: str) -> None:
+    """Removes what attempts left that were killed. Never raises for one that is gone."""
+    system, path = file_system(folder)
+    for info in system.get_file_info(FileSelector(path)):
+        if info.base_name.startswith("_part-r-"):
+            _remove(system, info.path)
+
+
+def finish(folder: str) -> None:
+    """Marks the folder as complete, as Hadoop does."""
+    system, path = file_system(folder)
+    system.open_output_stream(f"{path}/_SUCCESS").close()
+
+
+def list_files(spark: Any, folder: str) -> list[str]:
+    """The files of a folder that are not hidden, in the order of their names; or the one file.
+
+    Raises:
+        FileNotFoundError: nothing is there.
+    """
+    if is_local(folder, spark):
+        path = Path(local_path(folder) or folder)
+        if path.is_file():
+            return [str(path)]
+        if not path.is_dir():
+            raise FileNotFoundError(f"{folder} does not exist")
+        return sorted(
+            str(file) for file in path.iterdir() if _is_data(file.name) and file.is_file()
+        )
+    root, system = _hadoop(spark, folder)
+    if not system.exists(root):
+        raise FileNotFoundError(f"{folder} does not exist")
+    found = [(status.getPath(), status.isFile()) for status in system.listStatus(root)]
+    return sorted(
+        str(path.toString()) for path, is_file in found if is_file and _is_data(path.getName())
+    )
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith(("_", "."))
+
+
+def _hadoop(spark: Any, uri: str) -> tuple[Any, Any]:
+    path = spark._jvm.org.apache.hadoop.fs.Path(uri)
+    return path, path.getFileSystem(spark._jsc.hadoopConfiguration())
+
+
+def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
+    """The schema that saveAsTFRecords left; None where it did not write the files."""
+    if is_local(folder, spark):
+        file = Path(local_path(folder) or folder) / SCHEMA_FILE
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    path, system = _hadoop(spark, f"{folder.rstrip('/')}/{SCHEMA_FILE}")
+    if not system.exists(path):
+        return None
+    stream = system.open(path)
+    try:
+        return json.loads(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def local_schema(files: Sequence[str]) -> Any:
+    """The StructType of local files: saveAsTFRecords' own, else inferred, bytes as binary."""
+    from pyspark.sql.types import StructType
+
+    from hearth.files.tfrecord_schema import infer_fields
+
+    beside = Path(files[0]).parent / SCHEMA_FILE
+    if beside.is_file():
+        return StructType.fromJson(json.loads(beside.read_text(encoding="utf-8")))
+    scans = (open_records(file).scan(_INFERRED_EXAMPLES) for file in files)
+    examples = next(filter(None, scans), [])
+    return infer_fields(examples, [name for example in examples for name, _, _ in example])
+
+
+def first_examples(spark: Any, files: list[str]) -> list[Any]:
+    """The first examples of the first file that has any, as TfRecordReader.scan() gives them."""
+    for file in files:
+        if is_local(file, spark):
+            found = open_records(local_path(file)).scan(_INFERRED_EXAMPLES)
+        else:
+            row = frame_of(spark, [file]).first()
+            found = open_records(bytes(row.content), file).scan(_INFERRED_EXAMPLES)
+        if found:
+            return found
+    return []
+
+
+def frame_of(spark: Any, files: list[str]) -> Any:
+    """A DataFrame of the files: their paths where local, else their contents by Spark."""
+    if is_local(files[0], spark):
+        rows = [(file,) for file in files]
+        context = spark.sparkContext
+        return context.parallelize(rows, len(rows)).toDF("path string")
+    return spark.read.format("binaryFile").load(files).select("path", "content")
+
+
+def open_records(*source: Any) -> Any:
+    """A TfRecordReader of a path, or of bytes and a name.
+
+    Raises:
+        ValueError: HEARTH_MAX_RECORD_MB is no number of MiB.
+    """
+    from hearth.native._core import TfRecordReader
+
+    limit = os.environ.get(RECORD_LIMIT, "")
+    if not limit:
+        return TfRecordReader(*source)
+    if not (limit.isascii() and limit.isdigit() and 0 < int(limit) < 1 << 20):
+        raise ValueError(f"{RECORD_LIMIT}={limit} is no number of MiB: give 1 to {(1 << 20) - 1}")
+    return TfRecordReader(*source, largest_record_bytes=int(limit) << 20)
+
+
+def open_readers(batch: Any) -> Iterator[Any]:
+    """A TfRecordReader for each file of a batch of frame_of()."""
+    for row in batch.to_pylist():
+        if "content" in row:
+            yield open_records(row["content"], row["path"])
+        else:
+            yield open_records(row["path"])

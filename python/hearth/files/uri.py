@@ -1,0 +1,109 @@
+"""Files named by URI: which of them lie on this machine, and small writes to any other place."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlparse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+# URIs with these schemes are absolute.
+_KEPT_SCHEMES = (
+    "adl://",
+    "file://",
+    "hdfs://",
+    "oss://",
+    "s3://",
+    "s3a://",
+    "s3n://",
+    "swift://",
+    "viewfs://",
+    "wasb://",
+)
+
+
+def scheme(uri: str) -> str:
+    """The scheme of `uri` in lower case; empty for a plain path."""
+    head, colon, _ = uri.partition(":")
+    return head.lower() if colon and head.isalnum() else ""
+
+
+def local_path(uri: str, beside: str = "") -> str | None:
+    """The absolute local path of a `file:` URI or plain path; None for any other scheme.
+
+    A relative path that does not exist from the working directory is tried from the folder of
+    the file `beside`, so that a prototxt can name its neighbours.
+    """
+    if scheme(uri) not in ("", "file"):
+        return None
+    path = uri
+    if scheme(uri) == "file":
+        rest = uri[len("file:") :]
+        path = unquote(urlparse(uri).path) if rest.startswith("//") else unquote(rest)
+    if not os.path.isabs(path) and beside and not os.path.exists(path):
+        neighbour = Path(beside).absolute().parent / path
+        if neighbour.exists():
+            return str(neighbour)
+    return os.path.abspath(path)
+
+
+def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
+    """`path` as an absolute URI of the file system `default_fs`.
+
+    A path with a scheme stays as it is; "/x" is taken from the file system's root, "x" from the
+    user's home there, or from `working_dir` where the file system is the local one.
+    """
+    if path.startswith(_KEPT_SCHEMES):
+        return path
+    if path.startswith("/"):
+        return default_fs + path
+    if default_fs.startswith(("hdfs://", "viewfs://")):
+        return f"{default_fs}/user/{getpass.getuser()}/{path}"
+    if default_fs.startswith("file://"):
+        return f"{default_fs}/{working_dir.lstrip('/')}/{path}"
+    logger.warning("unknown scheme %s with relative path: %s", default_fs, path)
+    return f"{default_fs}/{path}"
+
+
+def is_local(uri: str, spark: SparkSession) -> bool:
+    """Whether Spark, too, would look for `uri` in the local file system."""
+    if scheme(uri):
+        return scheme(uri) == "file"
+    return scheme(default_file_system(spark)) in ("", "file")
+
+
+def default_file_system(spark: SparkSession) -> str:
+    """`fs.defaultFS` of the session; with Spark Connect only what its own conf says."""
+    if hasattr(spark, "_jsc"):
+        return spark._jsc.hadoopConfiguration().get("fs.defaultFS")
+    return spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")
+
+
+def write_text(uri: str, text: str, spark: SparkSession) -> None:
+    """Writes one text file, replacing an older one: locally, else by Hadoop's file systems.
+
+    Raises:
+        HearthError: not a local path, and the session is a Spark Connect one.
+    """
+    if is_local(uri, spark):
+        path = Path(local_path(uri) or uri)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return
+    if not hasattr(spark, "_jvm"):
+        from hearth import HearthError
+
+        raise HearthError(f"cannot write {uri} through Spark Connect: name a local path (file:...)")
+    path = spark._jvm.org.apache.hadoop.fs.Path(uri)
+    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).create(path, True)
+    try:
+        stream.write(bytearray(text, "utf-8"))
+    finally:
+        stream.close()

@@ -1,0 +1,136 @@
+"""Door 1: Parquet files are read beside the trainer, past the JVM, the rows split by rank.
+
+The Spark task calls `read_rows`; `hearth train` runs this module as a program:
+
+    python3 -m hearth.rows.file_reader --source URI --format parquet --columns a,b \
+        --rank r --world n --ring-fd N --signal-fd M
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hearth.rows.pinned_files import PinnedFile, PinnedFiles, open_dataset, pin_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 1024
+# How long the ring may stay full. A trainer that died is noticed at once and needs no timeout.
+STALL_TIMEOUT_S = 3600.0
+
+
+def row_range(total: int, rank: int, world: int) -> tuple[int, int]:
+    """Rows [begin, end) of rank `rank`: contiguous, complete, sizes differ by at most one."""
+    return rank * total // world, (rank + 1) * total // world
+
+
+def column_names(source: str) -> list[str]:
+    """The columns of the Parquet file or folder, in file order."""
+    return list(open_dataset(source).schema.names)
+
+
+def parse_column(item: str) -> tuple[str, str]:
+    """`name` or `name as alias` (as in dataframe_column_select) as (name, alias).
+
+    Raises:
+        ValueError: any other SQL expression; only Spark can compute those.
+    """
+    words = item.split()
+    if len(words) == 1 and words[0].replace("_", "a").isalnum():
+        return words[0], words[0]
+    if len(words) == 3 and words[1].lower() == "as":
+        return words[0], words[2]
+    raise ValueError(f"'{item}' is neither a column name nor 'name as alias'")
+
+
+def read_rows(
+    source: str,
+    columns: Sequence[str],
+    rank: int,
+    world: int,
+    batch_rows: int = BATCH_ROWS,
+    pinned: PinnedFiles | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of `rank` in file order, only `columns` (all of them when empty).
+
+    `pinned` are the files to read; without it, those of `source` as they are now. Files and row
+    groups that lie outside the range are not read. Memory: a few row groups' worth.
+
+    Raises:
+        ValueError: a column that is not there (the message lists those that are), or a file that is
+            not as it was pinned.
+    """
+    pinned = pinned or pin_files(source)
+    known = pinned.schema.names
+    pairs = [parse_column(item) for item in columns or known]
+    for name, _ in pairs:
+        if name not in known:
+            raise ValueError(f"column '{name}' is not in {source}, which has: {', '.join(known)}")
+    names = [name for name, _ in pairs]
+    begin, end = row_range(sum(file.rows for file in pinned.files), rank, world)
+    first = 0
+    for file in pinned.files:
+        low, high = max(begin - first, 0), min(end - first, file.rows)
+        first += file.rows
+        if low < high:
+            for batch in _read_file(pinned, file, low, high, (names, batch_rows)):
+                yield batch.rename_columns([alias for _, alias in pairs])
+
+
+def _read_file(
+    pinned: PinnedFiles, file: PinnedFile, begin: int, end: int, scan: tuple[list[str], int]
+) -> Iterator[pa.RecordBatch]:
+    names, batch_rows = scan
+    first = 0
+    for group in pinned.open(file).split_by_row_group():
+        # Not count_rows(): for one row group of a file it counts the whole file.
+        size = group.row_groups[0].num_rows
+        low, high = max(begin - first, 0), min(end - first, size)
+        first += size
+        if low < high:
+            batches = group.to_batches(pinned.schema, columns=names, batch_size=batch_rows)
+            yield from _slice_rows(batches, low, high)
+
+
+def _slice_rows(batches: Iterator[pa.RecordBatch], low: int, high: int) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for batch in batches:
+        begin, end = max(low - first, 0), min(high - first, batch.num_rows)
+        if begin < end:
+            yield batch.slice(begin, end - begin)
+        first += batch.num_rows
+        if first >= high:
+            return
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Feeds one rank's rows into the inherited ring; a failure reaches the ring's reader."""
+    parser = argparse.ArgumentParser(prog="hearth.rows.file_reader", description=__doc__)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--format", default="parquet", choices=["parquet"])
+    parser.add_argument("--columns", default="")
+    for name in ("rank", "world", "ring-fd", "signal-fd"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    flags = parser.parse_args(arguments)
+
+    from hearth.native._core import RingWriter
+
+    writer = RingWriter.attach(flags.ring_fd, flags.signal_fd)
+    columns = [item for item in flags.columns.split(",") if item]
+    try:
+        for batch in read_rows(flags.source, columns, flags.rank, flags.world):
+            if not writer.write(batch, STALL_TIMEOUT_S):
+                return 0  # its reader wants no more rows
+    except Exception as error:  # whatever it is, the trainer must hear of it
+        writer.fail(f"{type(error).__name__}: {error}")
+        return 1
+    writer.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Pickled Python objects as record batches: columns `piece` (bytes) and `last` (of its pickle).
+
+A pickle that is larger than a piece is cut up, so that no ring is too small for it. What is pickled
+are Spark's own rows, between processes that have proved to know the cluster's key; what came from
+another host is read without running code.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hearth.native._core import Pieces
+
+PIECE_BYTES = 2 << 20
+
+# By module: what rows and results commonly consist of. None runs code of a pickle's choice.
+_ARRAYS = ("_reconstruct", "scalar")
+_DATA_CLASSES: dict[str, tuple[str, ...]] = {
+    "builtins": ("complex", "frozenset", "set"),
+    "collections": ("OrderedDict",),
+    "datetime": ("date", "datetime", "time", "timedelta", "timezone"),
+    "decimal": ("Decimal",),
+    "numpy": ("dtype", "ndarray"),
+    "numpy._core.multiarray": _ARRAYS,
+    "numpy._core.numeric": ("_frombuffer",),
+    "numpy.core.multiarray": _ARRAYS,
+    "numpy.core.numeric": ("_frombuffer",),
+    "pyspark.sql.types": ("_create_row",),
+}
+# A batch costs as much as copying some 100 KB does.
+_BATCH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """How the batches of a feed hold its rows."""
+
+    pickled: bool  # else in columns
+    batched: bool  # each pickle is a list of rows
+    from_afar: bool  # they came from another host
+
+
+def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[Pieces]:
+    """The pickles in order, in batches of up to _BATCH_BYTES, or of one larger piece."""
+    from hearth.native._core import Pieces
+
+    waiting: list[bytes] = []
+    size = 0
+    for data in pickles:
+        large = len(data) > PIECE_BYTES
+        if waiting and (large or size + len(data) > _BATCH_BYTES):
+            yield Pieces(waiting)
+            waiting, size = [], 0
+        if large:
+            whole = memoryview(data)
+            for start in range(0, len(data), PIECE_BYTES):
+                yield Pieces([whole[start : start + PIECE_BYTES]], start + PIECE_BYTES >= len(data))
+        else:
+            waiting.append(data)
+            size += len(data)
+    if waiting:
+        yield Pieces(waiting)
+
+
+def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
+    """The pieces in a batch that was read, and whether each is the last of its pickle.
+
+    Those of a batch in a ring hold as long as it does.
+    """
+    if hasattr(batch, "pieces"):
+        return batch.pieces()
+    return [piece.as_buffer() for piece in batch.column(0)], batch.column(1).to_pylist()
+
+
+def load(data: Any, from_afar: bool) -> Any:
+    """The value of a whole pickle; of plain data in half of the time of pickle.loads().
+
+    Raises:
+        pickle.UnpicklingError: it came `from_afar` and is damaged, or more than data of well-known
+            classes.
+    """
+    from hearth.native._core import load_plain, pickle_is_sound
+
+    value = load_plain(data)
+    if value is not None:
+        return value
+    if not from_afar:
+        return pickle.loads(data)
+    if not pickle_is_sound(data):
+        raise pickle.UnpicklingError(
+            "rows from another host are damaged, or tuples in them are nested deeper than 1000: "
+            "give flatter rows, or run a node on each executor"
+        )
+    return _DataUnpickler(data).value()
+
+
+class _DataUnpickler(pickle.Unpickler):
+    """For bytes that came over a network: makes data, and calls nothing else."""
+
+    def __init__(self, data: Any):
+        from hearth.rows import foreign_arrays
+
+        super().__init__(io.BytesIO(data))
+        self._arrays = foreign_arrays.ForeignArrays()
+
+    def value(self) -> Any:
+        """The pickle's value. Raises UnpicklingError, whatever is wrong with it."""
+        try:
+            return self._arrays.finished(self.load())
+        except pickle.UnpicklingError:
+            raise
+        except Exception as error:
+            raise pickle.UnpicklingError(
+                f"rows from another host are damaged: {type(error).__name__}: {error}"
+            ) from error
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in _DATA_CLASSES.get(module, ()):
+            raise pickle.UnpicklingError(
+                f"rows with objects of {module}.{name} are not taken from another host: run a node "
+                "on each executor, or give rows of numbers, strings and arrays, or a DataFrame"
+            )
+        if module.startswith("numpy"):
+            return self._arrays.function(name)
+        found = super().find_class(module, name)
+        # A pickle can change what it is given, but for built-in classes.
+        return found if isinstance(found, type) else self._arrays.guarded(found)
+
+
+class Unpickler:
+    """The values of pickles that come in batches_of_pickles(). One thread uses it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []  # of a pickle that did not fit into one batch
+
+    @property
+    def within_pickle(self) -> bool:
+        """Whether the next piece goes on with a pickle that began in a batch before."""
+        return bool(self._pieces)
+
+    def values(self, batch: Any, from_afar: bool) -> Iterator[Any]:
+        """Those of all pickles that end in this batch (see pieces_of()), as load()."""
+        for piece, last in zip(*pieces_of(batch), strict=True):
+            if not last:
+                self._pieces.append(bytes(piece))
+            elif self._pieces:
+                whole = b"".join((*self._pieces, piece))
+                self._pieces = []
+                yield load(whole, from_afar)
+            else:
+                yield load(piece, from_afar)
+
+
+def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
+    """Pickles of lists of rows, of about 64 KB to 640 KB each, as Spark makes them."""
+    iterator = iter(rows)
+    count = 1
+    while chunk := list(itertools.islice(iterator, count)):
+        data = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
+        yield data
+        if len(data) < 1 << 16:
+            count *= 2
+        elif len(data) > 10 << 16 and count > 1:
+            count //= 2

@@ -1,0 +1,155 @@
+"""What a cluster asks of Spark: of a classic session, or of a Spark Connect one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from hearth.spark.addresses import address_towards, coordinator_hosts
+
+
+def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
+    """For a SparkContext, or a SparkSession of either kind."""
+    if hasattr(sc, "parallelize"):
+        from pyspark.sql import SparkSession
+
+        return ClassicSpark(SparkSession(sc))
+    return ClassicSpark(sc) if hasattr(sc, "_jsc") else ConnectSpark(sc)
+
+
+class ClassicSpark:
+    """A session whose driver is this process."""
+
+    def __init__(self, session: Any):
+        self.session = session
+        self.handle = session.sparkContext  # what the API calls sc
+
+    def default_fs(self) -> str:
+        """`fs.defaultFS` without the slashes of a bare file:///."""
+        return _bare(self.handle._jsc.hadoopConfiguration().get("fs.defaultFS"))
+
+    def conf(self, key: str, default: str) -> str:
+        return self.handle.getConf().get(key, default)
+
+    def slots(self) -> int | None:
+        """Tasks that can run at once now; None where Spark does not tell."""
+        scala_context = self.handle._jsc.sc()
+        profile = scala_context.resourceProfileManager().defaultResourceProfile()
+        return scala_context.maxNumConcurrentTasks(profile)
+
+    def coordinator_hosts(self) -> tuple[str, str]:
+        """(address to listen on, host for executors to connect to)."""
+        chosen = os.environ.get("TFOS_SERVER_HOST")
+        return (chosen, chosen) if chosen else coordinator_hosts(self.session)
+
+    # Whether the rows of pin() are in the same partitions each time.
+    pins = True
+
+    def pin(self, rows: Any) -> Any:
+        """An RDD or DataFrame of the same rows, which stay in their partitions when computed again.
+
+        A DataFrame is planned anew by each action, and the plan depends on what executors there
+        are and on sizes that were measured: what comes back has been planned.
+
+        Raises:
+            ValueError: Spark says that the partitions may change (an INDETERMINATE RDD).
+        """
+        framed = hasattr(type(rows), "mapInArrow")
+        planned = rows._jdf.queryExecution().toRdd() if framed else rows._jrdd.rdd()
+        if planned.outputDeterministicLevel().toString() == "INDETERMINATE":
+            raise ValueError(
+                "these rows may be in other partitions when Spark computes them again (a "
+                "repartition() of an RDD whose order is not fixed), so a cluster with restart=True "
+                "would lose some and give others twice: write them to files first, checkpoint() "
+                "the RDD, or use DataFrame.repartition(), which sorts them"
+            )
+        if not framed:
+            return rows
+        from pyspark.sql import DataFrame
+
+        schema = rows._jdf.schema()
+        session = self.session._jsparkSession
+        return DataFrame(session.internalCreateDataFrame(planned, schema, False), self.session)
+
+    def nodes(self, ids: Sequence[int]) -> Any:
+        """One partition per node, with its id."""
+        return self.handle.parallelize(ids, len(ids))
+
+    def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
+        """The action that runs `body` for each of nodes()."""
+        return partial(nodes.foreachPartition, body)
+
+    def thread(self, target: Callable[[], None]) -> threading.Thread:
+        """A thread that may run actions."""
+        from pyspark import InheritableThread
+
+        return InheritableThread(target=target)
+
+    def tag(self, name: str) -> None:
+        """Names all further jobs of this thread."""
+        self.handle.addJobTag(name)
+
+    def cancel(self, name: str) -> None:
+        """Ends the jobs of that tag."""
+        self.handle.cancelJobsWithTag(name)
+
+
+class ConnectSpark:
+    """A session whose driver is elsewhere. Executors must be able to reach this process."""
+
+    pins = False
+
+    def __init__(self, session: Any):
+        self.session = self.handle = session
+
+    def default_fs(self) -> str:
+        from hearth.files.uri import default_file_system
+
+        return _bare(default_file_system(self.session))
+
+    def conf(self, key: str, default: str) -> str:
+        return self.session.conf.get(key, default)
+
+    def slots(self) -> int | None:
+        from hearth.spark import preflight
+
+        return preflight.local_slots(self.conf("spark.master", ""), 1)
+
+    def coordinator_hosts(self) -> tuple[str, str]:
+        chosen = os.environ.get("TFOS_SERVER_HOST")
+        own = chosen or address_towards(self.session.client.host, 1)
+        return own, own
+
+    def pin(self, rows: Any) -> Any:
+        """The rows: how Spark plans them is not told here."""
+        return rows
+
+    def nodes(self, ids: Sequence[int]) -> Any:
+        return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))
+
+    def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
+        return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint").collect
+
+    def thread(self, target: Callable[[], None]) -> threading.Thread:
+        from pyspark import InheritableThread
+
+        return InheritableThread(target=target, session=self.session)
+
+    def tag(self, name: str) -> None:
+        self.session.addTag(name)
+
+    def cancel(self, name: str) -> None:
+        self.session.interruptTag(name)
+
+
+def _run_on_ids(body: Callable[[Iterator[int]], Any], batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        body(iter(batch.column(0).to_pylist()))
+    yield from ()
+
+
+def _bare(uri: str) -> str:
+    return uri[:-1] if uri.startswith("file://") and len(uri) > 7 and uri.endswith("/") else uri

@@ -1,0 +1,34 @@
+"""Addresses by which driver and executors reach each other."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def coordinator_hosts(spark: SparkSession) -> tuple[str, str]:
+    """(address to listen on, host that the executors should connect to) of the driver."""
+    conf = spark.sparkContext.getConf()
+    if spark.sparkContext.master.startswith("local"):
+        return "127.0.0.1", "127.0.0.1"
+    host = conf.get("spark.driver.host") or socket.gethostname()
+    return conf.get("spark.driver.bindAddress") or socket.gethostbyname(host), host
+
+
+def own_address() -> str:
+    """This host's address on the interface of its default route; 127.0.0.1 without one."""
+    return address_towards("8.8.8.8", 53)
+
+
+def address_towards(host: str, port: int) -> str:
+    """This host's own address on the interface by which it reaches `host`; sends nothing."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, port))
+            return probe.getsockname()[0]
+    except OSError:
+        return "127.0.0.1"

@@ -1,0 +1,37 @@
+"""A feed as a tf.data.Dataset."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
+    """As AsDataset.as_dataset() says."""
+    import tensorflow as tf
+
+    def batches() -> Iterator[Any]:
+        while not feed.should_stop():
+            batch = feed.next_numpy(batch_size)
+            if batch is not None:
+                yield batch
+
+    source = batches()
+    if output_signature is None:
+        first = next(source, None)
+        if first is None:
+            raise ValueError("the feed has ended without a row: give as_dataset output_signature")
+        source = itertools.chain([first], source)
+        output_signature = tf.nest.map_structure(_spec, first)
+    return tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)
+
+
+def _spec(array: np.ndarray) -> Any:
+    """The type of minibatches like this one, of any number of rows."""
+    import tensorflow as tf
+
+    kind = tf.string if array.dtype.kind in "OSU" else array.dtype
+    return tf.TensorSpec((None, *array.shape[1:]), kind)

@@ -1,0 +1,43 @@
+"""The rows of a TFManager's queue, for programs that fill one themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hearth.tensorflowonspark import marker
+
+
+class QueueSource:
+    """Rows of a TFManager's queue, one by one: None ends the feed. For programs that fill it."""
+
+    def __init__(self, queue: Any, results: Any):
+        self._queue = queue
+        self._results = results
+        self.ended = False
+
+    def take(self, count: int, across_partitions: bool, arrays: bool = False) -> list[list[Any]]:
+        rows: list[Any] = []
+        while len(rows) < count:
+            item = self._queue.get(block=True)
+            self._queue.task_done()
+            if item is None:
+                self.ended = True
+                break
+            if not isinstance(item, marker.Marker):
+                rows.append(item)
+            elif rows and not across_partitions:
+                break
+        return [rows]
+
+    def put_results(self, results: list[Any]) -> None:
+        for item in results:
+            self._results.put(item, block=True)
+
+    def commit(self) -> None:
+        """Nobody would send the rows again."""
+
+    def terminate(self) -> None:
+        """Takes what is in the queue already; the one who fills it looks at the state."""
+        while not self._queue.empty():
+            self._queue.get()
+            self._queue.task_done()

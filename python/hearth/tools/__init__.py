@@ -1,0 +1,1 @@
+"""What `hearth draw`, `plot` and `parse_log` run."""

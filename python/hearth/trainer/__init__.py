@@ -1,0 +1,1 @@
+"""Caffe trainings and predictions as Spark jobs: ranks, their trainer processes, restarts."""

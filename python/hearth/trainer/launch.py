@@ -1,0 +1,309 @@
+"""The driver's side of a training: one barrier stage of ranks, watched until it ends."""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.rows.pinned_files import pin_files
+from hearth.rows.rank_rows import launch_conf, rank_rows
+from hearth.spark import preflight
+from hearth.spark.addresses import coordinator_hosts
+from hearth.trainer.rank_task import RESULT_SCHEMA, FileRows, RankSpec, run_rank
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Event = dict[str, Any]
+
+# After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
+_JOB_END_WAIT_S = 1.5
+_EVENT_WAIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to launch: the job that all ranks share, and their rows by stream ("train", "test")."""
+
+    world: int
+    job: dict[str, Any]
+    files: dict[str, FileRows] = field(default_factory=dict)
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The partitions of a run's ranks, and the settings under which they are always the same."""
+
+    frame: DataFrame
+    conf: dict[str, str]
+
+
+class RankLost(Exception):
+    """A process or host of the training went away: another attempt may do better."""
+
+
+def run(
+    spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
+) -> Event:
+    """Trains, and returns rank 0's done event, in which are all validations of the run.
+
+    `on_event` gets the live events in this thread (of the trainers none with Spark Connect, whose
+    executors cannot reach the client). Where a process went away, all ranks are launched again, up
+    to `max_restarts` times, and go on from the run's last snapshot; a "restart" event tells. Every
+    attempt has its own generation, which fences off what is left of the one before.
+
+    Raises:
+        HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
+            `max_restarts` + 1 times.
+    """
+    from hearth import HearthError
+
+    plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
+    preflight.check(spark, plan.world)
+    conf = launch_conf(spark, plan.world)
+    with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
+        rows = rank_rows(spark, plan.frames, plan.world)
+    for generation in range(max_restarts + 1):
+        try:
+            return _Attempt(spark, plan, Rows(rows, conf), generation).run(on_event)
+        except RankLost as lost:
+            if generation == max_restarts:
+                tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
+                raise HearthError(f"{lost}{tries}") from lost.__cause__
+            restart = {"generation": generation + 1, "max_restarts": max_restarts}
+            on_event({"event": "restart", "reason": str(lost), **restart})
+        preflight.wait_for_replacements(spark, plan.world)
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _pinned(files: dict[str, FileRows]) -> dict[str, FileRows]:
+    """The same with the files that there are now; raises HearthError where they cannot be read."""
+    from hearth import HearthError
+
+    try:
+        return {
+            name: replace(rows, pinned=rows.pinned or pin_files(rows.uri))
+            for name, rows in files.items()
+        }
+    except (ValueError, OSError) as error:
+        raise HearthError(str(error)) from None
+
+
+class _Attempt:
+    """One barrier job. The Spark action runs in a thread, so that events can be shown meanwhile."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):
+        self._spark = spark
+        self._plan = plan
+        self._rows = rows
+        self._generation = generation
+        self._token = secrets.token_hex(32)
+        self._tag = f"hearth-{uuid.uuid4()}"
+        self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._coordinator: Any = None
+        self._ending = threading.Event()
+
+    def run(self, on_event: Callable[[Event], None]) -> Event:
+        endpoint = self._start_coordinator()
+        job = threading.Thread(target=self._run_job, args=(endpoint,), name="hearth-job")
+        pump = threading.Thread(target=self._pump_events, name="hearth-pump")
+        job.start()
+        pump.start()
+        try:
+            return self._watch(on_event)
+        except KeyboardInterrupt:
+            self._spark.interruptTag(self._tag)
+            raise
+        finally:
+            job.join(_JOB_END_WAIT_S)
+            if job.is_alive():
+                self._spark.interruptTag(self._tag)
+                job.join()
+            self._close_coordinator()
+            pump.join()
+
+    def _watch(self, on_event: Callable[[Event], None]) -> Event:
+        from hearth import HearthError
+
+        result, drained = None, False
+        while result is None or not drained:
+            kind, value = self._inbox.get()
+            if kind == "event":
+                on_event(value)
+            elif kind == "failure":
+                words = self._own_words(value)
+                # A rank that told its task of an error and then went away is not lost.
+                told = words != value["message"]
+                lost = is_loss(words) if told else _is_lost(value)
+                raise RankLost(words) if lost else HearthError(words)
+            elif kind == "error":
+                reason = self._reason(value)
+                raise reason from reason.__cause__
+            elif kind == "drained":
+                drained = True
+            else:  # the last events may still be on their way to the inbox
+                result = value
+                self._close_coordinator()
+        if not result:  # Spark leaves a stage out whose input it knows to be empty
+            raise HearthError("there are no rows to train on")
+        return result[0]
+
+    def _own_words(self, failure: dict[str, Any]) -> str:
+        """The failure's text. Where a rank just went away, its task may know how it died."""
+        text = failure["message"]
+        deadline = time.monotonic() + _JOB_END_WAIT_S
+        while failure["lost"]:
+            try:
+                kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+            if kind == "error":  # the job is over: nothing more will be said
+                reason = rank_error(str(value)) or ""
+                return reason if reason.startswith(f"rank {failure['rank']} ") else text
+        return text
+
+    def _close_coordinator(self) -> None:
+        self._ending.set()
+        if self._coordinator is not None:
+            self._coordinator.close()
+
+    def _reason(self, error: BaseException) -> BaseException:
+        """What to tell the user where Spark's job failed with `error`: the first rank's reason."""
+        from hearth import HearthError
+
+        failure = self._coordinator.failure() if self._coordinator is not None else None
+        text = rank_error(str(error))
+        if failure is not None and not _is_lost(failure):
+            return HearthError(failure["message"])
+        lost = is_loss(text or str(error))
+        if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
+            self._coordinator.fail(-1, "driver", text or "Spark's job failed")
+        if text is None and not lost:
+            return error
+        reason = RankLost(text or spark_reason(str(error))) if lost else HearthError(text)
+        reason.__cause__ = error if text is None else None
+        return reason
+
+    def _start_coordinator(self) -> tuple[str, int] | None:
+        if not hasattr(self._spark, "_jsc"):
+            return None
+        from hearth.native._core import Coordinator
+
+        bind_host, host = coordinator_hosts(self._spark)
+        self._coordinator = Coordinator(
+            world=self._plan.world,
+            token=self._token,
+            generation=self._generation,
+            bind_host=bind_host,
+        )
+        return host, self._coordinator.port()
+
+    def _run_job(self, endpoint: tuple[str, int] | None) -> None:
+        plan = self._plan
+        spec = RankSpec(
+            world=plan.world,
+            generation=self._generation,
+            token=self._token,
+            coordinator=endpoint,
+            job=plan.job,
+            files=plan.files,
+            frames=tuple(plan.frames),
+        )
+        try:
+            self._spark.addTag(self._tag)
+            with session_conf(self._spark, self._rows.conf):
+                task = partial(run_rank, spec)
+                stage = self._rows.frame.mapInArrow(task, RESULT_SCHEMA, barrier=True)
+                rows = stage.collect()
+            events = [json.loads(row.event) for row in rows]
+            self._inbox.put(("result", events))
+        except BaseException as error:  # handed to the thread that waits
+            self._inbox.put(("error", error))
+
+    def _pump_events(self) -> None:
+        """Moves live events into the inbox until a rank failed or the coordinator is closed."""
+        while self._coordinator is not None:
+            ending = self._ending.is_set()
+            event = self._coordinator.next_event(_EVENT_WAIT_S)
+            if event is not None:
+                value = json.loads(event[1])
+                if isinstance(value, dict):
+                    self._inbox.put(("event", value))
+            elif ending:
+                break
+            elif (failure := self._coordinator.failure()) is not None:
+                self._inbox.put(("failure", failure))
+                return
+        self._inbox.put(("drained", None))
+
+
+def rank_error(text: str) -> str | None:
+    """The message of the RankError in the text of a Spark exception, if there is one."""
+    found = re.search(r"RankError: (.+)", text)
+    return found[1].strip() if found else None
+
+
+# How a RankError, or Spark itself, says that a process is gone: not what its program did wrong.
+_LOSS = re.compile(
+    r"went away|has been silent|was killed by|crashed with|ExecutorLost|executor \d+ exited"
+    r"|Executor heartbeat timed out|exited unexpectedly|Connection reset|EOFException"
+    r"|SPARK-24819|BARRIER_STAGE_REQUIRES_MORE_SLOTS|requires more slots",
+    re.IGNORECASE,
+)
+
+
+def _is_lost(failure: dict[str, Any]) -> bool:
+    """Whether it is about a rank that is gone, by its connection or in the words of its peers."""
+    return failure["lost"] or failure["code"] in ("unavailable", "deadline_exceeded")
+
+
+def is_loss(text: str) -> bool:
+    """Whether the text of a failed job tells of a process or host that went away."""
+    return _LOSS.search(text) is not None
+
+
+def spark_reason(text: str) -> str:
+    """The line of a Spark exception that says which process was lost."""
+    lines = [line.strip() for line in text.splitlines() if is_loss(line)]
+    return "Spark lost a task: " + (lines[0] if lines else text.strip().partition("\n")[0])
+
+
+@contextmanager
+def rank_errors() -> Iterator[None]:
+    """Turns the Spark exception around a RankError into a HearthError with its message."""
+    from hearth import HearthError
+
+    try:
+        yield
+    except Exception as error:
+        reason = rank_error(str(error))
+        if reason is None:
+            raise
+        raise HearthError(reason) from None
+
+
+@contextmanager
+def session_conf(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Sets Spark SQL settings for a while and puts the session's own ones back."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)

@@ -1,0 +1,225 @@
+"""What a Spark task does with a trained net: rows in, blobs out, the net loaded once per worker."""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hearth.rows.file_reader import STALL_TIMEOUT_S
+from hearth.rows.unusable_rows import PLACE, Tally
+from hearth.trainer.trainer_process import (
+    RankError,
+    TrainerProcess,
+    compute_threads,
+    stream_of,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+# A worker that Spark does not reuse meanwhile gives the net's memory back.
+_IDLE_S = 30.0
+
+MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint, names array<string>"
+
+
+@dataclass(frozen=True)
+class PredictSpec:
+    """One features or test job; `key` tells its predictors from those of other jobs."""
+
+    key: str
+    job: dict[str, Any]
+    parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
+    once: bool = False  # one action computes all partitions, so their numbers tell them apart
+
+
+class Predictor:
+    """A trainer process in features or test mode, with a ring to it and a ring back."""
+
+    def __init__(self, spec: PredictSpec, task_cpus: int):
+        from hearth.native._core import RingReader, RingWriter
+
+        self.key = spec.key
+        self._host = socket.gethostname()
+        self._input = RingWriter()
+        self._output = RingReader()
+        job = {
+            **spec.job,
+            "rank": 0,
+            "world": 1,
+            "host": self._host,
+            "threads": compute_threads(task_cpus),
+            "streams": {"test": stream_of(self._input)},
+            "results": stream_of(self._output),
+        }
+        self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
+        self._input.close_child_fds()
+        self._output.close_child_fds()
+
+    def predict(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the results of one partition's rows, in order.
+
+        Rows go in from a thread of their own, so that both rings may fill up.
+
+        Raises:
+            RankError: the trainer failed.
+        """
+        import pyarrow as pa
+
+        feed_error: list[BaseException] = []
+        feeder = threading.Thread(
+            target=self._feed, args=(batches, feed_error), name="hearth-feeder", daemon=True
+        )
+        feeder.start()
+        try:
+            while (entry := self._output.next(STALL_TIMEOUT_S))[0] == "batch":
+                yield pa.record_batch(entry[1])
+        except (RuntimeError, OSError, ValueError) as error:
+            if feed_error:
+                raise feed_error[0] from None
+            raise RankError(self._trainer.failure()) from error
+        feeder.join()
+
+    def _feed(self, batches: Iterator[pa.RecordBatch], error: list[BaseException]) -> None:
+        try:
+            for batch in batches:
+                if not self._input.write(batch, STALL_TIMEOUT_S):
+                    return
+            self._input.flush(STALL_TIMEOUT_S)
+        except ConnectionError:
+            return  # the trainer is gone; its own event says why
+        except Exception as caught:  # Spark's own failure must end the wait for results
+            error.append(caught)
+            self._input.fail(f"{type(caught).__name__}: {caught}")
+
+    def close(self) -> None:
+        self._trainer.close()
+        self._input.close()
+        self._output.close()
+
+
+class _Cache:
+    """The predictor of this Python worker, kept from task to task of one job."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: Predictor | None = None
+        self._timer: threading.Timer | None = None
+
+    def take(self, spec: PredictSpec, task_cpus: int) -> Predictor:
+        with self._lock:
+            predictor, self._idle = self._idle, None
+            if self._timer is not None:
+                self._timer.cancel()
+        if predictor is not None and predictor.key == spec.key:
+            return predictor
+        if predictor is not None:
+            predictor.close()
+        return Predictor(spec, task_cpus)
+
+    def give(self, predictor: Predictor) -> None:
+        with self._lock:
+            self._idle = predictor
+            self._timer = threading.Timer(_IDLE_S, self.clear)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def clear(self) -> None:
+        with self._lock:
+            predictor, self._idle = self._idle, None
+        if predictor is not None:
+            predictor.close()
+
+
+_cache = _Cache()
+atexit.register(_cache.clear)
+
+
+def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    predictor = _cache.take(spec, context.cpus())
+    complete = False
+    try:
+        yield from predictor.predict(batches)
+        complete = True
+    finally:  # also where Spark wants no more rows of this partition
+        _cache.give(predictor) if complete else predictor.close()
+
+
+def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The body of features(): SampleID (string) and one list<float> per blob, a row per row.
+
+    Without an accumulator the unusable rows follow: as many of them as there are, with their place
+    among them and no values.
+    """
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    blobs = spec.job["features"]
+    fields = [pa.field("SampleID", pa.string(), nullable=False)]
+    fields += [pa.field(blob, pa.list_(pa.float32()), nullable=False) for blob in blobs]
+    if spec.parts is None:
+        fields.append(pa.field(PLACE, pa.int64()))
+    schema = pa.schema(fields)
+    tally = Tally()
+    for batch in _results(spec, tally.watch(batches)):
+        tally.take(batch.column("SampleID").to_pylist())
+        names = ["SampleID", *blobs]
+        columns = [batch.column(name).cast(schema.field(name).type) for name in names]
+        if spec.parts is None:
+            columns.append(pa.nulls(batch.num_rows, pa.int64()))
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    unusable = tally.result()
+    if spec.parts is not None:
+        number = f"partition {TaskContext.get().partitionId()}: " if spec.once else ""
+        spec.parts.add({number + tally.key(): unusable})
+    elif unusable.count:
+        names = [*unusable.names, *[""] * (unusable.count - len(unusable.names))]
+        empty = pa.array([[]] * unusable.count, pa.list_(pa.float32()))
+        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(unusable.count))]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The body of test(): per output blob the sums of its elements over the partition's rows.
+
+    A record without a blob comes first: its `rows` are all that came in, unusable ones too, and its
+    `names` those of the first unusable ones.
+    """
+    import pyarrow as pa
+
+    sums: dict[str, np.ndarray] = {}
+    rows = 0
+    tally = Tally()
+    for batch in _results(spec, tally.watch(batches)):
+        rows += batch.num_rows
+        tally.take(batch.column("SampleID").to_pylist())
+        for name in batch.schema.names[1:]:
+            total = _sum_lists(batch.column(name))
+            sums[name] = sums[name] + total if name in sums else total
+    unusable = tally.result()
+    names = [list(unusable.names), *[[]] * len(sums)]
+    yield pa.RecordBatch.from_pydict(
+        {
+            "position": pa.array(range(-1, len(sums)), pa.int32()),
+            "blob": pa.array([None, *sums], pa.string()),
+            "sums": pa.array([[], *(t.tolist() for t in sums.values())], pa.list_(pa.float64())),
+            "rows": pa.array([unusable.given, *[rows] * len(sums)], pa.int64()),
+            "names": pa.array(names, pa.list_(pa.string())),
+        }
+    )
+
+
+def _sum_lists(column: pa.ListArray) -> np.ndarray:
+    """Element-wise float64 sum of equally long lists: [rows] x list[n] -> [n]."""
+    import numpy as np
+
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(column), -1).sum(axis=0, dtype=np.float64)

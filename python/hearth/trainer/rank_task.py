@@ -1,0 +1,178 @@
+"""What one Spark task does for its rank: start the trainer, feed it, report how it went."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.local_folders import spill_folder
+from hearth.rows.file_reader import STALL_TIMEOUT_S, read_rows
+from hearth.rows.pinned_files import PinnedFiles
+from hearth.trainer.trainer_process import TrainerProcess, compute_threads, stream_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import BarrierTaskContext
+
+RESULT_SCHEMA = "rank int, event string"
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows that each rank reads from local Parquet files: door 1."""
+
+    uri: str
+    columns: tuple[str, ...]
+    pinned: PinnedFiles | None = None  # set by the launch, once for all ranks and attempts
+
+
+@dataclass(frozen=True)
+class RankSpec:
+    """One launch, the same for all its ranks; travels in Spark's task closure."""
+
+    world: int
+    generation: int
+    token: str
+    coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
+    job: dict[str, Any]
+    files: dict[str, FileRows]
+    frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
+
+    def __repr__(self) -> str:  # the token must not reach a log
+        return f"RankSpec(world={self.world}, generation={self.generation})"
+
+
+def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The body of the barrier stage: yields rank 0's done event as a row of JSON.
+
+    Raises:
+        RankError: this rank's trainer, or the first one of the cluster, failed.
+    """
+    import pyarrow as pa
+    from pyspark import BarrierTaskContext
+
+    from hearth.native._core import RingWriter
+
+    context = BarrierTaskContext.get()
+    rank = context.partitionId()
+    with ExitStack() as stack:
+        endpoint = spec.coordinator or _host_coordinator(spec, context, stack)
+        rings = {
+            name: stack.enter_context(closing(RingWriter())) for name in (*spec.files, *spec.frames)
+        }
+        job = _job_of_rank(spec, context, endpoint, rings)
+        fds = [fd for ring in rings.values() for fd in ring.fds()]
+        trainer = stack.enter_context(TrainerProcess(job, fds))
+        for ring in rings.values():
+            ring.close_child_fds()
+        for name, files in spec.files.items():
+            _start_file_feeder(name, rings[name], files, rank, spec.world)
+        if spec.frames:
+            frame_rings = {name: rings[name] for name in spec.frames}
+            feed(frame_rings, split_streams(batches, spec.frames))
+        done = trainer.wait()
+    events = [json.dumps(done)] if rank == 0 else []
+    yield pa.RecordBatch.from_pydict(
+        {"rank": pa.array([rank] * len(events), pa.int32()), "event": pa.array(events, pa.string())}
+    )
+
+
+def _job_of_rank(
+    spec: RankSpec, context: BarrierTaskContext, endpoint: tuple[str, int], rings: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        **spec.job,
+        "token": spec.token,
+        "generation": spec.generation,
+        "coordinator": {"host": endpoint[0], "port": endpoint[1]},
+        "rank": context.partitionId(),
+        "world": spec.world,
+        "host": socket.gethostname(),
+        "listen_host": _address_towards(*endpoint),
+        "threads": compute_threads(context.cpus()),
+        "streams": {
+            name: stream_of(ring) | {"spill_dir": spill_folder(context.partitionId() + turn)}
+            for turn, (name, ring) in enumerate(rings.items())
+        },
+    }
+
+
+def _address_towards(host: str, port: int) -> str:
+    """This host's own address on the interface by which it reaches `host`."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, port))  # sends nothing
+        return probe.getsockname()[0]
+
+
+def _host_coordinator(
+    spec: RankSpec, context: BarrierTaskContext, stack: ExitStack
+) -> tuple[str, int]:
+    """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is."""
+    from hearth.native._core import Coordinator
+
+    port = 0
+    hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+    one_host = len(set(hosts)) == 1
+    if context.partitionId() == 0:
+        address = "127.0.0.1" if one_host else socket.gethostbyname(hosts[0])
+        coordinator = Coordinator(
+            world=spec.world, token=spec.token, generation=spec.generation, bind_host=address
+        )
+        stack.enter_context(closing(coordinator))
+        port = coordinator.port()
+    answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
+    host, _, port_text = answer.rpartition(":")
+    return host, int(port_text)
+
+
+def _start_file_feeder(name: str, ring: Any, files: FileRows, rank: int, world: int) -> None:
+    def feed_files() -> None:
+        rows = read_rows(files.uri, files.columns, rank, world, pinned=files.pinned)
+        feed({name: ring}, ((name, batch) for batch in rows))
+
+    threading.Thread(target=feed_files, name="hearth-reader", daemon=True).start()
+
+
+def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+    """Writes each batch into the ring of its stream, then ends the rings.
+
+    Never raises: where rows cannot be had the trainer is told why, and a trainer that is gone or
+    wants no more rows says so itself.
+    """
+    wanting = dict(rings)
+    try:
+        for name, batch in parts:
+            if name in wanting and not wanting[name].write(batch, STALL_TIMEOUT_S):
+                del wanting[name]
+            if not wanting:
+                return
+        for ring in wanting.values():
+            ring.end()
+    except ConnectionError:
+        return
+    except Exception as error:  # whatever it is, the trainer must hear of it
+        for ring in rings.values():
+            ring.fail(f"{type(error).__name__}: {error}")
+
+
+def split_streams(
+    batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each stream: of two struct columns, exactly one is set in every row."""
+    import pyarrow as pa
+
+    for batch in batches:
+        if len(names) == 1:
+            yield names[0], batch
+            continue
+        for name in names:
+            column = batch.column(name)
+            rows = column.filter(column.is_valid())
+            if len(rows):
+                yield name, pa.RecordBatch.from_struct_array(rows)

@@ -1,0 +1,162 @@
+"""One `hearth trainer` process: started, given its job, listened to, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from hearth import native
+from hearth.spark.task_resources import task_gpus
+
+# A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
+_EXIT_TIMEOUT_S = 10.0
+
+Event = dict[str, Any]
+
+
+class RankError(RuntimeError):
+    """A rank failed; the message is one line that names the rank, its host and the reason."""
+
+
+class TrainerProcess:
+    """Owns a trainer child and its control channel; a context manager.
+
+    Make it in a thread that lives as long as the child: the kernel kills the child when the thread
+    that started it ends. The job, with its token, goes through the channel only.
+    """
+
+    def __init__(self, job: dict[str, Any], inherited_fds: Iterable[int]):
+        """Starts the program and sends `job`.
+
+        Raises:
+            RankError: the program cannot be started.
+        """
+        self._name = f"rank {job['rank']} on host {job['host']}"
+        self._ended = threading.Event()
+        self._done: Event | None = None
+        self._error: Event | None = None
+        self._control, child_end = socket.socketpair()
+        with child_end:
+            net = job.get("net", {}).get("text", "")
+            self._process = self._spawn(net, child_end.fileno(), inherited_fds)
+        self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
+        self._listener.start()
+        with suppress(OSError):  # it may have died already; wait() says why
+            self._control.sendall(json.dumps(job).encode() + b"\n")
+
+    def _spawn(
+        self, net: str, control_fd: int, inherited_fds: Iterable[int]
+    ) -> subprocess.Popen[bytes]:
+        try:
+            command, environment = _program_for(net)
+            return subprocess.Popen(
+                [*command, "trainer", "--control-fd", str(control_fd)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[control_fd, *inherited_fds],
+                env=environment,
+            )
+        except (OSError, ImportError) as error:
+            self._control.close()
+            raise RankError(f"{self._name} failed: cannot start its trainer: {error}") from error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self) -> Event:
+        """Blocks until the trainer is done and returns its "done" event.
+
+        Raises:
+            RankError: with the trainer's own message, or how the process ended.
+        """
+        self._ended.wait()
+        if self._done is None:
+            raise RankError(self.failure())
+        return self._done
+
+    def failure(self) -> str:
+        """Why the trainer ended, or is about to end, without being done."""
+        self._ended.wait(_EXIT_TIMEOUT_S)
+        if self._error is not None:
+            message = " ".join(str(self._error.get("message", "no reason given")).split())
+            # The first failure of the cluster has reached us: its rank is in the message already.
+            aborted = self._error.get("code") == "aborted"
+            return message if aborted and "rank " in message else f"{self._name} failed: {message}"
+        return f"{self._name} failed: its trainer process {self._how_it_ended()}"
+
+    def _how_it_ended(self) -> str:
+        try:
+            status = self._process.wait(_EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return "does not answer"
+        if status < 0:
+            return f"was killed by {signal.Signals(-status).name}"
+        return f"ended with status {status} and no reason; its log is the executor's stderr"
+
+    def _listen(self) -> None:
+        # Errors: a killed child resets the channel or leaves a line cut off.
+        with self._control.makefile("rb") as lines, suppress(OSError, ValueError):
+            for line in lines:
+                self._handle(json.loads(line))
+        self._ended.set()
+
+    def _handle(self, event: Event) -> None:
+        kind = event.get("event")
+        if kind == "error":
+            self._error = self._error or event
+        if kind == "done":
+            self._done = event
+        if kind in ("done", "error"):
+            self._ended.set()
+
+    def close(self) -> None:
+        """Ends the child, if it still runs, and waits for it."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        try:
+            self._process.wait(_EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+        self._control.close()
+
+    def __enter__(self) -> TrainerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
+    """What to start for a net's prototxt, and its environment.
+
+    Layers in Python need an interpreter, which finds them wherever this one would. Another thing
+    of that name in the net does no harm.
+    """
+    environment = native.environment()
+    if gpus := task_gpus():
+        environment = environment | {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
+    if '"Python"' in net or "'Python'" in net:
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return [sys.executable, "-m", "hearth.caffe.program"], environment | path
+    return [str(native.program())], environment
+
+
+def compute_threads(task_cpus: int) -> int:
+    """Compute threads of one trainer: what Spark granted the task."""
+    return max(1, int(os.environ.get("OMP_NUM_THREADS") or task_cpus or 1))
+
+
+def stream_of(ring: Any) -> dict[str, int]:
+    """The job's field for a ring: the descriptors that the child inherits."""
+    ring_fd, signal_fd = ring.fds()
+    return {"ring_fd": ring_fd, "signal_fd": signal_fd}

@@ -1,0 +1,114 @@
+"""hearth.cluster by itself: main functions in plain Python, without TensorFlow and torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hearth import cluster
+from hearth.cluster.node_process import executor_pid
+
+from conftest import no_node_left  # isort: skip
+
+FRAMEWORKS = ("tensorflow", "torch", "keras", "hearth.tensorflowonspark", "tensorflowonspark")
+
+
+def loaded_frameworks() -> list[str]:
+    return [name for name in FRAMEWORKS if name in sys.modules]
+
+
+class Sink:
+    """Where nodes of plain programs tell what they saw; one file a node."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def write(self, ctx, values):
+        with open(f"{self.folder}/{ctx.role}-{ctx.index}", "a", encoding="utf-8") as file:
+            file.write("".join(f"{value}\n" for value in values))
+
+    def read(self):
+        files = sorted(Path(self.folder).iterdir())
+        return [line for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def sink(tmp_path):
+    folder = tmp_path / "sink"
+    folder.mkdir()
+    return Sink(folder)
+
+
+def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
+    def main(sink, ctx):
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():
+            batch = feed.next_numpy(7)
+            if batch is not None:
+                assert isinstance(batch["id"], np.ndarray)
+                sink.write(ctx, batch["id"].tolist())
+        sink.write(ctx, loaded_frameworks())
+
+    with cluster.run(spark, main, sink, nodes=2) as nodes:
+        nodes.train(spark.range(100), epochs=2)
+        with pytest.raises(ValueError, match="no feed 'inputs': its feeds are input"):
+            nodes.train(spark.range(1), feed="inputs")
+    assert sorted(map(int, sink.read())) == sorted([*range(100)] * 2)
+    assert no_node_left()
+
+
+def test_results_come_back_in_order(spark):
+    def main(_, ctx):
+        feed = ctx.get_data_feed(train_mode=False)
+        while not feed.should_stop():
+            feed.batch_results([row[0] ** 2 for row in feed.next_batch(5)])
+
+    with cluster.run(spark, main, nodes=2) as nodes:
+        squares = nodes.inference(spark.range(40), schema="square long").collect()
+    assert [row.square for row in squares] == [n**2 for n in range(40)]
+
+
+def test_nodes_of_several_roles_know_each_other(spark, sink):
+    def main(sink, ctx):
+        addresses = {role: len(nodes) for role, nodes in ctx.cluster_spec.items()}
+        sink.write(ctx, [f"{ctx.node_id} {ctx.role}:{ctx.index} {ctx.share()} {addresses}"])
+
+    cluster.run(
+        spark, main, sink, roles_of_nodes={"chief": 1, "worker": 1}, feeds=()
+    ).shutdown()  # fmt: skip
+    everyone = "{'chief': 1, 'worker': 1}"
+    assert sink.read() == [f"0 chief:0 (0, 2) {everyone}", f"1 worker:0 (1, 2) {everyone}"]
+
+
+def test_a_killed_node_is_named_with_its_signal(spark, sink):
+    def main(_, ctx):
+        if ctx.index == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ctx.get_data_feed().next_batch(1)
+
+    with pytest.raises(cluster.NodeError, match=r"worker:1 on host .*SIGKILL"):  # noqa: SIM117
+        with cluster.run(spark, main, sink, nodes=2) as nodes:
+            nodes.train(spark.range(50))
+    assert no_node_left()
+
+
+def test_a_lost_executor_costs_a_restart_and_no_row(spark, sink):
+    def main(sink, ctx):
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():
+            rows = [row[0] for row in feed.next_batch(10)]
+            if rows and ctx.index == 0 and not ctx.restart_count:
+                os.kill(executor_pid(), signal.SIGKILL)
+            sink.write(ctx, rows)
+            feed.commit()
+
+    with cluster.run(spark, main, sink, nodes=2, restart=True) as nodes:
+        nodes.train(spark.range(0, 200, 1, 8))
+    # A partition of which some rows were not committed comes again as a whole.
+    assert {int(row) for row in sink.read()} == {*range(200)}
+    assert nodes.restarts.count == 1
