@@ -70,7 +70,9 @@ class Session:
             resourceProfileManager=lambda: SimpleNamespace(defaultResourceProfile=lambda: None),
         )
     )
-    sparkContext = SimpleNamespace(getConf=dict, master="local[2]", defaultParallelism=2)
+    sparkContext = SimpleNamespace(
+        getConf=dict, master="local[2]", defaultParallelism=2, addJobTag=lambda tag: None
+    )
 
     def __init__(self) -> None:
         settings: dict[str, str] = {}
@@ -79,9 +81,6 @@ class Session:
             set=settings.__setitem__,
             unset=lambda key: settings.pop(key, None),
         )
-
-    def addTag(self, tag: str) -> None:
-        pass
 
     def range(self, *_: int) -> Any:
         return SimpleNamespace(mapInArrow=lambda task, schema, barrier: Stage(task.args[0]))

@@ -71,7 +71,7 @@ class StandaloneCluster:
             self._start("master.Master", Place(self._host), *master, log="master")
             self._await("master", "I have been elected leader")
             for place in self._places:
-                self._start_worker(place)
+                self._start_worker(place, self._cores)
             for i in range(self._workers):
                 self._await(f"worker{i}", "Successfully registered with master")
         except BaseException:
@@ -79,15 +79,18 @@ class StandaloneCluster:
             raise
         return self
 
-    def add_worker(self, place: Place) -> None:
-        """One more, which holds what was lost elsewhere; returns when the Master knows it."""
-        number = self._start_worker(place)
+    def add_worker(self, place: Place, cores: int | None = None) -> None:
+        """One more, which holds what was lost elsewhere; returns when the Master knows it.
+
+        `cores`: its slots, where they are not as many as the others'.
+        """
+        number = self._start_worker(place, cores or self._cores)
         self._await(f"worker{number}", "Successfully registered with master")
 
-    def _start_worker(self, place: Place) -> int:
+    def _start_worker(self, place: Place, cores: int) -> int:
         number = self._workers
         self._workers += 1
-        size = ["--cores", str(self._cores), "--memory", "1g", "--webui-port", "0"]
+        size = ["--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
         work = ["--host", place.host, "--work-dir", str(self._folder / f"work{number}")]
         self._start("worker.Worker", place, *size, *work, self.url, log=f"worker{number}")
         return number

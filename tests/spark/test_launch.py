@@ -8,6 +8,7 @@ import time
 import pytest
 
 from hearth import HearthError
+from hearth.spark import preflight
 from hearth.trainer import launch
 from hearth.trainer.rank_task import FileRows, run_rank
 
@@ -172,11 +173,11 @@ def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, st
 
 DIES_ONCE_THEN_READS = """
 join()
-own = read("train")
+own = {name: read(name) for name in job["streams"]}
 if rank == 1 and job["generation"] == 0:
     os.kill(os.getpid(), signal.SIGKILL)
 meet("a")
-outcome = {"rows": [ids for ids in member.all_gather("ids", json.dumps({"train": own}), 60)]}
+outcome = {"rows": [ids for ids in member.all_gather("ids", json.dumps(own), 60)]}
 """
 
 
@@ -224,13 +225,15 @@ def test_a_restart_over_many_partitions_has_every_row_once_in_its_place(spark, s
 
 def test_a_restart_reads_the_files_of_the_first_attempt(spark, start, tmp_path):
     files = files_of(spark, tmp_path / "rows", 600)
+    files["test"] = files["train"]  # of the rows of validations, too
 
     def add_a_file(event):
         if event["event"] == "restart":
             spark.range(600, 1000, 1, 1).write.mode("append").parquet(str(tmp_path / "rows"))
 
     result, _ = start(DIES_ONCE_THEN_READS, max_restarts=1, on_event=add_a_file, files=files)
-    assert ids_by_rank(result, "train") == [list(range(300)), list(range(300, 600))]
+    for stream in files:
+        assert ids_by_rank(result, stream) == [list(range(300)), list(range(300, 600))]
 
 
 def test_fewer_rows_than_ranks(spark, start):
@@ -298,6 +301,38 @@ def test_lost_ranks_are_replaced_in_a_new_generation(start):
 def test_ranks_are_not_replaced_for_ever(start):
     with pytest.raises(HearthError, match=r"rank 1 on host .* \(given up after 1 restarts\)"):
         start(DIES_UNTIL.format(generation=5), max_restarts=1)
+
+
+def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch):
+    def slots(spark, ranks, until_s=None):
+        return ranks if until_s is None else ranks - 1
+
+    monkeypatch.setattr(preflight, "wait_for_slots", slots)
+    said = r"rank 1 on host .*killed.* There is no restart: 2 ranks need 2 .*the cluster has 1"
+    with pytest.raises(HearthError, match=said):
+        start(DIES_UNTIL.format(generation=5), max_restarts=3)
+
+
+def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeypatch):
+    def slots(spark, ranks, until_s=None):
+        return ranks if until_s is None else ranks - 1
+
+    monkeypatch.setattr(preflight, "wait_for_slots", slots)
+    monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(HearthError, match=r"2 ranks need 2 task slots .* the cluster has 1"):
+        start("join()\ntime.sleep(60)")
+    assert time.monotonic() - begin < 20
+
+
+def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):
+    for wait in ("_EVENT_WAIT_S", "_RESULT_WAIT_S"):
+        monkeypatch.setattr(launch, wait, 1.0)
+    body = 'join()\nmember.done(json.dumps({"event": "done", "rank": rank}))\ntime.sleep(60)'
+    begin = time.monotonic()
+    result, _ = start(body)
+    assert result == {"event": "done", "rank": 0}
+    assert time.monotonic() - begin < 20
 
 
 def test_an_error_of_a_rank_is_not_tried_again(start):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Executors may still be registering for this long after the application's start.
 _REGISTRATION_WAIT_S = 45.0
 # A lost executor's place is taken by a new one within this time, or never.
-_REPLACEMENT_WAIT_S = 60.0
+_REPLACEMENT_WAIT_S = 40.0
 
 
 def check(spark: SparkSession, ranks: int) -> None:

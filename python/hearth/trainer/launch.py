@@ -19,6 +19,7 @@ from hearth.rows.pinned_files import pin_files
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.addresses import coordinator_hosts
+from hearth.spark.silent_executors import give_up_silent
 from hearth.trainer.rank_task import RESULT_SCHEMA, FileRows, RankSpec, run_rank
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ Event = dict[str, Any]
 # After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
 _JOB_END_WAIT_S = 1.5
 _EVENT_WAIT_S = 5.0
+# For Spark to give the result when all ranks have been done for a moment.
+_RESULT_WAIT_S = 10.0
+# How often the slots of ranks that have not begun are looked at.
+_SLOTS_WAIT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -75,15 +80,16 @@ def run(
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
     for generation in range(max_restarts + 1):
+        attempt = _Attempt(spark, plan, Rows(rows, conf), generation)
         try:
-            return _Attempt(spark, plan, Rows(rows, conf), generation).run(on_event)
+            return attempt.run(on_event)
         except RankLost as lost:
             if generation == max_restarts:
                 tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
                 raise HearthError(f"{lost}{tries}") from lost.__cause__
             restart = {"generation": generation + 1, "max_restarts": max_restarts}
             on_event({"event": "restart", "reason": str(lost), **restart})
-        preflight.wait_for_replacements(spark, plan.world)
+            attempt.replace_lost(str(lost))
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
@@ -113,6 +119,8 @@ class _Attempt:
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._coordinator: Any = None
         self._ending = threading.Event()
+        self._done: Event | None = None  # rank 0's, a moment after all ranks were done
+        self._begun = False  # ranks have told of themselves, or the job is over
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
@@ -123,22 +131,43 @@ class _Attempt:
         try:
             return self._watch(on_event)
         except KeyboardInterrupt:
-            self._spark.interruptTag(self._tag)
+            self._cancel_job()
             raise
         finally:
             job.join(_JOB_END_WAIT_S)
             if job.is_alive():
-                self._spark.interruptTag(self._tag)
+                self._cancel_job()
                 job.join()
             self._close_coordinator()
             pump.join()
+
+    def _cancel_job(self) -> None:
+        """Ends Spark's job, from any thread: a classic session's own tags are a thread's own."""
+        if hasattr(self._spark, "_jsc"):
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+        else:
+            self._spark.interruptTag(self._tag)
+
+    def replace_lost(self, lost: str) -> None:
+        """Returns when there are slots for all ranks again.
+
+        Raises:
+            HearthError: Spark did not replace what was `lost`.
+        """
+        from hearth import HearthError
+
+        give_up_silent(self._spark, self._tag)
+        try:
+            preflight.wait_for_replacements(self._spark, self._plan.world)
+        except HearthError as error:
+            raise HearthError(f"{lost}. There is no restart: {error}") from None
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         from hearth import HearthError
 
         result, drained = None, False
         while result is None or not drained:
-            kind, value = self._inbox.get()
+            kind, value = self._next()
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
@@ -152,12 +181,34 @@ class _Attempt:
                 raise reason from reason.__cause__
             elif kind == "drained":
                 drained = True
+            elif kind == "finished":
+                self._done = value
             else:  # the last events may still be on their way to the inbox
                 result = value
                 self._close_coordinator()
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
         return result[0]
+
+    def _next(self) -> tuple[str, Any]:
+        """What comes next. Raises HearthError where ranks that have not begun lose their slots.
+
+        Spark looks at the slots of a barrier stage once, and then waits for them for ever. For a
+        result it waits as long, where the host of a rank that is done fell off the network.
+        """
+        while not self._begun:
+            try:
+                word = self._inbox.get(timeout=_SLOTS_WAIT_S)
+            except queue.Empty:
+                preflight.wait_for_replacements(self._spark, self._plan.world)
+            else:
+                self._begun = True
+                return word
+        late = self._done is not None and not self._ending.is_set()
+        try:
+            return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
+        except queue.Empty:
+            return "result", [self._done]
 
     def _own_words(self, failure: dict[str, Any]) -> str:
         """The failure's text. Where a rank just went away, its task may know how it died."""
@@ -221,7 +272,10 @@ class _Attempt:
             frames=tuple(plan.frames),
         )
         try:
-            self._spark.addTag(self._tag)
+            if hasattr(self._spark, "_jsc"):
+                self._spark.sparkContext.addJobTag(self._tag)
+            else:
+                self._spark.addTag(self._tag)
             with session_conf(self._spark, self._rows.conf):
                 task = partial(run_rank, spec)
                 stage = self._rows.frame.mapInArrow(task, RESULT_SCHEMA, barrier=True)
@@ -233,6 +287,7 @@ class _Attempt:
 
     def _pump_events(self) -> None:
         """Moves live events into the inbox until a rank failed or the coordinator is closed."""
+        done: Event | None = None
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
@@ -240,11 +295,16 @@ class _Attempt:
                 value = json.loads(event[1])
                 if isinstance(value, dict):
                     self._inbox.put(("event", value))
+                    if event[0] == 0 and value.get("event") == "done":
+                        done = value
             elif ending:
                 break
             elif (failure := self._coordinator.failure()) is not None:
                 self._inbox.put(("failure", failure))
                 return
+            elif done is not None and self._coordinator.finished():
+                self._inbox.put(("finished", done))
+                done = None
         self._inbox.put(("drained", None))
 
 

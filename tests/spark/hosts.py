@@ -1,0 +1,93 @@
+"""A second host, as a network namespace on this one, whose link can be cut."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+NEAR, FAR = "10.77.0.1", "10.77.0.2"
+NAME = "far-host"
+_WAIT_S = 10.0
+
+
+class FarHost:
+    """A context manager: a namespace with a name and an address of its own, joined by a veth pair.
+
+    This side has the address NEAR, the other FAR. `prefix` starts a program over there. The
+    namespace goes when the last process in it has ended.
+
+    Raises:
+        OSError, subprocess.CalledProcessError: it cannot be made here, as it takes root's rights.
+    """
+
+    def __init__(self) -> None:
+        self._near, self._far = (f"hearth{os.getpid() % 10**6}{side}" for side in "ab")
+        self._holder: subprocess.Popen[bytes] | None = None
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        assert self._holder is not None
+        pid = self._holder.pid
+        return ("nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts")
+
+    def __enter__(self) -> FarHost:
+        script = f"hostname {NAME} && echo && exec sleep infinity"
+        command = ["unshare", "--net", "--uts", "sh", "-c", script]
+        self._holder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            if not self._holder.stdout.readline():
+                raise OSError(self._holder.stderr.read().decode(errors="replace").strip())
+            self._join()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _join(self) -> None:
+        pair = ["type", "veth", "peer", "name", self._far, "netns", str(self._holder.pid)]
+        _run("ip", "link", "add", self._near, *pair)
+        _run("ip", "address", "add", f"{NEAR}/24", "dev", self._near)
+        _run("ip", "link", "set", self._near, "up")
+        _run(*self.prefix, "ip", "link", "set", "lo", "up")
+        _run(*self.prefix, "ip", "address", "add", f"{FAR}/24", "dev", self._far)
+        self.link("up")
+        deadline = time.monotonic() + _WAIT_S
+        while "LOWER_UP" not in _run("ip", "link", "show", self._near):
+            if time.monotonic() > deadline:
+                raise OSError(f"the link {self._near} does not come up within {_WAIT_S:.0f} s")
+            time.sleep(0.01)
+
+    def processes(self) -> list[int]:
+        """Ids of all that run over there, the one that holds the namespace included."""
+        home = os.stat(f"/proc/{self._holder.pid}/ns/net").st_ino
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdigit() and (entry / "ns" / "net").stat().st_ino == home:
+                    found.append(int(entry.name))
+        return found
+
+    def link(self, state: str) -> None:
+        """Cuts the link ("down"), without a word to either side, or joins it again ("up")."""
+        _run(*self.prefix, "ip", "link", "set", self._far, state)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        subprocess.run(["ip", "link", "delete", self._near], capture_output=True, check=False)
+        for process in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self._holder.communicate()
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout

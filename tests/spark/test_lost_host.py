@@ -1,0 +1,157 @@
+"""A host that falls off the network: nobody closes a connection, and nothing comes any more.
+
+A namespace with a link of its own is the host; making one takes root's rights.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import MARK
+from faults import trainers, wait_until
+from hosts import FAR, NAME, NEAR, FarHost
+from standalone import Place, StandaloneCluster
+
+HERE = Path(__file__).resolve().parent
+HEARTBEAT_S = 10
+SNAPSHOT = 20
+
+# Trains as often as it is told to by a line, and tells each event.
+PROGRAM = """
+import json, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import conftest
+from hearth import spark_session
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+spark = spark_session.start("lost host", executors=2, master=sys.argv[2])
+digits = conftest.Digits(Path(sys.argv[3]))
+settings = {"max_iter": 400, "snapshot": int(sys.argv[4]), "random_seed": 5}
+
+def train():
+    solver = digits.solver("cos", **settings)
+    source = DataSource(spark).getSource(digits.config(spark, solver, clusterSize="2"), True)
+    CaffeOnSpark(spark, on_event=lambda event: print(json.dumps(event), flush=True)).train(source)
+
+for _ in sys.stdin:
+    train()
+"""
+
+
+@pytest.fixture
+def far():
+    try:
+        host = FarHost().__enter__()
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
+    yield host
+    host.__exit__(None, None, None)
+
+
+class Driver:
+    """The program's process, and its events with the time at which they came."""
+
+    def __init__(self, url, folder):
+        command = [sys.executable, "-c", PROGRAM, str(HERE), url, str(folder), str(SNAPSHOT)]
+        self._log = folder / "driver.log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self.events = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self.events.append((time.monotonic(), json.loads(line)))
+
+    def train(self):
+        self.events = []
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def of(self, kind):
+        return [(at, event) for at, event in list(self.events) if event["event"] == kind]
+
+    def iterations(self):
+        return [event["iteration"] for _, event in self.of("progress")]
+
+    def wait_for(self, kind, timeout_s=90):
+        """The first event of the kind; the driver's words where there is none."""
+        found = wait_until(lambda: self.of(kind), timeout_s)
+        assert found, self._log.read_text()[-3000:]
+        return found[0]
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
+
+@pytest.fixture
+def driver(far, tmp_path):
+    """Of ranks on both hosts, and with a spare Worker on the near one."""
+    os.environ.update([MARK.split("=")])
+    with StandaloneCluster(tmp_path, [Place(NEAR), Place(FAR, far.prefix)]) as cluster:
+        driver = Driver(cluster.url, tmp_path)
+        try:
+            driver.train()
+            driver.wait_for("ready")
+            # Where two Workers could hold an executor, the Master takes the one with more slots.
+            cluster.add_worker(Place(NEAR), cores=2)
+            yield driver
+        finally:
+            driver.close()
+
+
+def cut(far):
+    """Cuts the link while no rank moves: a fast training would else be over before."""
+    found = trainers()
+    for signal_number in (signal.SIGSTOP, signal.SIGCONT):
+        for process in found:
+            os.kill(process, signal_number)
+        if signal_number == signal.SIGSTOP:
+            far.link("down")
+
+
+def ranks_at(far):
+    return set(trainers()).intersection(far.processes())
+
+
+def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(driver, far):
+    unbroken = driver.wait_for("done")[1]["weights_sha256"]
+
+    driver.train()
+    driver.wait_for("progress")
+    cut(far)
+    assert len(ranks_at(far)) == 1
+    time.sleep(HEARTBEAT_S / 2)
+    far.link("up")
+    assert driver.wait_for("done")[1]["weights_sha256"] == unbroken
+    assert not driver.of("restart")  # a pause below the heartbeat costs nothing else
+
+    driver.train()
+    assert wait_until(lambda: max([0, *driver.iterations()]) > SNAPSHOT, 60)
+    cut(far)
+    lost_at = time.monotonic()
+    at, restart = driver.wait_for("restart")
+    assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 4
+    said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
+    assert re.match(said, restart["reason"])
+    # The rank over there has lost the driver, and ends by itself.
+    assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 5 - time.monotonic())
+    at, done = driver.wait_for("done")
+    assert at - lost_at < 90  # a third of it where nobody else uses the machine
+    assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT
+    assert done["weights_sha256"] == unbroken
+    assert len(driver.of("restart")) == 1
