@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,8 @@ class Striker:
         self.events: list[tuple[float, Event]] = []
         self.struck_at: float | None = None
         self.landed = False
+        self.others_ended_s = float("nan")  # after the strike, the trainers of the other ranks
+        self._observer: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
         self.events.append((time.monotonic(), event))
@@ -102,8 +105,13 @@ class Striker:
             self.strike()
 
     def strike(self) -> None:
-        pid = victim(self.kind, sorted(trainers())[self.index])
+        found = sorted(trainers())
+        struck = found.pop(self.index)
+        pid = victim(self.kind, struck)
         self.struck_at = time.monotonic()
+        # Beside the driver's own thread, which is about to do what others wait for.
+        self._observer = threading.Thread(target=self._observe, args=(found, self.struck_at))
+        self._observer.start()
         if self.kind == "frozen trainer":
             os.kill(pid, signal.SIGSTOP)
             self.landed = wait_until(lambda: _state(pid) == "T", 2)
@@ -111,6 +119,17 @@ class Striker:
             assert is_alive(pid)
             os.kill(pid, signal.SIGKILL)
             self.landed = wait_until(lambda: not is_alive(pid), 2)
+
+    def _observe(self, others: list[int], struck_at: float) -> None:
+        deadline = struck_at + 30
+        while any(is_alive(pid) for pid in others) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.others_ended_s = time.monotonic() - struck_at
+
+    def seconds_of_others(self) -> float:
+        """From the strike until the trainers of all other ranks had ended."""
+        self._observer.join()
+        return self.others_ended_s
 
     def of(self, kind: str) -> list[Event]:
         return [event for _, event in self.events if event.get("event") == kind]
