@@ -1,5 +1,7 @@
 """Training on two executors through both doors and both data layers."""
 
+import json
+
 import pytest
 from pyspark.sql import functions
 
@@ -76,6 +78,33 @@ def test_validation_rides_along(spark, digits, door):
     assert len(rows) == 8  # iterations 10, 20, ... 80: neither the first nor the last
     assert rows[-1].accuracy[0] > 0.6
     assert rows[-1].accuracy[0] > rows[0].accuracy[0]
+
+
+# An output of 1,000 values, which follow the weights and the rows of each validation.
+MANY_VALUES = """
+layer {
+  name: "many" type: "InnerProduct" bottom: "ip1" top: "many" include { phase: TEST }
+  inner_product_param { num_output: 1000 weight_filler { type: "gaussian" std: 1 } }
+}
+"""
+
+
+def test_megabytes_of_validations_come_back_whole(spark, digits):
+    settings = {"max_iter": 70, "test_interval": 1, "test_iter": 1, "test_initialization": "false"}
+    solver = digits.solver("cos", batch=8, **settings)
+    with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as net:
+        net.write(MANY_VALUES)
+    conf = digits.config(spark, solver, clusterSize="2")
+    told = []
+    cos = CaffeOnSpark(spark, lambda e: told.append(e) if e["event"] == "validation" else None)
+    sources = DataSource(spark)
+    rows = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
+    found = [row.asDict() for row in rows.collect()]
+    assert [event["iteration"] for event in told] == list(range(1, 71))
+    assert {len(row["many"]) for row in found} == {1000}
+    assert found == [event["outputs"] for event in told]  # each came in a frame of its own
+    assert len(json.dumps(found)) > 1 << 20  # bytes of a frame
+    assert len({tuple(row["many"]) for row in found}) == 70
 
 
 def test_a_sparkcontext_will_do_and_training_again_too(spark, digits):
