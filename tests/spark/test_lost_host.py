@@ -29,7 +29,7 @@ import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import conftest
-from hearth import spark_session
+from hearth.spark import session as spark_session
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 
 spark = spark_session.start("lost host", executors=2, master=sys.argv[2])
