@@ -6,6 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +106,27 @@ def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
         ]
         assert [file.name for file in tmp_path.iterdir()] == ["part-r-00003"]
         name.unlink()
+
+
+def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatch):
+    import pyspark
+    from hearth.native._core import TfRecordReader
+
+    from hearth.tensorflowonspark import dfutil as writes
+
+    def attempt(number, batches):
+        context = SimpleNamespace(partitionId=lambda: 3, taskAttemptId=lambda: number)
+        monkeypatch.setattr(pyspark.TaskContext, "get", staticmethod(lambda: context))
+        return list(writes._write_partition(str(tmp_path), batches))
+
+    def slow():
+        yield pa.record_batch({"n": [1]})
+        attempt(71, iter([pa.record_batch({"n": [2, 2]})]))
+        yield pa.record_batch({"n": [1] * 9})
+
+    attempt(70, slow())
+    reader = TfRecordReader(str(tmp_path / "part-r-00003"))
+    assert reader.read([("n", "int64")], 99)[1]["n"]["values"].tolist() == [2, 2]
 
 
 def test_attempts_that_fail_leave_no_file(spark, tmp_path):
