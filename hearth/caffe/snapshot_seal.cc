@@ -80,6 +80,7 @@ json ToJson(const TrainingPosition& position) {
                  {"fetches", position.fetches},
                  {"losses", position.losses},
                  {"rows", ToJson(position.rows)},
+                 {"row_hash", position.row_hash},
                  {"batch_size", position.batch_size},
                  {"notes", position.notes}};
   if (const auto& counts = position.counts) {
@@ -117,6 +118,12 @@ std::vector<SealedRows> RowsFromJson(const json& fields) {
   return rows;
 }
 
+// The first hash had no number in seals.
+int RowHashFrom(const json& fields) {
+  if (!fields.contains("row_hash")) return 1;
+  return static_cast<int>(NumberIn(fields, "row_hash", 0, std::numeric_limits<int>::max()));
+}
+
 RowCounts CountsFrom(const json& fields) {
   RowCounts counts;
   counts.rows = NumberIn(fields, "rows", 0, INT64_MAX);
@@ -145,6 +152,7 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
                                              : loss.get<float>());
   }
   position.rows = RowsFromJson(fields);
+  position.row_hash = RowHashFrom(fields);
   if (fields.contains("batch_size")) {
     position.batch_size = NumberIn(fields, "batch_size", 0, INT64_MAX);
   }

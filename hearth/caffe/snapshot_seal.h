@@ -36,6 +36,7 @@ struct TrainingPosition {
   // Of each rank: the first `count` rows of its stream, which it had taken; all of them where it
   // had gone through the first epoch. Empty: not known.
   std::vector<SealedRows> rows;
+  int row_hash = 0;                 // which hash theirs is: feed::kRowHashVersion, or another
   int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
   std::string notes;                // what who trains wants to know when it goes on
   std::optional<RowCounts> counts;  // nothing in a seal that is older than they are

@@ -54,6 +54,7 @@ class SnapshotSealTest : public testing::Test {
     position.epoch = 2;
     position.fetches = 5;
     position.rows = {{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}};
+    position.row_hash = 2;
     position.batch_size = 4;
     position.losses = {0.1f, 1.0f, std::nanf("")};
     position.counts = {.rows = 700, .bad = 3, .whole_epoch = 1000, .all_bad = 11};
@@ -93,6 +94,7 @@ TEST_F(SnapshotSealTest, KeepsThePosition) {
   EXPECT_EQ(checked.position->fetches, 5);
   EXPECT_EQ(checked.position->rows,
             (std::vector<SealedRows>{{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}}));
+  EXPECT_EQ(checked.position->row_hash, 2);
   EXPECT_EQ(checked.position->batch_size, 4);
   ASSERT_EQ(checked.position->losses.size(), 3u);
   EXPECT_EQ(checked.position->losses[0], 0.1f);
@@ -106,6 +108,7 @@ TEST_F(SnapshotSealTest, KeepsThePosition) {
     EXPECT_EQ(position.counts->whole_epoch, 1000);
     EXPECT_EQ(position.counts->all_bad, 11);
     EXPECT_EQ(position.seal, checked.position->seal);
+    EXPECT_EQ(position.row_hash, 2);
   }
 }
 
@@ -131,6 +134,7 @@ TEST_F(SnapshotSealTest, AFieldThatCannotBeIsRefusedByNameAtOnce) {
       {"current_step", -1},
       {"ranks", 0},
       {"ranks", "three"},
+      {"row_hash", "two"},
       {"counts", {{"rows", -1}}}};
   for (const auto& [field, value] : cases) {
     Write(path("a_iter_7.hearth.json"), whole);
@@ -227,6 +231,7 @@ TEST(TrainingPosition, OfAnOlderSealSaysNothingOfRows) {
   const TrainingPosition position = PositionFromText(text);
   EXPECT_EQ(position.fetches, 7);
   EXPECT_TRUE(position.rows.empty());
+  EXPECT_EQ(position.row_hash, 1);
   EXPECT_EQ(position.batch_size, 0);
 }
 

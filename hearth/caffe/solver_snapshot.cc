@@ -8,6 +8,7 @@
 #include "hearth/caffe/blob_proto.h"
 #include "hearth/caffe/snapshot.h"
 #include "hearth/caffe/solver.h"
+#include "hearth/feed/row_hash.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
 
@@ -120,6 +121,7 @@ TrainingPosition Solver::Position() const {
   position.fetches = fetches_;
   position.losses.assign(losses_.begin(), losses_.end());
   position.rows = rows_;
+  position.row_hash = feed::kRowHashVersion;
   position.batch_size = net_->batch_size();
   if (options_.complete_position) options_.complete_position(&position);
   return position;

@@ -4,9 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/sha256.h"
+#include "hearth/storage/file.h"
 #include "hearth/trainer/train_session_harness.h"
 
 namespace hearth::trainer {
@@ -254,6 +258,34 @@ TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
   training.train[0][0].back() = 7777;
   training.stop_on_other_rows = true;
   EXPECT_THAT([&] { TrainAgain(training); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
+}
+
+// Seals of older and newer versions: what they say of rows must not be taken on faith.
+TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsOthers) {
+  Training training = Plain(2, 1);
+  Train(training);
+  const std::string whole = storage::ReadFile(File(5, "hearth.json"));
+  const auto go_on = [&](const std::function<void(nlohmann::json&)>& change) {
+    KeepOnly(5);
+    auto seal = nlohmann::json::parse(whole);
+    seal.erase("sha256");
+    change(seal);
+    seal["sha256"] = Sha256Hex(seal.dump());
+    std::ofstream(File(5, "hearth.json")) << seal.dump();
+    EXPECT_EQ(StartOf(TrainAgain(training)), 5);
+  };
+  go_on([](nlohmann::json& seal) { seal.erase("row_hash"); });
+  EXPECT_THAT(log_, HasSubstr("before the snapshot of iteration 5 cannot be compared: " +
+                              File(5, "hearth.json") +
+                              " has them by hash 1, this version of Hearth by hash 2; epoch 0 "
+                              "begins again for all ranks"));
+  go_on([](nlohmann::json& seal) { seal["row_hash"] = 99; });
+  EXPECT_THAT(log_, HasSubstr("has them by hash 99, this version of Hearth by hash 2; epoch 0"));
+  go_on([](nlohmann::json& seal) { seal.erase("rows"); });
+  EXPECT_THAT(log_, HasSubstr("names the rows of 0 ranks instead of 2; epoch 0 begins again"));
+  training.stop_on_other_rows = true;
+  EXPECT_THAT([&] { go_on([](nlohmann::json& seal) { seal["row_hash"] = 99; }); },
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }
 

@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/feed/row_hash.h"
 #include "hearth/trainer/device_trainer.h"
 
 namespace hearth::trainer {
@@ -14,6 +15,17 @@ namespace hearth::trainer {
 namespace {
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+std::string WhyNotCompared(const caffe::TrainingPosition& position) {
+  const std::string what =
+      position.row_hash == feed::kRowHashVersion
+          ? fmt::format("names the rows of {} ranks instead of {}", position.rows.size(),
+                        position.ranks)
+          : fmt::format("has them by hash {}, this version of Hearth by hash {}", position.row_hash,
+                        feed::kRowHashVersion);
+  return fmt::format("the rows before the snapshot of iteration {} cannot be compared: {} {}",
+                     position.iteration, position.seal, what);
+}
 
 }  // namespace
 
@@ -36,8 +48,13 @@ std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const feed::Minib
 
 bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
-  // Another number of ranks begins the epoch again anyway.
-  if (!rows_ || position.rows.size() != world) return true;
+  // A state of Caffe's names no rows, and another number of ranks begins the epoch again anyway.
+  const bool matters = position.has_feed_position() && static_cast<size_t>(position.ranks) == world;
+  if (!rows_ || !matters) return true;
+  if (position.row_hash != feed::kRowHashVersion || position.rows.size() != world) {
+    if (rank == 0) Refuse(position, WhyNotCompared(position));
+    return false;
+  }
   const caffe::SealedRows sealed = position.rows[rank];
   const auto digest = rows_->DigestOf(position.epoch == 0 ? sealed.count : kAll);
   const caffe::SealedRows found{digest.rows, digest.hash};
@@ -48,16 +65,19 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   const auto ranks = std::count(differs.begin(), differs.end(), 1);
   if (ranks == 0) return true;
   if (std::find(differs.begin(), differs.end(), 1) - differs.begin() != group_.rank()) return false;
-  const std::string text = fmt::format(
-      "rank {} on host {} meets other rows than before the snapshot of iteration {}: {} ({} of "
-      "{} ranks do)",
-      group_.rank(), job_.host, position.iteration, Describe(found, sealed), ranks, world);
-  Require(!job_.stop_on_other_rows, ErrorCode::kDataLoss,
-          "{}; give them a fixed content and order, or let the epoch begin again with -onOtherRows "
-          "restartEpoch",
-          text);
-  log::Warning("{}; epoch {} begins again for all ranks", text, position.epoch);
+  Refuse(position,
+         fmt::format("rank {} on host {} meets other rows than before the snapshot of iteration "
+                     "{}: {} ({} of {} ranks do)",
+                     rank, job_.host, position.iteration, Describe(found, sealed), ranks, world));
   return false;
+}
+
+void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& why) const {
+  Require(!job_.stop_on_other_rows, ErrorCode::kDataLoss,
+          "{}; let the epoch begin again with -onOtherRows restartEpoch, and give rows of a fixed "
+          "content and order from then on",
+          why);
+  log::Warning("{}; epoch {} begins again for all ranks", why, position.epoch);
 }
 
 std::string RowCheck::Describe(const caffe::SealedRows& found,

@@ -25,10 +25,13 @@ class RowCheck {
   std::vector<caffe::SealedRows> Gather(int64_t epoch, const feed::Minibatch& last);
 
   // Whether every rank's stream begins with the rows that the position names; waits for them. Where
-  // not, the first rank with others warns, or fails where the job says so.
+  // not, the first rank with others warns, or fails where the job says so. So does rank 0 where the
+  // seal says nothing that can be compared.
   bool Confirm(const caffe::TrainingPosition& position);
 
  private:
+  // Says why a position's epoch begins again; throws it where the job says so.
+  void Refuse(const caffe::TrainingPosition& position, const std::string& why) const;
   [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
                                      const caffe::SealedRows& sealed) const;
 

@@ -94,8 +94,10 @@ void DefineBatches(nb::module_& m) {
       .def(
           "pieces", [](nb::handle self) { return nb::cast<const PythonBatch&>(self).Split(self); },
           "What Pieces has sent: ([memoryview], [whether it is the last of its pickle]).")
-      .def("checksum", &PythonBatch::checksum, nb::call_guard<nb::gil_scoped_release>(),
-           "32 bits, the same for equal rows: tells whether the same rows came again.")
+      .def("hash_after", &PythonBatch::hash_after, "before"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Continues a hash of 64 bits, 0 at first, by this batch: the same for equal columns and "
+           "rows, it tells whether the same batches came again.")
       .def_prop_ro("num_rows", &PythonBatch::rows);
   nb::class_<PythonPieces>(m, "Pieces",
                            "Bytes for RingWriter.write(), which gathers them into the ring as "

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/batch_checksum.h"
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/pieces_image.h"
+#include "hearth/feed/row_hash.h"
 
 namespace hearth::bindings {
 
@@ -25,7 +25,7 @@ class PythonBatch {
   PythonBatch(std::span<const std::byte> image, nanobind::object ring);
 
   int64_t rows() const { return batch_->rows(); }
-  uint32_t checksum() const { return feed::Checksum(*batch_); }
+  uint64_t hash_after(uint64_t before) const { return feed::HashBatch(before, *batch_); }
   // Two capsules of Arrow's C data interface; rows in a ring are copied.
   nanobind::tuple Export() const;
   // (memoryviews of the column `piece`, flags of the column `last`). `self` is this as an object.

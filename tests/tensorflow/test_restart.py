@@ -322,7 +322,7 @@ def claim(ledger, partition):
 
 def claim_end(ledger, partition, state):
     where = {"feed": "f", "partition": partition.index, "claim": partition.claim}
-    given = {"batches": 1, "checksum": 1, "rows": partition.taken}
+    given = {"batches": 1, "hash": 1, "rows": partition.taken}
     return ledger.note(0, {"event": "claim_end", **where, **given, "state": state})
 
 
@@ -365,7 +365,7 @@ def test_a_partition_that_two_nodes_took_is_safe_when_both_committed():
     second.taken = 10
     counts[1].take(second, 5)
     counts[1].complete(second)
-    ledger.note(1, {"event": "claim_end", **where, "batches": 2, "checksum": 2, "rows": 15,
+    ledger.note(1, {"event": "claim_end", **where, "batches": 2, "hash": 2, "rows": 15,
                     "state": "taken"})  # fmt: skip
     counts[1].commit()
     assert ledger.safe("f") == frozenset()

@@ -27,9 +27,9 @@ class Brought:
     owner: Attempt | None = None
     waiting: deque[Attempt] = field(default_factory=deque)
     end: str = ""  # "taken" or "terminated", once no more rows are wanted of it
-    # How far its rows were given: batches, their checksum, rows.
+    # How far its rows were given: batches, their hash, rows.
     batches: int = 0
-    checksum: int = 0
+    hash: int = 0
     rows: int = 0
     whole: bool = False  # all rows were given before a restart: they are only compared
     unsafe: set[Attempt] = field(default_factory=set)  # those whose rows no commit() covers yet
@@ -87,7 +87,7 @@ class Ledger:
         if brought is None or brought.owner != attempt:
             return []
         brought.owner = None
-        brought.batches, brought.checksum = event["batches"], event["checksum"]
+        brought.batches, brought.hash = event["batches"], event["hash"]
         if event["rows"] == brought.rows:  # it gave none itself
             brought.unsafe.discard(attempt)
         brought.rows = event["rows"]
@@ -158,7 +158,7 @@ def _next_owner(brought: Brought, feed: str, index: int) -> list[Message]:
     brought.owner = brought.waiting.popleft()
     if not brought.whole:
         brought.unsafe.add(brought.owner)
-    seen = {name: getattr(brought, name) for name in ("batches", "checksum", "rows", "whole")}
+    seen = {name: getattr(brought, name) for name in ("batches", "hash", "rows", "whole")}
     return [_answer(brought.owner, "begin") | seen | {"feed": feed, "partition": index}]
 
 

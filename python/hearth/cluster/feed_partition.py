@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Feeders hear at least this often that rows are taken.
 _PROGRESS_S = 1.0
 _FOREVER_S = 1e9
-_CHECKSUM_BITS = 63
 
 _claims = itertools.count(1)
 
@@ -29,12 +28,11 @@ class Given:
     """How far a partition's rows were given to programs, in whole batches."""
 
     batches: int = 0
-    checksum: int = 0  # of those batches
+    hash: int = 0  # of those batches
 
-    def after(self, checksum: int) -> Given:
-        """With one more batch."""
-        mixed = (self.checksum ^ checksum) * 0x100000001B3 + self.batches + 1
-        return Given(self.batches + 1, mixed % (1 << _CHECKSUM_BITS))
+    def after(self, batch: Any) -> Given:
+        """With one more batch, a FeedBatch."""
+        return Given(self.batches + 1, batch.hash_after(self.hash))
 
 
 class Partition:
@@ -76,7 +74,7 @@ class Partition:
 
     def begin(self, answer: Message) -> None:
         """The rows may come; those that were given of an earlier attempt are passed over."""
-        self._before = self._given = Given(answer["batches"], answer["checksum"])
+        self._before = self._given = Given(answer["batches"], answer["hash"])
         self._only_compare = answer["whole"]
         self.taken = answer["rows"]
         self._granted = True
@@ -100,7 +98,7 @@ class Partition:
                 self._open += 1
             if not self.fenced:
                 return self._in_shape(batch)
-            self._read = self._read.after(batch.checksum())
+            self._read = self._read.after(batch)
             if self._read.batches > self._before.batches:
                 if self._only_compare:
                     self._refuse_other_rows()

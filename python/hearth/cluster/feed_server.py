@@ -271,7 +271,7 @@ class FeedServer:
         if any(queue.answer(message) for queue in self.queues.values()):
             return
         if message["answer"] == "begin":  # whoever asked is gone
-            given = {key: message[key] for key in ("batches", "checksum", "rows")}
+            given = {key: message[key] for key in ("batches", "hash", "rows")}
             where = {"feed": message["feed"], "partition": message["partition"]}
             claim = {"event": "claim_end", "claim": message["claim"], "state": "broken"}
             self.report({**claim, **where, **given})
