@@ -61,6 +61,27 @@ constexpr uint64_t kMostValuesPerByte = 1100;
 
 constexpr size_t kLongestText = 1 << 16;
 
+// Asked before another file is opened for a link into it.
+herr_t RefuseLink(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
+  return -1;
+}
+
+// How objects are opened: by no way that leads out of the file. There it could be any file of this
+// machine's, or one that never answers.
+hid_t WithinTheFile() {
+  static const hid_t access = [] {
+    const hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
+    H5Pset_elink_cb(list, RefuseLink, nullptr);
+    return list;
+  }();
+  return access;
+}
+
+bool HoldsItsValues(hid_t dataset) {
+  const Hdf5Handle options(H5Dget_create_plist(dataset), H5Pclose);
+  return H5Pget_external_count(options.get()) == 0 && H5Pget_layout(options.get()) != H5D_VIRTUAL;
+}
+
 }  // namespace
 
 class Hdf5File::Impl {
@@ -81,15 +102,19 @@ class Hdf5File::Impl {
   // Also false where a group on the way is missing.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-      if (H5Lexists(file_.get(), path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+      if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {
+        return false;
+      }
       if (end == std::string::npos) return true;
     }
   }
 
   Hdf5Handle OpenDataset(const std::string& path) const {
     Require(Has(path), ErrorCode::kNotFound, "{} has no dataset {}", name_, path);
-    Hdf5Handle dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
+    Hdf5Handle dataset(H5Dopen2(file_.get(), path.c_str(), WithinTheFile()), H5Dclose);
     Check(dataset.ok(), "{} is no dataset", path);
+    Require(HoldsItsValues(dataset.get()), ErrorCode::kDataLoss,
+            "{}: the values of the dataset {} are in another file", name_, path);
     return dataset;
   }
 
@@ -214,7 +239,7 @@ bool Hdf5File::Has(const std::string& path) const {
 
 bool Hdf5File::IsGroup(const std::string& path) const {
   const Lock lock;
-  const Hdf5Handle object(H5Oopen(impl_->file(), path.c_str(), H5P_DEFAULT), H5Oclose);
+  const Hdf5Handle object(H5Oopen(impl_->file(), path.c_str(), WithinTheFile()), H5Oclose);
   return object.ok() && H5Iget_type(object.get()) == H5I_GROUP;
 }
 
@@ -241,9 +266,8 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
     return 0;
   };
   impl_->Check(H5Literate_by_name(impl_->file(), group.c_str(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
-                                  take, &found, H5P_DEFAULT) >= 0,
+                                  take, &found, WithinTheFile()) >= 0,
                "{} is no group", group);
-  // Opened, it could be any file of this machine's, or one that never answers.
   Require(found.outside.empty(), ErrorCode::kDataLoss, "{}: {} in {} is a link into another file",
           impl_->name(), found.outside, group);
   return found.names;

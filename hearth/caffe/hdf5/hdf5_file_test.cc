@@ -114,6 +114,60 @@ TEST_F(Hdf5FileTest, RefusesValuesThatAreClaimedButNotThere) {
   EXPECT_THAT(Hdf5File::Open(path_).ReadFloats("/x"), testing::Each(0));
 }
 
+TEST_F(Hdf5FileTest, ReadsNoValuesOfOtherFiles) {
+  const std::string other = path_ + ".other";
+  std::ofstream(other) << "abcdefgh";
+  const hsize_t count = 2;
+  {
+    const Hdf5Handle file(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                          H5Fclose);
+    const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_external(options.get(), other.c_str(), 0, 8);
+    const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    const Hdf5Handle raw(H5Dcreate2(file.get(), "/raw", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                                    options.get(), H5P_DEFAULT),
+                         H5Dclose);
+    const Hdf5Handle mapping(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_virtual(mapping.get(), space.get(), other.c_str(), "/x", space.get());
+    const Hdf5Handle mapped(H5Dcreate2(file.get(), "/mapped", H5T_NATIVE_FLOAT, space.get(),
+                                       H5P_DEFAULT, mapping.get(), H5P_DEFAULT),
+                            H5Dclose);
+    ASSERT_TRUE(raw.ok() && mapped.ok());
+  }
+  for (const char* name : {"/raw", "/mapped"}) {
+    EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats(name); },
+                ThrowsMessage<Error>(HasSubstr("are in another file")))
+        << name;
+  }
+  fs::remove(other);
+}
+
+// By a link to another file, and by one to that link.
+TEST_F(Hdf5FileTest, GoesNoWayThatLeadsOutOfTheFile) {
+  const std::string other = path_ + ".other";
+  Hdf5File file = Hdf5File::InMemory();
+  file.MakeGroup("/group");
+  const float values[] = {1, 2};
+  file.WriteFloats("/group/x", {2}, values);
+  file.Save(other);
+  file.Save(path_);
+  {
+    const Hdf5Handle own(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    ASSERT_GE(
+        H5Lcreate_external(other.c_str(), "/group", own.get(), "/out", H5P_DEFAULT, H5P_DEFAULT),
+        0);
+    ASSERT_GE(H5Lcreate_soft("/out/x", own.get(), "/soft", H5P_DEFAULT, H5P_DEFAULT), 0);
+    ASSERT_GE(H5Lcreate_soft("/group/x", own.get(), "/own", H5P_DEFAULT, H5P_DEFAULT), 0);
+  }
+  const Hdf5File read = Hdf5File::Open(path_);
+  EXPECT_THAT(read.ReadFloats("/own"), ElementsAre(1, 2));
+  EXPECT_FALSE(read.Has("/out/x"));
+  EXPECT_FALSE(read.IsGroup("/out"));
+  EXPECT_THROW(read.Children("/out"), Error);
+  for (const char* name : {"/out/x", "/soft"}) EXPECT_THROW(read.ReadFloats(name), Error) << name;
+  fs::remove(other);
+}
+
 TEST_F(Hdf5FileTest, ReadsOneTextOnly) {
   {
     const Hdf5Handle file(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),

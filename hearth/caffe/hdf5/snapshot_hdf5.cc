@@ -88,8 +88,8 @@ class LayerReader {
 
   void ReadBlob(const std::string& layer_and_index, BlobProto* blob) {
     const std::string data = "/data/" + layer_and_index, diff = "/diff/" + layer_and_index;
-    seen_.Add(data);
     *blob->mutable_shape()->mutable_dim() = file_.ShapeOf(data);
+    seen_.Add(data);
     *blob->mutable_data() = file_.ReadFloats(data);
     if (!file_.Has(diff)) return;
     Require(file_.ShapeOf(diff) == blob->shape().dim(), ErrorCode::kDataLoss,
