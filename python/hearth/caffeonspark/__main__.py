@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
-from hearth.caffeonspark.interrupts import INTERRUPTED, Interrupts
+from hearth.caffeonspark.interrupts import INTERRUPTED, Interrupts, run_in_thread
 from hearth.trainer.launch import rank_error
 
 
@@ -44,6 +44,7 @@ def _main(arguments: Sequence[str], interrupts: Interrupts) -> int:
         print(f"caffeonspark: {one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        interrupts.begin()
         print("caffeonspark: interrupted", file=sys.stderr)
         return INTERRUPTED
 
@@ -97,9 +98,10 @@ def run_config(config) -> None:
             cos.train(train)
     if config.is_feature:
         features = cos.features(sources.getSource(config, False))
-        features.write.format(config.output_format).save(config.output_path)
+        output = features.write.format(config.output_format)
+        run_in_thread(config.spark, lambda: output.save(config.output_path))
     elif config.is_test:
-        means = cos.test(sources.getSource(config, False))
+        means = run_in_thread(config.spark, lambda: cos.test(sources.getSource(config, False)))
         lines = [f"{name}: {','.join(map(repr, values))}\n" for name, values in means.items()]
         write_text(config.output_path, "".join(lines), config.spark)
         sys.stdout.write("".join(lines))

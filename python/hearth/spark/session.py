@@ -11,6 +11,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.spark import java_start
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -69,7 +71,8 @@ def start(
         conf.update(_own_cluster_conf(executors, jvm_options))
     for key, value in conf.items():
         builder = builder.config(key, value)
-    session = builder.master(master or _own_cluster(executors)).getOrCreate()
+    with java_start.undone_by_interrupts():
+        session = builder.master(master or _own_cluster(executors)).getOrCreate()
     if master is None:  # the exit handlers of a killed Python do not run, those of its JVM do
         java = session._jvm
         folder = java.java.io.File(os.environ["SPARK_HOME"])

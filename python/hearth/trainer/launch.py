@@ -20,7 +20,7 @@ from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.silent_executors import give_up_silent
-from hearth.trainer.rank_task import RESULT_SCHEMA, FileRows, RankSpec, run_rank
+from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -278,7 +278,7 @@ class _Attempt:
                 self._spark.addTag(self._tag)
             with session_conf(self._spark, self._rows.conf):
                 task = partial(run_rank, spec)
-                stage = self._rows.frame.mapInArrow(task, RESULT_SCHEMA, barrier=True)
+                stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
                 rows = stage.collect()
             events = [json.loads(row.event) for row in rows]
             self._inbox.put(("result", events))

@@ -18,8 +18,17 @@ from hearth.trainer.trainer_process import TrainerProcess, compute_threads, stre
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import BarrierTaskContext
+    from pyspark.sql.types import StructType
 
-RESULT_SCHEMA = "rank int, event string"
+
+def result_schema() -> StructType:
+    """Of what run_rank() yields. Text would have to be sent to Spark Connect's server to be read.
+
+    That takes seconds where the server has just started.
+    """
+    from pyspark.sql.types import IntegerType, StringType, StructType
+
+    return StructType().add("rank", IntegerType()).add("event", StringType())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""Ctrl-C at `python -m hearth.caffeonspark`: the program itself, on a cluster of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from faults import check_nothing_left, processes_with, wait_until
+
+SLEEPS = """
+import time
+import caffe
+
+class Sleeps(caffe.Layer):
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        open(self.param_str, "w").close()
+        time.sleep(600)
+"""
+
+_LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+
+
+class Terminal:
+    """The program in a process group of its own, which is what a terminal interrupts."""
+
+    def __init__(self, folder: Path, solver: str, *flags: str):
+        self.mark = f"CTRL_C={uuid.uuid4()}"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self._stderr = folder / "stderr"
+        name, value = self.mark.split("=")
+        environment = {k: v for k, v in os.environ.items() if k != "SPARK_HOME"}
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        temporary = str(self.temporary)
+        environment |= {name: value, "TMPDIR": temporary, "SPARK_LOCAL_DIRS": temporary}
+        environment["PYTHONPATH"] = path
+        command = [sys.executable, "-m", "hearth.caffeonspark", "-train", "-conf", solver]
+        command += ["-model", f"file:{folder}/m.caffemodel", "-clusterSize", "2", *flags]
+        with open(self._stderr, "wb") as file:
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=file, stderr=file, start_new_session=True
+            )
+
+    def said(self) -> str:
+        return self._stderr.read_text(encoding="utf-8", errors="replace")
+
+    def await_(self, what: Callable[[], object]) -> None:
+        found = wait_until(lambda: what() or self.process.poll() is not None, 120)
+        assert found and self.process.poll() is None, self.said()
+
+    def interrupt(self) -> None:
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def check_end(self, before: int) -> None:
+        """Status 130; after the first `before` characters one line beside those of the trainers."""
+        status = self.process.wait(30)
+        said = [line for line in self.said()[before:].splitlines() if not _LOG_LINE.match(line)]
+        assert (status, said) == (130, ["caffeonspark: interrupted"])
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@pytest.fixture
+def terminal(tmp_path, digits) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, digits.solver("cos", max_iter=1000000))
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture
+def sleeper(tmp_path, digits) -> Iterator[Terminal]:
+    """Trains for an iteration; the test that follows takes ten minutes a minibatch."""
+    solver = digits.solver("cos", max_iter=1, test_interval=None, test_iter=None)
+    (tmp_path / "sleeps.py").write_text(SLEEPS)
+    python = f'module: "sleeps" layer: "Sleeps" param_str: "{tmp_path}/asleep"'
+    with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as net:
+        net.write(
+            'layer { name: "sleeps" type: "Python" bottom: "ip2" top: "slept" '
+            f"include {{ phase: TEST }} python_param {{ {python} }} }}\n"
+        )
+    terminal = Terminal(tmp_path, solver, "-test", "-output", f"file:{tmp_path}/out")
+    yield terminal
+    terminal.close()
+
+
+def test_a_training_ends_in_one_line_and_leaves_nothing(terminal):
+    shared = set(os.listdir("/dev/shm"))
+    terminal.await_(lambda: "loss = " in terminal.said())
+    assert any("--control-fd" in line for line in processes_with(terminal.mark))
+    before = len(terminal.said())
+    terminal.interrupt()
+    time.sleep(2)
+    if terminal.process.poll() is None:
+        terminal.interrupt()
+    terminal.check_end(before)
+    check_nothing_left(terminal.mark, terminal.temporary, shared)
+
+
+def test_so_does_a_test(sleeper, tmp_path):
+    shared = set(os.listdir("/dev/shm"))
+    sleeper.await_(lambda: (tmp_path / "asleep").exists())
+    before = len(sleeper.said())
+    sleeper.interrupt()
+    sleeper.check_end(before)
+    check_nothing_left(sleeper.mark, sleeper.temporary, shared)
+
+
+@pytest.mark.parametrize("later_s", [0.3, 3.0])
+def test_so_does_a_start_of_spark(terminal, later_s):
+    shared = set(os.listdir("/dev/shm"))
+    terminal.await_(lambda: any("SparkSubmit" in line for line in processes_with(terminal.mark)))
+    time.sleep(later_s)
+    before = len(terminal.said())
+    terminal.interrupt()
+    terminal.check_end(before)
+    check_nothing_left(terminal.mark, terminal.temporary, shared)
