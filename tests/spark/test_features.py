@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 
 
@@ -86,3 +87,18 @@ def test_an_unknown_blob_is_named(spark, digits, trained):
     flags = {"conf": trained.protoFile, "model": trained.modelPath, "features": "ip7"}
     with pytest.raises(Exception, match="ip7"):
         features_of(spark, digits, Config(spark, flags)).collect()
+
+
+def test_a_column_that_no_net_can_read_is_named_in_one_line(spark, digits, trained):
+    rows = spark.read.parquet(digits.table("png", "test"))
+    rows = rows.selectExpr("id", "map(label, label) as label", "image")
+    said = r"^rank 0 on host \S+ failed: .*column 'label' has Arrow type map"
+    with pytest.raises(HearthError, match=said):
+        CaffeOnSpark(spark).test(DataSource(spark).fromDataFrame(trained, rows, False))
+
+
+def test_a_failure_of_sparks_own_keeps_its_words(spark, digits, trained):
+    rows = spark.read.parquet(digits.table("png", "test"))
+    rows = rows.selectExpr("id", "label", "if(id is null, image, raise_error('no such row')) image")
+    with pytest.raises(Exception, match="no such row"):
+        CaffeOnSpark(spark).test(DataSource(spark).fromDataFrame(trained, rows, False))

@@ -87,20 +87,30 @@ class Predictor:
 
     def _feed(self, batches: Iterator[pa.RecordBatch], error: list[BaseException]) -> None:
         try:
-            for batch in batches:
+            for batch in _noting(batches, error):
                 if not self._input.write(batch, STALL_TIMEOUT_S):
                     return
             self._input.flush(STALL_TIMEOUT_S)
-        except ConnectionError:
-            return  # the trainer is gone; its own event says why
-        except Exception as caught:  # Spark's own failure must end the wait for results
-            error.append(caught)
-            self._input.fail(f"{type(caught).__name__}: {caught}")
+        except Exception as caught:  # whatever it is, it must end the wait for results
+            if error or not isinstance(caught, ConnectionError):
+                self._input.fail(f"{type(caught).__name__}: {caught}")
+            # Else the trainer is gone; its own event says why.
 
     def close(self) -> None:
         self._trainer.close()
         self._input.close()
         self._output.close()
+
+
+def _noting(
+    batches: Iterator[pa.RecordBatch], error: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
+    """The batches; where Spark cannot bring one, its own exception is noted, too."""
+    try:
+        yield from batches
+    except Exception as caught:
+        error.append(caught)
+        raise
 
 
 class _Cache:
