@@ -1,0 +1,52 @@
+"""What the tasks, workers and trainers of a training write on their executors: no token in it."""
+
+import os
+import secrets
+from base64 import b64encode
+from pathlib import Path
+
+from faults import Striker, wait_until
+
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+
+def executor_logs() -> dict[Path, bytes]:
+    """Standard error and output of the session's executors, with those that are gone.
+
+    There is no level at which Hearth says more than it does of itself.
+    """
+    work = Path(os.environ["SPARK_HOME"], "work")
+    return {log: log.read_bytes() for log in work.glob("app-*/*/std*")}
+
+
+def forms(token: str) -> list[bytes]:
+    """How a token could be written: as text, as bytes, and both in base64, wherever in a line."""
+    raw = bytes.fromhex(token)
+    words = [token.encode(), token.upper().encode(), raw]
+    for text in (raw, token.encode()):
+        # Base64 goes by three bytes: what is whole of it, for each place in a line.
+        words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
+    return words
+
+
+def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, monkeypatch):
+    tokens = []
+    made = secrets.token_hex
+
+    def note(size):
+        tokens.append(made(size))
+        return tokens[-1]
+
+    monkeypatch.setattr(secrets, "token_hex", note)
+    settings = {"max_iter": 200, "snapshot": 20, "display": 1}
+    conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2")
+    striker = Striker("trainer", 50)
+    rows = spark.read.parquet(digits.table("raw", "train"))
+    CaffeOnSpark(spark, striker).train(DataSource(spark).fromDataFrame(conf, rows, True))
+    assert striker.landed
+    assert [len(token) for token in tokens] == [64, 64]  # of two generations
+    assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 10)
+    logs = executor_logs()
+    assert any(b"was killed by SIGKILL" in log for log in logs.values())
+    words = [word for token in tokens for word in forms(token)]
+    assert [str(file) for file, log in logs.items() if any(word in log for word in words)] == []

@@ -1,0 +1,65 @@
+"""What nodes and feed tasks write on their executors: no token of any generation in it."""
+
+import os
+import signal
+import time
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from hearth.cluster.errors import NodeError
+from tensorflowonspark import TFCluster
+
+SPARK = TFCluster.InputMode.SPARK
+
+
+def executor_logs():
+    """Standard error and output of the session's executors, with those that are gone."""
+    work = Path(os.environ["SPARK_HOME"], "work")
+    return {log: log.read_bytes() for log in work.glob("app-*/*/std*")}
+
+
+def forms(token):
+    """How a token could be written: as text, as bytes, and both in base64, wherever in a line."""
+    raw = bytes.fromhex(token)
+    words = [token.encode(), token.upper().encode(), raw]
+    for text in (raw, token.encode()):
+        # Base64 goes by three bytes: what is whole of it, for each place in a line.
+        words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
+    return words
+
+
+def dies_in_its_second_life(arguments, ctx):
+    print("a word of life", ctx.restart_count, flush=True)
+    feed, given = ctx.get_data_feed(), 0
+    while not feed.should_stop():
+        given += len(feed.next_batch(10))
+        if ctx.restart_count and given >= 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_no_log_of_an_executor_holds_a_token_of_any_generation(sc, notes, monkeypatch):
+    from hearth.native import _core
+
+    tokens, made = [], _core.new_token
+
+    def note():
+        tokens.append(str(made()))
+        return tokens[-1]
+
+    monkeypatch.setattr(_core, "new_token", note)
+    nodes = TFCluster.run(sc, dies_in_its_second_life, {}, 2, 0, input_mode=SPARK, restart=True)
+    os.kill(nodes.cluster_info[0]["executor_pid"], signal.SIGKILL)
+    with pytest.raises(NodeError, match="was killed by SIGKILL"):
+        nodes.train(sc.parallelize(range(400), 8), num_epochs=1)
+    with pytest.raises(NodeError, match="was killed by SIGKILL"):
+        nodes.shutdown()
+    assert [len(token) for token in tokens] == [64, 64]  # of two generations
+    deadline = time.monotonic() + 10
+    while not any(b"a word of life 1" in log for log in executor_logs().values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    words = [word for token in tokens for word in forms(token)]
+    found = [str(file) for file, log in executor_logs().items() if any(w in log for w in words)]
+    assert found == []
