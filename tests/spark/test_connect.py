@@ -4,10 +4,62 @@ In a process of its own: a Python process has one kind of session.
 """
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+# The first layer in Python that comes to forward number 20 raises, and notes when. Each notes that
+# it was made.
+LAYERS = """
+import os, time, uuid
+import caffe
+import numpy as np
+
+class RefusesOnOneRank(caffe.Layer):
+    def setup(self, bottom, top):
+        self.forwards = 0
+        open(f"{self.param_str}/made-{uuid.uuid4()}", "w").close()
+
+    def reshape(self, bottom, top):
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom, top):
+        self.forwards += 1
+        if self.forwards == 20:
+            try:
+                with open(f"{self.param_str}/raised", "x") as file:
+                    file.write(str(time.time()))
+            except FileExistsError:
+                pass
+            else:
+                raise ValueError("no more today")
+        top[0].data[...] = np.maximum(bottom[0].data, 0)
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = top[0].diff * (top[0].data > 0)
+"""
+
+# The first action of a session is the one that fails: nothing is warm.
+FIRST = """
+import os, sys, time
+from pyspark.sql import SparkSession
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+conf = Config(spark, {"conf": sys.argv[1], "model": sys.argv[2], "clusterSize": "2"})
+sources, notes, events = DataSource(spark), sys.argv[3], []
+try:
+    CaffeOnSpark(spark, events.append).train(sources.getSource(conf, True))
+except HearthError as error:
+    heard = time.time()
+    raised = float(open(f"{notes}/raised").read())
+    print("after %.2f s" % (heard - raised), error)
+print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]), events)
+"""
 
 SCRIPT = """
 import sys, time
@@ -87,6 +139,30 @@ def test_a_restart_without_live_events_keeps_the_validations_before_it(digits, t
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "struck 1 rows 10 same True" in done.stdout
+
+
+def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(digits, tmp_path):
+    solver = digits.solver("memory", max_iter=200)
+    net = Path(solver.replace("_solver", "_net"))
+    (tmp_path / "layers_of_connect.py").write_text(LAYERS)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    mine = 'module: "layers_of_connect" layer: "RefusesOnOneRank"'
+    refuses = f'type: "Python" python_param {{ {mine} param_str: "{notes}" }}'
+    net.write_text(net.read_text().replace('type: "ReLU"', refuses))
+    command = [sys.executable, "-c", FIRST, solver, str(tmp_path / "m.caffemodel"), str(notes)]
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = re.search(
+        r"^after ([\d.]+) s rank \d on host \S+ failed: (.*)", done.stdout, re.MULTILINE
+    )
+    assert told, done.stdout
+    assert "iteration 19: layer 'relu1' (Python), forward" in told[2]
+    assert "no more today" in done.stdout
+    assert float(told[1]) < 5
+    assert "\nmade 2 []\n" in done.stdout  # one layer a rank: no attempt was repeated
 
 
 def test_connect(digits, tmp_path):
