@@ -1,4 +1,4 @@
-"""Ten draws of the property test: each row once an epoch, whatever happens to tasks and processes."""
+"""Ten draws of the property test: each row once an epoch, whatever tasks and processes do."""
 
 from __future__ import annotations
 
