@@ -55,26 +55,31 @@ LayerStep CurrentLayerStep() noexcept {
 }
 
 void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms) {
-  const std::string where = fmt::format("layer '{}' ({}), {}", layer.name(), layer.type(), doing);
+  const auto fail = [&](ErrorCode code, std::string_view reason, bool with_shapes) {
+    std::string message =
+        fmt::format("layer '{}' ({}), {}: {}", layer.name(), layer.type(), doing, reason);
+    if (with_shapes) message += fmt::format(" (bottom shapes {})", ShapesOf(bottoms));
+    throw LayerError(code, std::move(message), layer.name());
+  };
   try {
     throw;
   } catch (const Error& error) {
-    throw Error(error.code(), where, error);
+    fail(error.code(), error.message(), false);
   } catch (const c10::OutOfMemoryError& error) {
-    Throw(ErrorCode::kResourceExhausted, "{}: {} (bottom shapes {})", where,
-          error.what_without_backtrace(), ShapesOf(bottoms));
+    fail(ErrorCode::kResourceExhausted, error.what_without_backtrace(), true);
   } catch (const c10::Error& error) {
-    Require(!IsOutOfMemory(error), ErrorCode::kResourceExhausted,
-            "{}: out of memory: {} (bottom shapes {})", where,
-            WantedMemory(error.what_without_backtrace()), ShapesOf(bottoms));
-    Throw(ErrorCode::kInternal, "{}: {} (bottom shapes {})", where, error.what_without_backtrace(),
-          ShapesOf(bottoms));
+    const std::string_view text = error.what_without_backtrace();
+    if (IsOutOfMemory(error)) {
+      fail(ErrorCode::kResourceExhausted, fmt::format("out of memory: {}", WantedMemory(text)),
+           true);
+    }
+    fail(ErrorCode::kInternal, text, true);
   } catch (const std::bad_alloc&) {
-    Throw(ErrorCode::kResourceExhausted, "{}: out of memory (bottom shapes {})", where,
-          ShapesOf(bottoms));
+    fail(ErrorCode::kResourceExhausted, "out of memory", true);
   } catch (const std::exception& error) {
-    Throw(ErrorCode::kInternal, "{}: {}", where, error.what());
+    fail(ErrorCode::kInternal, error.what(), false);
   }
+  std::terminate();  // not reached: what is no std::exception has left by `throw`
 }
 
 }  // namespace hearth::caffe

@@ -1,11 +1,27 @@
 // Runs a step of a layer so that whatever it throws names the layer.
 #pragma once
 
+#include <string>
+#include <utility>
+
+#include "hearth/base/error.h"
 #include "hearth/caffe/layer.h"
 
 namespace hearth::caffe {
 
-// Rethrows the exception being handled as Error "layer 'conv1' (Convolution), forward: ...".
+// What failed in a layer; the message names it, too.
+class LayerError : public Error {
+ public:
+  LayerError(ErrorCode code, std::string message, std::string layer)
+      : Error(code, std::move(message)), layer_(std::move(layer)) {}
+
+  const std::string& layer() const { return layer_; }
+
+ private:
+  std::string layer_;
+};
+
+// Rethrows the exception being handled as LayerError "layer 'conv1' (Convolution), forward: ...".
 // `bottoms` are part of the message when the failure came from the tensor library.
 [[noreturn]] void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms);
 

@@ -71,7 +71,7 @@ void Report(int number) {
   const std::string_view layer = step.layer != nullptr ? step.layer->name() : std::string_view();
   const int64_t iteration = current_iteration;
   Line line;
-  line << "{\"event\":\"error\",\"code\":\"unavailable\"," << identity
+  line << "{\"event\":\"error\",\"code\":\"unavailable\",\"lost\":true," << identity
        << "\"iteration\":" << iteration << ",\"layer\":\"";
   line.Quoted(layer) << "\",\"message\":\"";
   if (iteration >= 0) line << "iteration " << iteration << ": ";

@@ -2,19 +2,25 @@
 
 #include <c10/util/Exception.h>
 
+#include "hearth/caffe/layer_error.h"
 #include "hearth/rendezvous/failure.h"
 
 namespace hearth::trainer {
 
 nlohmann::json Failure::ToEvent() const {
-  return {{"event", "error"}, {"code", ErrorCodeName(code)}, {"message", message}, {"rank", rank},
-          {"host", host},     {"iteration", iteration},      {"layer", layer}};
+  return {{"event", "error"},  {"code", ErrorCodeName(code)}, {"message", message}, {"rank", rank},
+          {"host", host},      {"iteration", iteration},      {"layer", layer},     {"lost", lost},
+          {"by_peer", by_peer}};
 }
 
 Failure DescribeException(const std::exception_ptr& exception) {
   Failure failure;
   try {
     std::rethrow_exception(exception);
+  } catch (const caffe::LayerError& error) {
+    failure.code = error.code();
+    failure.message = error.message();
+    failure.layer = error.layer();
   } catch (const Error& error) {
     failure.code = error.code();
     failure.message = error.message();
@@ -29,17 +35,7 @@ Failure DescribeException(const std::exception_ptr& exception) {
     failure.message = "an exception of unknown type";
   }
   failure.message = rendezvous::Shortened(failure.message);
-  failure.layer = LayerNameIn(failure.message);
   return failure;
-}
-
-std::string LayerNameIn(const std::string& message) {
-  const std::string start = "layer '";
-  const size_t begin = message.find(start);
-  if (begin == std::string::npos) return "";
-  const size_t name = begin + start.size();
-  const size_t end = message.find('\'', name);
-  return end == std::string::npos ? "" : message.substr(name, end - name);
 }
 
 }  // namespace hearth::trainer

@@ -17,6 +17,8 @@ struct Failure {
   std::string host;
   int64_t iteration = -1;  // -1: before the first
   std::string layer;       // empty: not in a layer
+  bool lost = false;       // the process went away instead of reporting an error
+  bool by_peer = false;    // another rank's, which all fields are about; the message says so
 
   // The control channel's event, and with it the rendezvous' failure message.
   nlohmann::json ToEvent() const;
@@ -24,8 +26,5 @@ struct Failure {
 
 // The code and message of whatever was thrown; not only hearth::Error.
 Failure DescribeException(const std::exception_ptr& exception);
-
-// The name in "layer 'conv1' (Convolution), forward: ...", which is how nets tell of a layer.
-std::string LayerNameIn(const std::string& message);
 
 }  // namespace hearth::trainer

@@ -5,6 +5,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "hearth/caffe/layer_error.h"
+
 namespace hearth::trainer {
 namespace {
 
@@ -14,8 +16,8 @@ Failure Describe(const Exception& exception) {
 }
 
 TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
-  const Failure failure = Describe(Error(
-      ErrorCode::kInvalidArgument, "layer 'conv1' (Convolution), set-up: kernel is too large"));
+  const Failure failure = Describe(caffe::LayerError(
+      ErrorCode::kInvalidArgument, "layer 'conv1': kernel is too large", "conv1"));
   EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(failure.layer, "conv1");
   EXPECT_EQ(failure.ToEvent()["code"], "invalid_argument");
@@ -29,9 +31,9 @@ TEST(FailureTest, EveryKindOfExceptionBecomesAReport) {
   EXPECT_FALSE(Describe(42).message.empty());
 }
 
-TEST(FailureTest, MessagesWithoutALayerNameNone) {
-  EXPECT_EQ(LayerNameIn("disk full"), "");
-  EXPECT_EQ(LayerNameIn("layer 'open"), "");
+TEST(FailureTest, TheLayerIsNotReadFromTheMessage) {
+  const Error error(ErrorCode::kInvalidArgument, "layer 'conv1' is not in the file");
+  EXPECT_EQ(Describe(error).layer, "");
 }
 
 }  // namespace

@@ -173,8 +173,10 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
 
 void TrainSession::FailByPeer(const rendezvous::Failure& peer) {
   Failure failure;
-  failure.code = ErrorCode::kAborted;
+  failure.code = peer.code;
   failure.message = peer.Describe();
+  failure.lost = peer.lost;
+  failure.by_peer = true;
   failure.rank = peer.rank;
   failure.host = peer.host;
   failure.iteration = peer.details.value("iteration", int64_t{-1});

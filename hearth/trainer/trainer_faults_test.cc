@@ -57,7 +57,9 @@ TEST_F(TrainerFaultsTest, AnErrorInOneRanksNetReachesTheOther) {
   EXPECT_THAT(own["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(own["rank"], 1);
   const json heard = ErrorOf(good);
-  EXPECT_EQ(heard["code"], "aborted");
+  EXPECT_EQ(heard["code"], own["code"]);
+  EXPECT_EQ(heard["by_peer"], true);
+  EXPECT_EQ(heard["lost"], false);
   EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
   EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(good.Wait(), 1);
@@ -100,6 +102,7 @@ TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   EXPECT_LT(SecondsSince(start), 1);
   EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
   EXPECT_EQ(heard["rank"], 1);
+  EXPECT_EQ(heard["lost"], true);
   EXPECT_EQ(survivor.Wait(), 1);
 }
 
@@ -113,6 +116,7 @@ TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
   const json own = ErrorOf(victim);
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["host"], "host-1");
+  EXPECT_EQ(own["lost"], true);
   // The survivor's first iteration needs the victim's gradients: it was in iteration 0 at least.
   EXPECT_GE(own["iteration"], 0);
   EXPECT_THAT(TextOf(own), HasSubstr("its trainer process crashed with SIGSEGV"));

@@ -13,7 +13,7 @@ __all__ = ["HearthError", "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name == "HearthError":
-        from hearth.native._core import HearthError
+        from hearth.native.failure import hearth_error
 
-        return HearthError
+        return hearth_error()
     raise AttributeError(f"module 'hearth' has no attribute {name!r}")

@@ -59,7 +59,7 @@ def test_done_is_returned_whatever_comes_before(start):
             "rank 3 on host h failed: layer conv1: odd",
         ),
         (
-            'send(event="error", code="aborted", message="rank 1 on host g failed: odd")',
+            'send(event="error", by_peer=True, rank=1, message="rank 1 on host g failed: odd")',
             "rank 1 on host g failed: odd",
         ),
         (

@@ -45,7 +45,9 @@ def meet(name):
     try:
         return member.all_gather(name, "0", 60)
     except HearthError as error:
-        fail("aborted", str(error))
+        known = member.failure() or dict()
+        send(**dict(known, event="error", by_peer=True, message=str(error)))
+        os._exit(1)
 from hearth import HearthError
 {body}
 member.done()

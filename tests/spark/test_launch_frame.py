@@ -5,7 +5,7 @@ from pyspark.sql import functions
 
 from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.spark.preflight import wait_for_slots
-from hearth.trainer.launch import rank_error, session_conf
+from hearth.trainer.launch import session_conf
 from hearth.trainer.rank_task import split_streams
 
 
@@ -70,14 +70,3 @@ def test_rows_that_already_lie_right_are_not_shuffled(spark):
 
 def test_slots_are_counted(spark):
     assert wait_for_slots(spark, 2) == 2
-
-
-def test_a_ranks_error_is_found_in_sparks_text():
-    text = (
-        "org.apache.spark.SparkException: ...\nhearth.trainer_process.RankError: rank 1 on host a"
-    )
-    assert (
-        rank_error(text + " failed: conv1: odd\n\tat x.y.Z")
-        == "rank 1 on host a failed: conv1: odd"
-    )
-    assert rank_error("OutOfMemoryError") is None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
 from hearth.caffeonspark.interrupts import INTERRUPTED, Interrupts, run_in_thread
-from hearth.trainer.launch import rank_error
+from hearth.native.failure import Failure
 
 
 def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -57,9 +57,9 @@ def _is_expected(error: Exception) -> bool:
 
 def one_line(error: BaseException) -> str:
     """A rank's own reason where there is one, else the first line: Spark's texts go on for long."""
-    reason = rank_error(str(error))
-    if reason is not None:
-        return reason
+    failure = Failure.find(str(error))
+    if failure is not None:
+        return failure.text
     if isinstance(error, socket.gaierror):  # of Spark's own connections; it does not say which
         return (
             f"a host name cannot be resolved ({error}): are localhost and {socket.gethostname()} "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster.errors import NodeError
+from hearth.cluster.errors import NodeError, told_to_driver
 from hearth.cluster.feed_spec import feed_spec, partition_id
 from hearth.cluster.feed_task import FeedSpec, feed, infer
 from hearth.cluster.watch import SparkJob
@@ -207,20 +207,22 @@ def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
 def _feed_pickles(
     spec: FeedSpec, index: int, chunks: Iterator[bytes]
 ) -> Iterator[tuple[int, bool]]:
-    ended = feed(spec, index, batches_of_pickles(chunks))
+    with told_to_driver():
+        ended = feed(spec, index, batches_of_pickles(chunks))
     if ended is not None:
         yield index, ended
 
 
 def _infer_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Iterator[Any]:
-    return infer(spec, index, batches_of_pickles(chunks))
+    return _infer(spec, index, batches_of_pickles(chunks))
 
 
 def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     index = partition_id()
-    ended = feed(spec, index, _with_rows(batches))
+    with told_to_driver():
+        ended = feed(spec, index, _with_rows(batches))
     if ended is not None:
         columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
         yield pa.record_batch(columns)
@@ -229,7 +231,7 @@ def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
 def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    results = infer(spec, partition_id(), _with_rows(batches))
+    results = _infer(spec, partition_id(), _with_rows(batches))
     for chunk in pickle_rows(results):
         yield pa.record_batch({"results": pa.array([chunk], pa.binary())})
 
@@ -244,7 +246,7 @@ def _infer_columns(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = to_arrow_schema(kind)
-    results = infer(spec, partition_id(), _with_rows(batches))
+    results = _infer(spec, partition_id(), _with_rows(batches))
     while rows := list(itertools.islice(results, _RESULT_ROWS)):
         if isinstance(rows[0], dict):
             columns = [[row[name] for row in rows] for name in schema.names]
@@ -254,6 +256,11 @@ def _infer_columns(
             columns = [rows]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _infer(spec: FeedSpec, index: int, batches: Iterator[Any]) -> Iterator[Any]:
+    with told_to_driver():
+        yield from infer(spec, index, batches)
 
 
 def _with_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.context import NodeContext
+from hearth.cluster.errors import told_to_driver
 from hearth.spark.task_resources import task_gpus
 
 
@@ -42,14 +43,15 @@ def start_body(
 ) -> Callable[[Iterator[int]], None]:
     """The body of the start job: each task starts the node whose id is its element.
 
-    The body raises ValueError where no Cluster made `meta`, and NodeError where a node fails.
+    The body raises ValueError where no Cluster made `meta`, and TaskError where a node fails.
     """
     pickled = program.pickled()
 
     def start(iterator: Iterator[int]) -> None:
         _check_meta(meta)  # it is complete once the cluster's key is made
-        for node_id in iterator:
-            start_node(make_job(meta, node_id, options, task_gpus()), pickled)
+        with told_to_driver():
+            for node_id in iterator:
+                start_node(make_job(meta, node_id, options, task_gpus()), pickled)
 
     return start
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hearth.native.failure import Failure
+
 # Roles whose nodes take rows; the others wait for the cluster's end.
 FED_ROLES_EXCEPT = ("ps", "evaluator")
 
@@ -40,6 +42,16 @@ def describe_failure(template: Template, failure: Mapping[str, Any]) -> str:
     if failure["lost"]:
         return f"{where} {failure['error']}"
     return f"{where} failed: {failure['error']}"
+
+
+def node_failure(template: Template, failure: Mapping[str, Any]) -> Failure:
+    """The rendezvous' first failure as data, in these words."""
+    rank = failure.get("rank", -1)
+    known = {
+        "text": describe_failure(template, failure),
+        "node": name_of(template, rank) if rank >= 0 else "",
+    }
+    return Failure.of(failure, **known)
 
 
 def cluster_spec(nodes: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

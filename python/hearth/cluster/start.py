@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hearth.cluster import reservation, roles
-from hearth.cluster.errors import NodeError, ReservationTimeoutError
+from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.feed_ledger import Ledger
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterWatch, MarkedRdds, SparkJob
+from hearth.native.failure import TaskError
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class ClusterStart:
         self.watch.wait(lambda: False, 1.0)
         self.watch.check()
         if self.job is not None and self.job.error is not None:
-            raise NodeError(f"the nodes could not be started: {self.job.error}")
+            raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")
 
     def _describe_missing(self, known: str, waited_s: float) -> str:
         """Who is missing, where the others are, and why that may be."""
@@ -139,8 +140,8 @@ class ClusterStart:
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
     try:
         body(iter([executor_id]))
-    except NodeError as error:  # the rendezvous has told the driver
-        logger.warning("%s", error)
+    except TaskError as error:  # the rendezvous has told the driver
+        logger.warning("%s", error.failure.text)
 
 
 def _bind(make: Callable[[int], Any]) -> Any:

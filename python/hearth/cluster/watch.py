@@ -9,11 +9,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError
+from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, own_error
 from hearth.cluster.feed_ledger import Ledger
+from hearth.native.failure import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class ClusterWatch:
         self,
         coordinator: Any,
         template: Mapping[str, Sequence[int]],
-        on_failure: Callable[[str], None],
+        on_failure: Callable[[Failure], None],
         ledger: Ledger,
     ):
         self._coordinator = coordinator
@@ -40,7 +42,7 @@ class ClusterWatch:
         self._done: set[int] = set()
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
-        self._failure: str | None = None
+        self._failure: Failure | None = None
         # The node that went away without a word, where that is what failed.
         self.lost: int | None = None
         self._last_event = time.monotonic()
@@ -51,18 +53,19 @@ class ClusterWatch:
         atexit.register(self.close)
 
     @property
-    def failure(self) -> str | None:
-        """The first failure, in words; None as long as all is well."""
+    def failure(self) -> Failure | None:
+        """The first failure; None as long as all is well."""
         return self._failure
 
     def check(self) -> None:
         """Raises NodeError where the cluster has failed."""
         if self._failure is not None:
-            raise NodeError(self._failure)
+            raise NodeError.of(self._failure)
 
     def amend(self, text: str) -> None:
         """Adds to what is said of the failure from now on."""
-        self._failure = f"{self._failure}; {text}"
+        if self._failure is not None:
+            self._failure = replace(self._failure, text=f"{self._failure.text}; {text}")
 
     @property
     def joined(self) -> int:
@@ -147,7 +150,7 @@ class ClusterWatch:
             logger.exception("the driver's ear on the cluster failed")
             with self._changed:
                 text = f"the driver could not follow its nodes: {type(error).__name__}: {error}"
-                self._failure = self._failure or text
+                self._failure = self._failure or Failure(text)
                 self._changed.notify_all()
             self._tell(self._failure)
 
@@ -160,7 +163,7 @@ class ClusterWatch:
                 if event is not None:
                     self._handle(event[0], json.loads(event[1]))
                 if news:
-                    self._failure = roles.describe_failure(self._template, failure)
+                    self._failure = roles.node_failure(self._template, failure)
                     self.lost = failure["rank"] if failure["lost"] else None
                 self._changed.notify_all()
             if news and self._failure is not None:
@@ -168,7 +171,7 @@ class ClusterWatch:
             if event is None and self._closing:
                 return
 
-    def _tell(self, failure: str) -> None:
+    def _tell(self, failure: Failure) -> None:
         try:
             self._on_failure(failure)
         except Exception as error:  # such as a SparkContext that was stopped; events must go on
@@ -231,9 +234,9 @@ class SparkJob:
             watch.wait(lambda: False, _ECHO_WAIT_S)
         if watch.failure is not None:
             self.cancel()
-            raise NodeError(watch.failure)
+            raise NodeError.of(watch.failure)
         if self.error is not None:
-            raise own_words(self.error) from self.error
+            raise own_error(self.error) from self.error
         return self.result
 
     def cancel(self) -> None:
@@ -260,7 +263,7 @@ class MarkedRdds:
         self._ids.add(marked._jrdd.rdd().id())
         return marked
 
-    def cancel(self, reason: str) -> None:
+    def cancel(self, failure: Failure) -> None:
         """Ends their jobs: the exception of the action says why."""
         if not self._ids:
             return
@@ -270,14 +273,4 @@ class MarkedRdds:
             job = tracker.getJobInfo(job_id)
             stages = [store.lastStageAttempt(stage) for stage in (job.stageIds if job else ())]
             if any(stage.rddIds().contains(number) for stage in stages for number in self._ids):
-                scala_context.cancelJob(job_id, reason)
-
-
-def own_words(error: BaseException) -> BaseException:
-    """The feed's own error out of Spark's report of a failed task."""
-    for line in str(error).splitlines():
-        for kind in (FeedTimeoutError, NodeError):
-            marker = f"{kind.__name__}: "
-            if marker in line:
-                return kind(line.partition(marker)[2].strip())
-    return error if isinstance(error, Exception) else ClusterError(str(error))
+                scala_context.cancelJob(job_id, failure.text)

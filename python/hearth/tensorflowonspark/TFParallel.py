@@ -6,7 +6,7 @@ import logging
 import os
 from typing import Any
 
-from hearth.cluster.errors import ClusterError
+from hearth.cluster.errors import ClusterError, own_error, told_to_driver
 from hearth.cluster.node_job import make_job, start_node
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
@@ -48,9 +48,9 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     options = TFSparkNode.node_options(tf_args)
 
     def start(iterator: Any) -> Any:
-        for number in iterator:
-            job = make_job(meta, number, options, task_gpus())
-            start_node(job, program)
+        with told_to_driver():
+            for number in iterator:
+                start_node(make_job(meta, number, options, task_gpus()), program)
         return iter(())
 
     numbers = context.parallelize(range(num_executors), num_executors)
@@ -58,9 +58,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     try:
         tasks.collect()
     except Exception as error:
-        from hearth.cluster.watch import own_words
-
-        raise own_words(error) from error
+        raise own_error(error) from error
 
 
 def _check_slots(context: Any, needed: int) -> None:

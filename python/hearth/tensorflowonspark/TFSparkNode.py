@@ -11,6 +11,7 @@ from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.context import NodeContext
+from hearth.cluster.errors import told_to_driver
 from hearth.cluster.feed_spec import feed_spec, partition_id
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.tensorflowonspark import TFNode
@@ -165,7 +166,9 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     spec = feed_spec(cluster_info, qname, feed_timeout)
 
     def feed_rows(iterator: Iterator[Any]) -> Iterator[bool]:
-        yield bool(feed(spec, partition_id(), batches_of_pickles(pickle_rows(iterator))))
+        with told_to_driver():
+            ended = feed(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
+        yield bool(ended)
 
     return feed_rows
 
@@ -178,7 +181,8 @@ def inference(cluster_info, feed_timeout=600, qname="input"):
     spec = feed_spec(cluster_info, qname, feed_timeout, mode="inference")
 
     def infer_rows(iterator: Iterator[Any]) -> Iterator[Any]:
-        yield from infer(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
+        with told_to_driver():
+            yield from infer(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
 
     return infer_rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import queue
-import re
 import secrets
 import threading
 import time
@@ -15,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.native.failure import Failure
 from hearth.rows.pinned_files import pin_files
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.addresses import coordinator_hosts
+from hearth.spark.failures import loss_line, tells_of_loss
 from hearth.spark.silent_executors import give_up_silent
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
@@ -57,6 +58,10 @@ class Rows:
 class RankLost(Exception):
     """A process or host of the training went away: another attempt may do better."""
 
+    def __init__(self, failure: Failure):
+        super().__init__(failure.text)
+        self.failure = failure
+
 
 def run(
     spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
@@ -72,7 +77,6 @@ def run(
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
             `max_restarts` + 1 times.
     """
-    from hearth import HearthError
 
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
     preflight.check(spark, plan.world)
@@ -86,7 +90,8 @@ def run(
         except RankLost as lost:
             if generation == max_restarts:
                 tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
-                raise HearthError(f"{lost}{tries}") from lost.__cause__
+                failure = replace(lost.failure, text=f"{lost}{tries}")
+                raise failure.error() from lost.__cause__
             restart = {"generation": generation + 1, "max_restarts": max_restarts}
             on_event({"event": "restart", "reason": str(lost), **restart})
             attempt.replace_lost(str(lost))
@@ -171,11 +176,8 @@ class _Attempt:
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
-                words = self._own_words(value)
-                # A rank that told its task of an error and then went away is not lost.
-                told = words != value["message"]
-                lost = is_loss(words) if told else _is_lost(value)
-                raise RankLost(words) if lost else HearthError(words)
+                failure = self._own_words(value)
+                raise RankLost(failure) if failure.is_loss else failure.error()
             elif kind == "error":
                 reason = self._reason(value)
                 raise reason from reason.__cause__
@@ -210,9 +212,9 @@ class _Attempt:
         except queue.Empty:
             return "result", [self._done]
 
-    def _own_words(self, failure: dict[str, Any]) -> str:
-        """The failure's text. Where a rank just went away, its task may know how it died."""
-        text = failure["message"]
+    def _own_words(self, failure: dict[str, Any]) -> Failure:
+        """The failure. Where a rank just went away, its task may know how it died."""
+        known = Failure.of_rendezvous(failure)
         deadline = time.monotonic() + _JOB_END_WAIT_S
         while failure["lost"]:
             try:
@@ -220,9 +222,10 @@ class _Attempt:
             except queue.Empty:
                 break
             if kind == "error":  # the job is over: nothing more will be said
-                reason = rank_error(str(value)) or ""
-                return reason if reason.startswith(f"rank {failure['rank']} ") else text
-        return text
+                told = Failure.find(str(value))
+                # A rank that told its task of an error and then went away is not lost.
+                return told if told is not None and told.rank == known.rank else known
+        return known
 
     def _close_coordinator(self) -> None:
         self._ending.set()
@@ -231,19 +234,21 @@ class _Attempt:
 
     def _reason(self, error: BaseException) -> BaseException:
         """What to tell the user where Spark's job failed with `error`: the first rank's reason."""
-        from hearth import HearthError
-
-        failure = self._coordinator.failure() if self._coordinator is not None else None
-        text = rank_error(str(error))
-        if failure is not None and not _is_lost(failure):
-            return HearthError(failure["message"])
-        lost = is_loss(text or str(error))
+        first = self._coordinator.failure() if self._coordinator is not None else None
+        if first is not None and not (known := Failure.of_rendezvous(first)).is_loss:
+            return known.error()
+        text, cause = str(error), None
+        told = Failure.find(text)
+        if told is None and tells_of_loss(text):
+            told, cause = Failure(loss_line(text), code="unavailable", lost=True), error
         if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
-            self._coordinator.fail(-1, "driver", text or "Spark's job failed")
-        if text is None and not lost:
+            self._coordinator.fail(-1, "driver", told.text if told else "Spark's job failed")
+        if told is None:
             return error
-        reason = RankLost(text or spark_reason(str(error))) if lost else HearthError(text)
-        reason.__cause__ = error if text is None else None
+        if not told.is_loss:
+            return told.error()
+        reason = RankLost(told)
+        reason.__cause__ = cause
         return reason
 
     def _start_coordinator(self) -> tuple[str, int] | None:
@@ -308,49 +313,16 @@ class _Attempt:
         self._inbox.put(("drained", None))
 
 
-def rank_error(text: str) -> str | None:
-    """The message of the RankError in the text of a Spark exception, if there is one."""
-    found = re.search(r"RankError: (.+)", text)
-    return found[1].strip() if found else None
-
-
-# How a RankError, or Spark itself, says that a process is gone: not what its program did wrong.
-_LOSS = re.compile(
-    r"went away|has been silent|was killed by|crashed with|ExecutorLost|executor \d+ exited"
-    r"|Executor heartbeat timed out|exited unexpectedly|Connection reset|EOFException"
-    r"|SPARK-24819|BARRIER_STAGE_REQUIRES_MORE_SLOTS|requires more slots",
-    re.IGNORECASE,
-)
-
-
-def _is_lost(failure: dict[str, Any]) -> bool:
-    """Whether it is about a rank that is gone, by its connection or in the words of its peers."""
-    return failure["lost"] or failure["code"] in ("unavailable", "deadline_exceeded")
-
-
-def is_loss(text: str) -> bool:
-    """Whether the text of a failed job tells of a process or host that went away."""
-    return _LOSS.search(text) is not None
-
-
-def spark_reason(text: str) -> str:
-    """The line of a Spark exception that says which process was lost."""
-    lines = [line.strip() for line in text.splitlines() if is_loss(line)]
-    return "Spark lost a task: " + (lines[0] if lines else text.strip().partition("\n")[0])
-
-
 @contextmanager
 def rank_errors() -> Iterator[None]:
-    """Turns the Spark exception around a RankError into a HearthError with its message."""
-    from hearth import HearthError
-
+    """Turns the Spark exception around a RankError into a HearthError with its fields."""
     try:
         yield
     except Exception as error:
-        reason = rank_error(str(error))
-        if reason is None:
+        failure = Failure.find(str(error))
+        if failure is None:
             raise
-        raise HearthError(reason) from None
+        raise failure.error() from None
 
 
 @contextmanager

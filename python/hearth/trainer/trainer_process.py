@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from hearth import native
+from hearth.native.failure import Failure, TaskError
 from hearth.spark.task_resources import task_gpus
 
 # A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
@@ -22,8 +23,8 @@ _EXIT_TIMEOUT_S = 10.0
 Event = dict[str, Any]
 
 
-class RankError(RuntimeError):
-    """A rank failed; the message is one line that names the rank, its host and the reason."""
+class RankError(TaskError):
+    """A rank failed; the text is one line that names the rank, its host and the reason."""
 
 
 class TrainerProcess:
@@ -39,7 +40,7 @@ class TrainerProcess:
         Raises:
             RankError: the program cannot be started.
         """
-        self._name = f"rank {job['rank']} on host {job['host']}"
+        self._rank, self._host = job["rank"], job["host"]
         self._ended = threading.Event()
         self._done: Event | None = None
         self._error: Event | None = None
@@ -65,7 +66,7 @@ class TrainerProcess:
             )
         except (OSError, ImportError) as error:
             self._control.close()
-            raise RankError(f"{self._name} failed: cannot start its trainer: {error}") from error
+            raise RankError(self._failed(f"cannot start its trainer: {error}")) from error
 
     @property
     def pid(self) -> int:
@@ -82,24 +83,33 @@ class TrainerProcess:
             raise RankError(self.failure())
         return self._done
 
-    def failure(self) -> str:
+    def failure(self) -> Failure:
         """Why the trainer ended, or is about to end, without being done."""
         self._ended.wait(_EXIT_TIMEOUT_S)
-        if self._error is not None:
-            message = " ".join(str(self._error.get("message", "no reason given")).split())
-            # The first failure of the cluster has reached us: its rank is in the message already.
-            aborted = self._error.get("code") == "aborted"
-            return message if aborted and "rank " in message else f"{self._name} failed: {message}"
-        return f"{self._name} failed: its trainer process {self._how_it_ended()}"
+        if self._error is None:
+            return self._how_it_ended()
+        message = " ".join(str(self._error.get("message", "no reason given")).split())
+        if self._error.get("by_peer"):  # the first failure of the cluster has reached us
+            return Failure.of(self._error, text=message)
+        return self._failed(message, **self._error)
 
-    def _how_it_ended(self) -> str:
+    def _failed(self, reason: str, **known: Any) -> Failure:
+        """A failure of this rank."""
+        text = f"rank {self._rank} on host {self._host} failed: {reason}"
+        return Failure.of(known, text=text, rank=self._rank, host=self._host)
+
+    def _how_it_ended(self) -> Failure:
         try:
             status = self._process.wait(_EXIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            return "does not answer"
+            return self._failed("its trainer process does not answer", code="deadline_exceeded")
         if status < 0:
-            return f"was killed by {signal.Signals(-status).name}"
-        return f"ended with status {status} and no reason; its log is the executor's stderr"
+            how = f"its trainer process was killed by {signal.Signals(-status).name}"
+            return self._failed(how, code="unavailable", lost=True)
+        return self._failed(
+            f"its trainer process ended with status {status} and no reason; its log is the "
+            "executor's stderr"
+        )
 
     def _listen(self) -> None:
         # Errors: a killed child resets the channel or leaves a line cut off.

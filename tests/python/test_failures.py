@@ -1,0 +1,92 @@
+"""Failures as data: through the text of Spark's exceptions to the attributes of errors."""
+
+import pytest
+
+from hearth import HearthError
+from hearth.cluster import errors
+from hearth.native.failure import Failure, TaskError
+from hearth.spark.failures import loss_line, tells_of_loss
+
+CONV = Failure(
+    "rank 1 on host a failed: iteration 7: layer 'conv \\\"1\\\"' (Convolution): odd",
+    code="invalid_argument", rank=1, host="a", layer='conv "1"', iteration=7,
+)  # fmt: skip
+
+
+def sparks_text(error):
+    """As Spark quotes a Python task's exception, with more behind it."""
+    return (
+        "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
+        f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"
+        f"hearth.trainer.trainer_process.RankError: {error}\n\tat org.apache.spark.x(Y.scala:1)\n"
+    )
+
+
+@pytest.mark.parametrize("failure", [CONV, Failure("odd: \u00e4\u2028 {}", lost=True)])
+def test_a_failure_is_found_whole_in_sparks_text(failure):
+    assert Failure.find(sparks_text(TaskError(failure))) == failure
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["OutOfMemoryError", "hearth-failure: ", 'hearth-failure: {"text": "cut', "hearth-failure: []",
+     'hearth-failure: {"code": "internal"}'],
+)  # fmt: skip
+def test_what_is_no_failure_is_none(text):
+    assert Failure.find(text) is None
+
+
+def test_an_error_has_the_failures_fields():
+    error = CONV.error()
+    assert isinstance(error, HearthError) and str(error) == CONV.text
+    assert (error.rank, error.host, error.layer, error.iteration) == (1, "a", 'conv "1"', 7)
+    assert (error.code, error.lost) == ("invalid_argument", False)
+    assert (HearthError("odd").rank, HearthError("odd").layer) == (-1, "")
+
+
+def test_what_the_rendezvous_tells_keeps_its_details():
+    failure = Failure.of_rendezvous(
+        {"message": "rank 2 on host b failed:\n odd", "error": "odd", "rank": 2, "host": "b",
+         "code": "internal", "lost": False, "details": {"layer": "ip1", "iteration": 3}}
+    )  # fmt: skip
+    assert (failure.text, failure.layer, failure.iteration) == (
+        "rank 2 on host b failed: odd", "ip1", 3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [errors.NodeError, errors.FeedTimeoutError, errors.ClusterError])
+def test_a_clusters_error_leaves_a_task_as_what_it_is(kind):
+    known = Failure("worker:1 on host h failed: odd", node="worker:1", host="h", rank=1)
+    with pytest.raises(TaskError) as caught, errors.told_to_driver():
+        raise kind.of(known)
+    error = errors.own_error(RuntimeError(sparks_text(caught.value)))
+    assert type(error) is kind and str(error) == known.text
+    assert (error.node, error.host, error.rank, error.lost) == ("worker:1", "h", 1, False)
+
+
+def test_another_error_stays_what_it_is():
+    error = ValueError("NodeError: said in prose")
+    assert errors.own_error(error) is error
+
+
+# Spark 4's own words, as its jobs ended here.
+LOSSES = [
+    "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command "
+    "exited with code 137",
+    "Executor heartbeat timed out after 125536 ms",
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+    "java.net.SocketException: Connection reset",
+    "Caused by: java.io.EOFException",
+    "[BARRIER_STAGE_REQUIRES_MORE_SLOTS] needs 2 slots",
+]
+
+
+@pytest.mark.parametrize("line", LOSSES)
+def test_spark_tells_of_a_loss(line):
+    text = f"Job aborted due to stage failure\n  {line}\n\tat x.y(Z.scala:1)"
+    assert tells_of_loss(text)
+    assert loss_line(text) == f"Spark lost a task: {line}"
+
+
+def test_an_error_of_the_programs_is_no_loss():
+    assert not tells_of_loss("PythonException: ValueError: the column x is not there")
