@@ -139,18 +139,26 @@ def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
         tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
     results = [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
     if not any(ended for _, ended in results):
-        _check_finished(cluster, job)
+        _check_finished(cluster, job, {index for index, _ in results})
     return results
 
 
-def _check_finished(cluster: Cluster, job: FeedJob) -> None:
-    """Raises NodeError where an attempt found no rows in a partition of which some were given."""
+def _check_finished(cluster: Cluster, job: FeedJob, came: set[int]) -> None:
+    """Raises NodeError where an attempt found no rows in a partition of which some were given.
+
+    Those that `came` are whole by the word of the task that brought them; their node may have ended
+    before it said so, too.
+    """
     watch, ledger = cluster.running.watch, cluster.ledger
-    if watch.wait(lambda: not ledger.unfinished(job.feed), _LAST_EVENTS_S):
+
+    def gone() -> list[int]:
+        return [index for index in ledger.unfinished(job.feed) if index not in came]
+
+    if watch.wait(lambda: not gone(), _LAST_EVENTS_S):
         return
     watch.check()
     raise NodeError(
-        f"partitions {ledger.unfinished(job.feed)} had rows when they were computed first and have "
+        f"partitions {gone()} had rows when they were computed first and have "
         "none now, so the rest of them is missing: give rows that Spark computes alike each time, "
         "such as files or a checkpoint()"
     )
