@@ -27,8 +27,9 @@ from hearth.spark import session as spark_session
 KINDS = ("rdd", "dataframe")  # of rows; upstream takes the first only, and is the peer of both
 # A side is fed its rows again and again for at least as long.
 LEAST_S = 10.0
-# Upstream takes about as long for these, so that its looks at a queue, one a second, weigh little.
-ROWS = {"784 floats": 40_000, "10 floats": 160_000, "150 KB images": 4_000}
+# Upstream takes 10 to 40 s for these and we 2 s or more, so that what a job costs whatever its rows
+# weighs little on both sides.
+ROWS = {"784 floats": 100_000, "10 floats": 800_000, "150 KB images": 8_000}
 MEMORY_MB = 4096  # of an executor: it holds the rows
 START_TIMEOUT_S = 300.0
 

@@ -91,6 +91,11 @@ class Driver:
         assert found, self._log.read_text()[-3000:]
         return found[0]
 
+    def story(self):
+        """What happened when, for whoever reads a failed test."""
+        told = [(at, event) for at, event in self.events if event["event"] not in ("log",)]
+        return f"{told}\n{self._log.read_text()[-3000:]}"
+
     def close(self):
         self._process.stdin.close()
         self._process.kill()
@@ -152,6 +157,6 @@ def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(drive
     assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 5 - time.monotonic())
     at, done = driver.wait_for("done")
     assert at - lost_at < 90  # a third of it where nobody else uses the machine
-    assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT
+    assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT, driver.story()
     assert done["weights_sha256"] == unbroken
     assert len(driver.of("restart")) == 1
