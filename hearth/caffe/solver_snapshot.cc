@@ -187,11 +187,13 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
   if (!position.has_feed_position()) return {};
+  // The first epoch's rows come as they are stored, later ones in an order drawn from the seed.
+  const bool same_order = position.seed == seed_ || position.epoch == 0;
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
         "The snapshot was made with seed {}, this run has {}: rows and random numbers "
-        "come in another order",
-        position.seed, seed_);
+        "come in another order{}",
+        position.seed, seed_, same_order ? "" : ", and its epoch begins again");
   }
   const bool same_ranks = position.ranks == options_.ranks;
   if (options_.is_root && !same_ranks) {
@@ -203,7 +205,7 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
               param_.max_iter());
     return {};
   }
-  return SkipToFeedPosition(position.epoch, same_ranks ? position.fetches : 0);
+  return SkipToFeedPosition(position.epoch, same_ranks && same_order ? position.fetches : 0);
 }
 
 void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {

@@ -123,6 +123,22 @@ TEST_F(SolverSnapshotTest, APlaceBehindTheRowsOfItsEpochIsToldAndTheNextEpochBeg
   EXPECT_EQ(last_.rows, 4);
 }
 
+// Another seed draws another order in all epochs but the first: no row may come twice in one.
+TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochBeginsAgain) {
+  for (const auto& [iterations, rows] : {std::pair{2, 8}, std::pair{5, 0}}) {
+    auto solver = Make("random_seed: 7");
+    solver->Step(iterations);
+    const auto [model, state] = solver->Snapshot();
+    auto resumed = Make("random_seed: 8");
+    std::string log;
+    log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
+    const Skipped skipped = resumed->GoOnAt(resumed->LoadSnapshot(state));
+    log::SetSink({});
+    EXPECT_EQ(skipped.rows, rows);
+    EXPECT_EQ(log.find("its epoch begins again") != std::string::npos, rows == 0) << log;
+  }
+}
+
 TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
   auto solver = Make();
   solver->RequestSnapshot();
