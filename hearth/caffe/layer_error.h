@@ -1,15 +1,13 @@
-// Runs a step of a layer so that whatever it throws names the layer.
+// What failed in a layer. Which one is data; the message names it, too.
 #pragma once
 
 #include <string>
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layer.h"
 
 namespace hearth::caffe {
 
-// What failed in a layer; the message names it, too.
 class LayerError : public Error {
  public:
   LayerError(ErrorCode code, std::string message, std::string layer)
@@ -21,39 +19,11 @@ class LayerError : public Error {
   std::string layer_;
 };
 
-// Rethrows the exception being handled as LayerError "layer 'conv1' (Convolution), forward: ...".
-// `bottoms` are part of the message when the failure came from the tensor library.
-[[noreturn]] void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms);
-
-// What a thread does in a layer: for reports of crashes, which may read it in a signal handler.
-struct LayerStep {
-  const Layer* layer = nullptr;
-  const char* doing = "";
-};
-// This thread's, or, where it has none (a helper of the tensor library), the one that another
-// thread is in.
-LayerStep CurrentLayerStep() noexcept;
-
-// Notes the step while it lives.
-class LayerStepScope {
- public:
-  LayerStepScope(const Layer& layer, const char* doing) noexcept;
-  ~LayerStepScope();
-  LayerStepScope(const LayerStepScope&) = delete;
-  LayerStepScope& operator=(const LayerStepScope&) = delete;
-
- private:
-  const LayerStep before_;
-};
-
-template <typename Run>
-auto InLayer(const Layer& layer, const char* doing, const Blobs& bottoms, Run run) {
-  const LayerStepScope scope(layer, doing);
-  try {
-    return run();
-  } catch (...) {
-    RethrowFromLayer(layer, doing, bottoms);
-  }
+// Require() for a condition that is about the layer of that name.
+template <typename... Args>
+void RequireInLayer(const std::string& layer, bool condition, ErrorCode code,
+                    fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) throw LayerError(code, fmt::format(format, std::forward<Args>(args)...), layer);
 }
 
 }  // namespace hearth::caffe

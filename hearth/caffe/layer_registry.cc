@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/proto/nearest.h"
 
 namespace hearth::caffe {
@@ -16,8 +17,9 @@ std::unique_ptr<Layer> LayerRegistry::Create(const LayerParameter& param,
                                              const NetContext& context) const {
   const auto found = factories_.find(param.type());
   if (found == factories_.end()) {
-    Throw(ErrorCode::kInvalidArgument, "layer '{}': there is no layer type '{}'{}", param.name(),
-          param.type(), DidYouMean(param.type(), types()));
+    RequireInLayer(param.name(), false, ErrorCode::kInvalidArgument,
+                   "layer '{}': there is no layer type '{}'{}", param.name(), param.type(),
+                   DidYouMean(param.type(), types()));
   }
   return found->second(param, context);
 }

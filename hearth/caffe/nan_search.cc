@@ -25,7 +25,7 @@ void MakeAgain(Net& net, int layer) {
 
 }  // namespace
 
-std::string FirstNonFinite(Net& net) {
+NonFinite FirstNonFinite(Net& net) {
   for (int i = 0; i <= net.last_layer(); ++i) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(i)];
     MakeAgain(net, i);
@@ -33,17 +33,17 @@ std::string FirstNonFinite(Net& net) {
         fmt::format("layer '{}' ({})", layer.layer->name(), layer.layer->type());
     for (size_t k = 0; k < layer.layer->blobs().size(); ++k) {
       if (IsFinite(*layer.layer->blobs()[k])) continue;
-      return fmt::format("{} has it first, in parameter {}, since the last update", name, k);
+      return {fmt::format("{} has it first, in parameter {}, since the last update", name, k),
+              layer.layer->name()};
     }
     for (size_t k = 0; k < layer.top.size(); ++k) {
       if (IsFinite(*layer.top[k])) continue;
       const std::string& top = net.blob_names()[static_cast<size_t>(layer.top_ids[k])];
-      return layer.bottom.empty()
-                 ? fmt::format("{} delivers it, in top '{}'", name, top)
-                 : fmt::format("{} is the first to produce it, in top '{}'", name, top);
+      const char* how = layer.bottom.empty() ? "delivers it" : "is the first to produce it";
+      return {fmt::format("{} {}, in top '{}'", name, how, top), layer.layer->name()};
     }
   }
-  return "no layer holds it any more";
+  return {"no layer holds it any more", ""};
 }
 
 }  // namespace hearth::caffe

@@ -7,9 +7,13 @@
 
 namespace hearth::caffe {
 
-// After a Forward with a loss that is not finite: a clause such as "layer 'fc6' (InnerProduct) made
-// it of finite inputs: top 'fc6'", for the first layer in order with such a value in its parameters
-// or tops.
-std::string FirstNonFinite(Net& net);
+struct NonFinite {
+  std::string text;   // "layer 'fc6' (InnerProduct) is the first to produce it, in top 'fc6'"
+  std::string layer;  // empty: none holds it any more
+};
+
+// After a Forward with a loss that is not finite: the first layer in order with such a value in its
+// parameters or tops.
+NonFinite FirstNonFinite(Net& net);
 
 }  // namespace hearth::caffe

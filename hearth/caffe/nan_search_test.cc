@@ -24,7 +24,7 @@ class NanSearch : public testing::Test {
   std::string After(float x) {
     net_.blob("x").data().fill_(x);
     net_.Forward();
-    return FirstNonFinite(net_);
+    return FirstNonFinite(net_).text;
   }
   Net net_{ParseNet(kNet, "net"), ContextOf(TRAIN)};
 };
@@ -71,7 +71,7 @@ std::string AfterTwoStages(float first_weight, float second_weight) {
   net.layer("a").blobs()[0]->data().fill_(first_weight);
   net.layer("b").blobs()[0]->data().fill_(second_weight);
   net.Forward();
-  return FirstNonFinite(net);
+  return FirstNonFinite(net).text;
 }
 
 TEST(NanSearchInSharedMemory, NamesTheLayerThatMadeItThoughOthersLieInItsPlace) {

@@ -7,6 +7,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/debug_info.h"
 #include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/layer_step.h"
 #include "hearth/caffe/net_filter.h"
 #include "hearth/caffe/net_layout.h"
 #include "hearth/caffe/net_splits.h"
@@ -64,8 +65,8 @@ std::optional<int64_t> Net::Fetch() {
   for (NetLayer& layer : graph_.layers) {
     const auto fetched =
         InLayer(*layer.layer, "fetching rows", layer.bottom, [&] { return layer.layer->Fetch(); });
-    Require(
-        !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
+    RequireInLayer(
+        layer.layer->name(), !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
         "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
         "the same rows",
         layer.layer->name(), fetched.value_or(0), rows.value_or(0));

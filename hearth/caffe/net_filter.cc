@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -12,9 +13,9 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool IsIncluded(const LayerParameter& layer, const NetState& state) {
-  Require(layer.include().empty() || layer.exclude().empty(), ErrorCode::kInvalidArgument,
-          "layer '{}' ({}) has include and exclude rules; use one kind", layer.name(),
-          layer.type());
+  RequireInLayer(
+      layer.name(), layer.include().empty() || layer.exclude().empty(), ErrorCode::kInvalidArgument,
+      "layer '{}' ({}) has include and exclude rules; use one kind", layer.name(), layer.type());
   const auto meets = [&](const NetStateRule& rule) { return StateMeetsRule(state, rule); };
   if (layer.include().empty()) {
     return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);

@@ -6,7 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/blob_proto.h"
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/layer_step.h"
 #include "hearth/caffe/net_backward.h"
 #include "hearth/caffe/work_threads.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/layer_step.h"
 #include "hearth/caffe/out_of_memory.h"
 
 namespace hearth::caffe {

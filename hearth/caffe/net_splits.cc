@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/proto/nearest.h"
 
 namespace hearth::caffe {
@@ -57,9 +58,10 @@ void SplitInserter::CountConsumers() {
       if (found == latest.end()) {
         std::vector<std::string> known;
         for (const auto& [name, place] : latest) known.push_back(name);
-        Throw(ErrorCode::kInvalidArgument,
-              "layer '{}' ({}): no earlier layer has the top '{}' that is its bottom {}{}",
-              layer.name(), layer.type(), layer.bottom(j), j, DidYouMean(layer.bottom(j), known));
+        RequireInLayer(layer.name(), false, ErrorCode::kInvalidArgument,
+                       "layer '{}' ({}): no earlier layer has the top '{}' that is its bottom {}{}",
+                       layer.name(), layer.type(), layer.bottom(j), j,
+                       DidYouMean(layer.bottom(j), known));
       }
       source_[{i, j}] = found->second;
       ++values_[found->second].consumers;

@@ -11,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/blob_proto.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/net.h"
 
 namespace hearth::caffe {
@@ -19,8 +20,8 @@ namespace {
 using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
 
 void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
-  Require(
-      mine == theirs, ErrorCode::kInvalidArgument,
+  RequireInLayer(
+      layer, mine == theirs, ErrorCode::kInvalidArgument,
       "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
       "learn it from scratch",
       layer, mine, theirs);
@@ -94,8 +95,8 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
     for (size_t i = 0; i < source.blobs().size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
       if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
-      Require(
-          HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+      RequireInLayer(
+          source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
           "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
           "from scratch",
           source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
@@ -114,9 +115,10 @@ void Net::ShareTrainedLayersWith(Net& other) {
     RequireSameCount(source.layer->name(), blobs.size(), source.layer->blobs().size());
     for (size_t i = 0; i < blobs.size(); ++i, ++shared) {
       Blob& from = *source.layer->blobs()[i];
-      Require(blobs[i]->shape() == from.shape(), ErrorCode::kInvalidArgument,
-              "layer '{}': parameter {} has shape {}, in the net that it shares with {}",
-              source.layer->name(), i, blobs[i]->ShapeString(), from.ShapeString());
+      RequireInLayer(source.layer->name(), blobs[i]->shape() == from.shape(),
+                     ErrorCode::kInvalidArgument,
+                     "layer '{}': parameter {} has shape {}, in the net that it shares with {}",
+                     source.layer->name(), i, blobs[i]->ShapeString(), from.ShapeString());
       blobs[i]->ShareData(from);
     }
   }

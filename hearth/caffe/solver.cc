@@ -10,6 +10,7 @@
 #include "hearth/base/log.h"
 #include "hearth/caffe/debug_info.h"
 #include "hearth/caffe/gradient_norm.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/nan_search.h"
 #include "hearth/caffe/solver_nets.h"
 
@@ -194,10 +195,11 @@ void Solver::RunPass() {
 void Solver::CheckLoss() {
   const bool was_finite = std::exchange(loss_is_finite_, std::isfinite(last_loss_));
   if (loss_is_finite_ || (!was_finite && !options_.stop_on_nan)) return;
-  const std::string what = fmt::format("iteration {}: the loss is {}; {}", iteration_, last_loss_,
-                                       FirstNonFinite(*net_));
-  Require(!options_.stop_on_nan, ErrorCode::kDataLoss,
-          "{}; try a lower base_lr or clip_gradients, or look at the rows", what);
+  const NonFinite found = FirstNonFinite(*net_);
+  const std::string what =
+      fmt::format("iteration {}: the loss is {}; {}", iteration_, last_loss_, found.text);
+  RequireInLayer(found.layer, !options_.stop_on_nan, ErrorCode::kDataLoss,
+                 "{}; try a lower base_lr or clip_gradients, or look at the rows", what);
   log::Warning("{}", what);
 }
 

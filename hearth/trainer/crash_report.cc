@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/layer_step.h"
 
 namespace hearth::trainer {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/layers/all_layers.h"
 
 namespace hearth::caffe {
@@ -26,10 +27,10 @@ bool MayHavePythonLayer(std::string_view prototxt) {
 
 void RegisterPythonLayer(LayerRegistry& registry) {
   registry.Add("Python", [](const LayerParameter& param, const NetContext& context) {
-    Require(PythonLayersRun(), ErrorCode::kUnimplemented,
-            "layer '{}' is in Python, but no interpreter runs in this process: start it as "
-            "`python -m hearth.caffe.program`",
-            param.name());
+    RequireInLayer(param.name(), PythonLayersRun(), ErrorCode::kUnimplemented,
+                   "layer '{}' is in Python, but no interpreter runs in this process: start it as "
+                   "`python -m hearth.caffe.program`",
+                   param.name());
     return TheFactory()(param, context);
   });
 }

@@ -1,4 +1,4 @@
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/layer_step.h"
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/out_of_memory.h"
 
 namespace hearth::caffe {
