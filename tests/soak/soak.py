@@ -279,9 +279,8 @@ def main() -> int:
         print(table(read(flags.table)))
         return 0
     if not flags.only:
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            os.unlink(file.name)
-            flags.json = flags.json or file.name
+        with tempfile.TemporaryDirectory() as folder:
+            flags.json = flags.json or os.path.join(folder, "soak.json")
             return 0 if run_all(flags) else 1
     print(f"part {flags.only}, {flags.kills} kills, seed {flags.seed}", flush=True)
     run = run_part(flags.only, flags.kills, flags.seed, flags.master)
