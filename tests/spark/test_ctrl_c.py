@@ -119,11 +119,10 @@ def test_so_does_a_test(sleeper, tmp_path):
     check_nothing_left(sleeper.mark, sleeper.temporary, shared)
 
 
-@pytest.mark.parametrize("later_s", [0.3, 3.0])
-def test_so_does_a_start_of_spark(terminal, later_s):
+def test_so_does_a_start_of_spark(terminal):
     shared = set(os.listdir("/dev/shm"))
     terminal.await_(lambda: any("SparkSubmit" in line for line in processes_with(terminal.mark)))
-    time.sleep(later_s)
+    time.sleep(0.3)  # the JVM is there, but nobody has heard of it yet
     before = len(terminal.said())
     terminal.interrupt()
     terminal.check_end(before)
