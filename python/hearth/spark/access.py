@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 
 
@@ -29,7 +30,7 @@ class ClassicSpark:
 
     def default_fs(self) -> str:
         """`fs.defaultFS` without the slashes of a bare file:///."""
-        return _bare(self.handle._jsc.hadoopConfiguration().get("fs.defaultFS"))
+        return _bare(default_file_system(self.session))
 
     def conf(self, key: str, default: str) -> str:
         return self.handle.getConf().get(key, default)
@@ -93,7 +94,7 @@ class ClassicSpark:
         self.handle.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Ends the jobs of that tag."""
+        """Ends the jobs of that tag, from any thread: a session's own tags are a thread's own."""
         self.handle.cancelJobsWithTag(name)
 
 
@@ -106,8 +107,6 @@ class ConnectSpark:
         self.session = self.handle = session
 
     def default_fs(self) -> str:
-        from hearth.files.uri import default_file_system
-
         return _bare(default_file_system(self.session))
 
     def conf(self, key: str, default: str) -> str:

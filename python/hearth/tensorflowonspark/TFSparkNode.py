@@ -54,10 +54,6 @@ class TFNodeContext(NodeContext):
     defaultFS = _alias("default_fs")
     tmp_socket = _alias("port")
 
-    def absolute_path(self, path):
-        """See TFNode.hdfs_path."""
-        return TFNode.hdfs_path(self, path)
-
     def start_cluster_server(self, num_gpus=1, rdma=False):
         """See TFNode.start_cluster_server."""
         return TFNode.start_cluster_server(self, num_gpus, rdma)

@@ -18,6 +18,7 @@ from hearth.native.failure import Failure
 from hearth.rows.pinned_files import pin_files
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
+from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss
 from hearth.spark.silent_executors import give_up_silent
@@ -116,6 +117,7 @@ class _Attempt:
 
     def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):
         self._spark = spark
+        self._access = spark_access(spark)
         self._plan = plan
         self._rows = rows
         self._generation = generation
@@ -136,22 +138,15 @@ class _Attempt:
         try:
             return self._watch(on_event)
         except KeyboardInterrupt:
-            self._cancel_job()
+            self._access.cancel(self._tag)
             raise
         finally:
             job.join(_JOB_END_WAIT_S)
             if job.is_alive():
-                self._cancel_job()
+                self._access.cancel(self._tag)
                 job.join()
             self._close_coordinator()
             pump.join()
-
-    def _cancel_job(self) -> None:
-        """Ends Spark's job, from any thread: a classic session's own tags are a thread's own."""
-        if hasattr(self._spark, "_jsc"):
-            self._spark.sparkContext.cancelJobsWithTag(self._tag)
-        else:
-            self._spark.interruptTag(self._tag)
 
     def replace_lost(self, lost: str) -> None:
         """Returns when there are slots for all ranks again.
@@ -277,10 +272,7 @@ class _Attempt:
             frames=tuple(plan.frames),
         )
         try:
-            if hasattr(self._spark, "_jsc"):
-                self._spark.sparkContext.addJobTag(self._tag)
-            else:
-                self._spark.addTag(self._tag)
+            self._access.tag(self._tag)
             with session_conf(self._spark, self._rows.conf):
                 task = partial(run_rank, spec)
                 stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
