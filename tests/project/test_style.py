@@ -44,3 +44,9 @@ def test_functions_are_measured_from_their_signature():
 def test_a_method_and_what_is_in_it_are_measured():
     text = "class A:\n    def f(self):\n        def g():\n            pass\n        return g\n"
     assert list(sizes.python_functions(text)) == [(2, 4), (3, 2)]
+
+
+def test_no_two_test_files_share_a_name():
+    """pytest imports each by its bare name: two of one name end the run while it collects."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
