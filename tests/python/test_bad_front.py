@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hearth.caffeonspark.__main__ import main, one_line
+from hearth.caffeonspark.__main__ import main
+from hearth.caffeonspark.command_line import one_line
 
 # The files in {0}, the command line, and what must be said.
 FRONT = {

@@ -8,23 +8,52 @@ import time
 
 import pytest
 
-# Work, then a cleaning up that a second interrupt must not break off; `spark` sets a handler.
+# Work in Spark, of which only the ending is here: a cleaning up that takes its time.
 PROGRAM = """
-import signal, sys, time
+import sys, threading, time
 from hearth.caffeonspark import __main__ as front
+from hearth.caffeonspark import command_line
 
-def run(master, arguments, interrupts):
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    interrupts.take_over()
-    try:
-        print("working", flush=True)
-        time.sleep(30)
-    finally:
+cancelled = threading.Event()
+
+class Spark:
+    @property
+    def sparkContext(self):
+        return self
+
+    def setLogLevel(self, level):
+        pass
+
+    def cancelAllJobs(self):
         print("stopping", flush=True)
         time.sleep(0.7)
+        cancelled.set()
+
+    def stop(self):
         print("stopped", flush=True)
 
-front._run = run
+def run(arguments, started):
+    started(Spark())
+    print("working", flush=True)
+    cancelled.wait(30)
+    raise RuntimeError("cancelled")
+
+command_line.run = run
+sys.exit(front.main(["-train", "-conf", "solver"]))
+"""
+
+# The moment in which the program loads what it needs.
+LOADING = """
+import sys, time
+from hearth.caffeonspark import __main__ as front
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "hearth.caffeonspark.command_line":
+            print("loading", flush=True)
+            time.sleep(1)
+
+sys.meta_path.insert(0, Slow())
 sys.exit(front.main(["-train", "-conf", "solver"]))
 """
 
@@ -43,3 +72,13 @@ def test_it_ends_in_one_line_after_cleaning_up(times):
     said, complained = process.communicate(timeout=20)
     assert (process.returncode, said) == (130, "stopped\n")
     assert complained == "caffeonspark: interrupted\n"
+
+
+def test_so_does_a_program_that_is_still_loading():
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOADING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "loading\n"
+    os.kill(process.pid, signal.SIGINT)
+    _, complained = process.communicate(timeout=20)
+    assert (process.returncode, complained) == (130, "caffeonspark: interrupted\n")

@@ -6,9 +6,30 @@ cos.train(DataSource(spark).getSource(config, True))
 features = cos.features(DataSource(spark).getSource(config, False))
 """
 
-from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
-from hearth.caffeonspark.config import Config
-from hearth.caffeonspark.data_source import DataSource, Source
-from hearth.caffeonspark.flags import FlagError
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
+    from hearth.caffeonspark.config import Config
+    from hearth.caffeonspark.data_source import DataSource, Source
+    from hearth.caffeonspark.flags import FlagError
 
 __all__ = ["CaffeOnSpark", "Config", "DataSource", "FlagError", "Source"]
+
+_FILES = {
+    "CaffeOnSpark": "caffe_on_spark",
+    "Config": "config",
+    "DataSource": "data_source",
+    "FlagError": "flags",
+    "Source": "data_source",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for: the program must hear Ctrl-C before it loads anything large."""
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

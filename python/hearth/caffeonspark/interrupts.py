@@ -1,9 +1,15 @@
-"""Ctrl-C at a command line: the first one stops the work, nothing breaks off the cleaning up."""
+"""Ctrl-C at a command line: ends the work at any moment of it, Spark's start included.
+
+The work has a thread of its own, and the main thread, in which Python raises KeyboardInterrupt,
+only waits. An interrupt would else break into an import, or into the talk with Spark's JVM, where
+whatever is asked next gets the answer of before.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,76 +19,101 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    Started = Callable[[SparkSession], None]
+
 INTERRUPTED = 130  # what a shell expects of a program that SIGINT ended
 
-# Ranks, executors and folders are gone well before. What takes longer is stuck.
+# Jobs that are cancelled, executors and folders are gone well before. What takes longer is stuck.
+_STOP_WAIT_S = 6.0
 _CLEANING_UP_S = 20.0
-# An action that was cancelled ends at once; its executors end with the session.
-_CANCEL_WAIT_S = 5.0
+_CANCEL_AGAIN_S = 0.3
 
 
-def run_in_thread(spark: SparkSession, action: Callable[[], Any]) -> Any:
-    """What `action`, which waits for Spark, returns or raises; Ctrl-C cancels Spark's jobs.
+def run_interruptibly(work: Callable[[Started], int]) -> int:
+    """What `work` returns or raises; it calls its argument once it has a Spark session.
 
-    In the main thread an interrupt would break into the talk with Spark's JVM, and whatever is
-    asked of Spark next would wait for the answer of before.
+    The first SIGINT ends Spark's jobs, or its JVM where that is just starting, and raises
+    KeyboardInterrupt; from then on sys.stderr leads nowhere. Later ones are passed over, to the end
+    of the process, as the first is being obeyed; where that takes too long they end it. Outside of
+    the main thread, which alone hears signals, it just calls `work`.
     """
-    outcome: dict[str, Any] = {}
-
-    def run() -> None:
-        try:
-            outcome["result"] = action()
-        except BaseException as error:  # handed to the thread that waits
-            outcome["error"] = error
-
-    thread = threading.Thread(target=run, name="hearth-action", daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        spark.sparkContext.cancelAllJobs()
-        thread.join(_CANCEL_WAIT_S)
-        raise
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome["result"]
+    if threading.current_thread() is not threading.main_thread():
+        return work(lambda _: None)
+    return _Interruptible(work).run()
 
 
-class Interrupts:
-    """A context manager for the main thread, of which there is one; in others it does nothing.
-
-    The first SIGINT raises KeyboardInterrupt. Later ones are passed over, to the end of the
-    process, as the first is being obeyed; where that takes too long they end it.
-    """
-
-    def __init__(self) -> None:
+class _Interruptible:
+    def __init__(self, work: Callable[[Started], int]):
+        self._work = work
+        self._lock = threading.Lock()
+        self._session: SparkSession | None = None
         self._first: float | None = None
-        self._before: Any = None
+        self._result: Any = None
+        self._error: BaseException | None = None
+        # Not the thread's own: one whose join() was interrupted counts as ended (Python < 3.13).
+        self._ended = threading.Event()
 
-    def __enter__(self) -> Interrupts:
-        self._before = signal.getsignal(signal.SIGINT)
-        self.take_over()
-        return self
-
-    def take_over(self) -> None:
-        """Also after Spark, which sets a handler of its own when it starts."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._handle)
-
-    def begin(self) -> None:
-        """Obeys the first one, which another handler was given: Spark's, while Spark starts."""
-        self._first = self._first or time.monotonic()
-        self.take_over()
+    def run(self) -> int:
+        before = signal.signal(signal.SIGINT, self._handle)
+        try:
+            threading.Thread(target=self._run, name="hearth-work", daemon=True).start()
+            self._ended.wait()
+        except KeyboardInterrupt:
+            _fall_silent()
+            self._end()
+            raise
+        signal.signal(signal.SIGINT, before)
+        if self._error is not None:
+            raise self._error
+        return self._result
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._first is None:
+        if self._first is None and not self._ended.is_set():
             self._first = now
             raise KeyboardInterrupt
-        if now - self._first > _CLEANING_UP_S:
+        if self._first is not None and now - self._first > _CLEANING_UP_S:
             os._exit(INTERRUPTED)  # the JVM ends with us, and its executors and folders with it
 
-    def __exit__(self, *_: object) -> None:
-        in_main = threading.current_thread() is threading.main_thread()
-        if self._first is None and in_main and self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self._started)
+        except BaseException as error:  # handed to the thread that waits
+            self._error = error
+        self._ended.set()
+
+    def _started(self, session: SparkSession) -> None:
+        with self._lock:
+            self._session = session
+        if self._first is not None:
+            raise KeyboardInterrupt
+
+    def _end(self) -> None:
+        with self._lock:
+            session = self._session
+        if session is not None:
+            stop = threading.Thread(target=self._stop, args=(session,), daemon=True)
+            stop.start()
+            stop.join(_STOP_WAIT_S)
+            if self._ended.is_set() and not stop.is_alive():
+                return
+        from hearth.spark import java_start
+
+        java_start.kill(self._ended.is_set)
+
+    def _stop(self, session: SparkSession) -> None:
+        """Ends the session's jobs, until the work has ended, and then the session."""
+        context = session.sparkContext
+        context.setLogLevel("OFF")
+        while not self._ended.is_set():
+            context.cancelAllJobs()
+            self._ended.wait(_CANCEL_AGAIN_S)
+        session.stop()
+
+
+def _fall_silent() -> None:
+    """Whatever is broken off from now on need not be told: sys.__stderr__ alone is heard."""
+    import logging
+
+    logging.disable(logging.CRITICAL)
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -1,25 +1,94 @@
-"""The JVM behind a Spark session, while it starts: nobody else knows of it yet."""
+"""The JVM behind a Spark session that this process starts.
+
+It and all below it are one session of processes (setsid), so that they can be found and ended at
+any moment of their start, when neither the JVM nor py4j listens yet.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# A JVM that is told to end removes its folders first.
-_JAVA_END_WAIT_S = 8.0
+_LOOK_S = 0.02
+# Killed processes are gone at once, but for those that wait for a disk.
+_KILL_WAIT_S = 8.0
+
+
+_killing = threading.Event()
+
+
+def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
+    """Starts the JVM with Spark's settings, unless this process has one. Any thread may call it.
+
+    `folders`: for its temporary files and those of the executors that it starts.
+
+    Raises:
+        PySparkRuntimeError: it ended at once.
+        KeyboardInterrupt: kill() is under way.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    if _killing.is_set():
+        raise KeyboardInterrupt
+    settings = SparkConf().setAll(list(conf.items()))
+    if folders:
+        key = "spark.driver.extraJavaOptions"
+        settings.set(key, f'{conf.get(key, "")} "-Djava.io.tmpdir={folders[0]}"')
+    with _environment("SPARK_LOCAL_DIRS", ",".join(map(str, folders))):
+        gateway = launch_gateway(settings, {"start_new_session": True})
+    SparkContext._ensure_initialized(gateway=gateway, conf=settings)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Sets a variable for the processes that are started meanwhile; "" leaves it as it is."""
+    before = os.environ.get(name)
+    if value:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if value and before is None:
+            del os.environ[name]
+        elif before is not None:
+            os.environ[name] = before
+
+
+def kill(ended: Callable[[], bool] = lambda: True) -> None:
+    """Kills what launch() has begun or is about to begin, until `ended` and nothing is left.
+
+    Nothing is asked to end: a JVM in its first moments does not hear it, and a later one would
+    complain of what it was doing. So its folders are left to whoever has made them.
+    """
+    _killing.set()
+    sessions: set[int] = set()  # of processes; their leaders may go first
+    deadline = time.monotonic() + _KILL_WAIT_S
+    while time.monotonic() < deadline:
+        left = _processes_of_spark_submit(sessions)
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not left and ended():
+            break
+        time.sleep(_LOOK_S)
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    if context is not None:  # another start makes its own
+        context._gateway = context._jvm = None
+    _killing.clear()
 
 
 @contextmanager
 def undone_by_interrupts() -> Iterator[None]:
-    """Ends the JVM that a start has begun, where Ctrl-C interrupts it.
-
-    Left alone it would go on starting in a folder that is being removed, and complain of it.
-    """
+    """Kills the JVM that a start has begun in the main thread, where Ctrl-C interrupts it."""
     from pyspark import SparkContext
 
     ours = SparkContext._gateway is None  # else someone else has started it, and may need it
@@ -27,43 +96,35 @@ def undone_by_interrupts() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if ours:
-            _end_java()
-            SparkContext._gateway = SparkContext._jvm = None  # another start makes its own
+            with _deaf_to_interrupts():
+                kill()
         raise
 
 
-def _end_java() -> None:
-    """Ends the JVMs that this process has started. Interrupts wait until it is done."""
-    in_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        deadline = time.monotonic() + _JAVA_END_WAIT_S
-        children = _java_children()
-        for pid in children:
-            _send(pid, signal.SIGTERM)  # its exit handlers remove its folders
-        while (children := _java_children()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for pid in children:
-            _send(pid, signal.SIGKILL)
+        yield
     finally:
-        if in_main:
-            signal.signal(signal.SIGINT, before or signal.default_int_handler)
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)
 
 
-def _send(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _java_children() -> list[int]:
-    """Ids of the processes of spark-submit below this one that run; Linux tells of them."""
-    found = []
+def _processes_of_spark_submit(sessions: set[int]) -> list[int]:
+    """Ids of the processes of `sessions` that run; adds those that launch() began. Linux tells."""
+    running = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             command = (entry / "cmdline").read_bytes().lower().replace(b"-", b"")
         except OSError:
             continue
-        if int(parent) == os.getpid() and state != "Z" and b"sparksubmit" in command:
-            found.append(int(entry.name))
-    return found
+        pid = int(entry.name)
+        if state not in "ZX":
+            running[pid] = int(session)
+            if int(parent) == os.getpid() and int(session) == pid and b"sparksubmit" in command:
+                sessions.add(pid)
+    return [pid for pid, session in running.items() if session in sessions]

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,29 +57,41 @@ def start(
 
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = SparkSession.builder.appName(app_name)
-    for key, value in {**ARROW_CONF, **BARRIER_CONF}.items():
-        builder = builder.config(key, value)
+    conf = {**ARROW_CONF, **BARRIER_CONF}
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM already
-        return builder.getOrCreate()
+        return _configured(builder, conf).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER")
-    conf = {
+    conf |= {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": _QUIET,
     }
+    folders = _own_folders() if master is None else []
     if master is None:
         conf.update(_own_cluster_conf(executors, jvm_options))
+        os.environ["SPARK_HOME"] = str(folders[0])
+    conf["spark.master"] = master or _own_cluster(executors)
+    with java_start.undone_by_interrupts():
+        java_start.launch({"spark.app.name": app_name, **conf}, folders[1:])
+        session = _configured(builder, conf).getOrCreate()
+    for folder in folders:  # the exit handlers of a killed Python do not run, those of its JVM do
+        java = session._jvm
+        manager = java.org.apache.spark.util.ShutdownHookManager
+        manager.registerShutdownDeleteDir(java.java.io.File(str(folder)))
+    atexit.register(_stop, session)  # a local-cluster that is not stopped ends with much noise
+    return session
+
+
+def _stop(session: SparkSession) -> None:
+    with suppress(OSError):  # its JVM was killed
+        session.stop()
+
+
+def _configured(builder: SparkSession.Builder, conf: dict[str, str]) -> SparkSession.Builder:
     for key, value in conf.items():
         builder = builder.config(key, value)
-    with java_start.undone_by_interrupts():
-        session = builder.master(master or _own_cluster(executors)).getOrCreate()
-    if master is None:  # the exit handlers of a killed Python do not run, those of its JVM do
-        java = session._jvm
-        folder = java.java.io.File(os.environ["SPARK_HOME"])
-        java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(folder)
-    atexit.register(session.stop)  # a local-cluster that is not stopped ends with much noise
-    return session
+    return builder
 
 
 def _cores_per_executor(executors: int) -> int:
@@ -97,16 +110,30 @@ def writable_home() -> Path:
     """
     import pyspark
 
-    home = Path(tempfile.mkdtemp(prefix="hearth-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    home = _folder_until_exit(tempfile.gettempdir())
     for entry in Path(pyspark.__file__).parent.iterdir():
         if entry.name != "work":
             (home / entry.name).symlink_to(entry)
     return home
 
 
+def _own_folders() -> list[Path]:
+    """writable_home(), and a folder for Spark's temporary files on each disk that it may use.
+
+    A JVM that is killed leaves its files, which nobody could tell from those of others.
+    """
+    named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    parents = [folder for folder in named if folder and os.access(folder, os.W_OK)]
+    return [writable_home(), *map(_folder_until_exit, parents or [tempfile.gettempdir()])]
+
+
+def _folder_until_exit(parent: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="hearth-spark-", dir=parent))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> dict[str, str]:
-    os.environ["SPARK_HOME"] = str(writable_home())
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = _cores_per_executor(executors)
     return {

@@ -1,0 +1,100 @@
+"""What the command line of CaffeOnSpark does, in the order of its flags."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
+from hearth.native.failure import Failure
+
+if TYPE_CHECKING:
+    from hearth.caffeonspark.config import Config
+    from hearth.caffeonspark.interrupts import Started
+
+
+def run(arguments: Sequence[str], started: Started) -> int:
+    """Runs what the flags ask for; `started` is told of the Spark session. Returns the status.
+
+    Raises:
+        Exception: is_expected() says whether it is for the user.
+    """
+    if not arguments or arguments[0] in ("-h", "-help", "--help"):
+        build_parser().print_help()
+        return 0
+    master, rest = split_master(arguments)
+    flags = parse_flags(rest)
+    if not (flags.is_training or flags.is_test or flags.features):
+        raise FlagError("nothing to do: give -train, -test or -features")
+    if not flags.proto_file:
+        raise FlagError("-conf is missing: the solver prototxt")
+    return _run(master, rest, started)
+
+
+def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Takes `--master URL` out of the arguments; the rest are CaffeOnSpark's."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--master", "-master")
+    known, rest = parser.parse_known_args(list(arguments))
+    return known.master, rest
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether the message is for the user; anything else is a defect and keeps its traceback."""
+    of_spark = type(error).__module__.startswith("pyspark.errors")
+    return of_spark or isinstance(error, (FlagError, RuntimeError, OSError))
+
+
+def one_line(error: BaseException) -> str:
+    """A rank's own reason where there is one, else the first line: Spark's texts go on for long."""
+    failure = Failure.find(str(error))
+    if failure is not None:
+        return failure.text
+    if isinstance(error, socket.gaierror):  # of Spark's own connections; it does not say which
+        return (
+            f"a host name cannot be resolved ({error}): are localhost and {socket.gethostname()} "
+            "in /etc/hosts?"
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _run(master: str | None, arguments: list[str], started: Started) -> int:
+    from hearth.caffeonspark.config import Config
+    from hearth.spark import session as spark_session
+
+    config = Config(None, arguments)  # before Spark starts: most mistakes are found here
+    spark = spark_session.start("CaffeOnSpark", max(2, config.cluster_size), master)
+    config.spark = spark
+    try:
+        started(spark)
+        run_config(config)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run_config(config: Config) -> None:
+    """Trains, then extracts features or tests, as the flags say."""
+    from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
+    from hearth.caffeonspark.data_source import DataSource
+    from hearth.files.uri import write_text
+
+    cos, sources = CaffeOnSpark(config.spark), DataSource(config.spark)
+    if config.is_training:
+        train = sources.getSource(config, True)
+        if config.interleaves_validation:
+            cos.trainWithValidation(train, sources.getSource(config, False))
+        else:
+            cos.train(train)
+    if config.is_feature:
+        features = cos.features(sources.getSource(config, False))
+        features.write.format(config.output_format).save(config.output_path)
+    elif config.is_test:
+        means = cos.test(sources.getSource(config, False))
+        lines = [f"{name}: {','.join(map(repr, values))}\n" for name, values in means.items()]
+        write_text(config.output_path, "".join(lines), config.spark)
+        sys.stdout.write("".join(lines))
