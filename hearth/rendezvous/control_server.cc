@@ -216,8 +216,10 @@ void ControlServer::DropSilent() {
       Count(&Refusals::slow);
       link->Close();
     } else if (link->is_member() && link->silent_after().expired()) {
-      Drop(*link, fmt::format("has been silent for {} s: it is frozen or its network is down",
-                              options_.heartbeat_timeout_s));
+      const std::string reason =
+          fmt::format("has been silent for {} s: it is frozen or its network is down",
+                      options_.heartbeat_timeout_s);
+      Drop(*link, reason, ErrorCode::kDeadlineExceeded);
     }
   }
 }
@@ -231,10 +233,10 @@ void ControlServer::SendTo(Link& link, const std::string& bytes) {
   }
 }
 
-void ControlServer::Drop(Link& link, const std::string& reason) {
+void ControlServer::Drop(Link& link, const std::string& reason, ErrorCode code) {
   if (link.closed()) return;
   if (link.is_member()) {
-    handler_.OnLost(link.rank(), reason);
+    handler_.OnLost(link.rank(), code, reason);
   } else {
     Count(&Refusals::malformed);
   }

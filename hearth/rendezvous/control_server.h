@@ -51,8 +51,9 @@ class ControlServer {
     virtual ~Handler() = default;
     virtual void OnJoin(int rank, const std::string& peer) = 0;
     virtual void OnFrame(int rank, const Json& frame) = 0;
-    // The member is gone, with the reason as a predicate: "went away ...", "has been silent ...".
-    virtual void OnLost(int rank, const std::string& reason) = 0;
+    // The member is gone, with the reason as a predicate: "went away ..." (kUnavailable: its
+    // connection has ended) or "has been silent ..." (kDeadlineExceeded).
+    virtual void OnLost(int rank, ErrorCode code, const std::string& reason) = 0;
     // A timer: OnAlarm is called once NextAlarm's time has come.
     virtual Deadline NextAlarm() = 0;
     virtual void OnAlarm() = 0;
@@ -90,7 +91,7 @@ class ControlServer {
   Verdict Judge(Identity identity) const;
   void Beat();
   void DropSilent();
-  void Drop(Link& link, const std::string& reason);
+  void Drop(Link& link, const std::string& reason, ErrorCode code = ErrorCode::kUnavailable);
   void SendTo(Link& link, const std::string& bytes);
   void Enqueue(int rank, const Json& message);
   void Wake() noexcept;

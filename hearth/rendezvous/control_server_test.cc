@@ -28,7 +28,9 @@ class Record : public ControlServer::Handler {
   void OnFrame(int rank, const Json& frame) override {
     Add("frame " + frame.at("type").get<std::string>());
   }
-  void OnLost(int rank, const std::string& reason) override { Add("lost: " + reason); }
+  void OnLost(int rank, ErrorCode code, const std::string& reason) override {
+    Add(fmt::format("lost ({}): {}", ErrorCodeName(code), reason));
+  }
   Deadline NextAlarm() override { return Deadline::Never(); }
   void OnAlarm() override {}
 
@@ -231,13 +233,13 @@ TEST_F(ControlServerTest, FrameWithoutTheExpectedFieldLosesTheMember) {
 TEST_F(ControlServerTest, MemberThatClosesIsLostAtOnce) {
   Start();
   { const Connection member = Join(0); }
-  EXPECT_THAT(record_.Await("lost"), HasSubstr("went away"));
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("(unavailable): went away"));
 }
 
 TEST_F(ControlServerTest, SilentMemberIsLostAfterTheHeartbeatTimeout) {
   Start(5, 0.2);
   const Connection member = Join(0);
-  EXPECT_THAT(record_.Await("lost"), HasSubstr("has been silent for 0.2 s"));
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("(deadline_exceeded): has been silent for 0.2 s"));
 }
 
 TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNobody) {

@@ -164,12 +164,12 @@ void Coordinator::AddEvent(int rank, Json value) {
   changed_.notify_all();
 }
 
-void Coordinator::OnLost(int rank, const std::string& reason) {
+void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (membership_.done(rank)) return;
   SetFailure({.rank = rank,
               .host = HostOf(rank),
-              .code = ErrorCode::kUnavailable,
+              .code = code,
               .message = reason,
               .lost = true});
 }

@@ -75,7 +75,7 @@ class Coordinator : private ControlServer::Handler {
  private:
   void OnJoin(int rank, const std::string& peer) override;
   void OnFrame(int rank, const Json& frame) override;
-  void OnLost(int rank, const std::string& reason) override;
+  void OnLost(int rank, ErrorCode code, const std::string& reason) override;
   Deadline NextAlarm() override;
   void OnAlarm() override;
 

@@ -173,6 +173,22 @@ def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, st
         start(READS_OR_FAILS, before=write_it_anew, files=files, max_restarts=1)
 
 
+CLOSES_AND_SPEAKS_LATE = """
+join()
+if rank == 1:
+    del member
+    time.sleep(4)  # as on a machine that has much else to do
+    fail("invalid_argument", "its own words")
+meet("a")
+"""
+
+
+def test_a_rank_that_closed_its_connection_has_the_last_word_however_late(spark, start):
+    with pytest.raises(HearthError, match=r"rank 1 on host .* failed: its own words") as caught:
+        start(CLOSES_AND_SPEAKS_LATE, frames={"train": spark.range(10)}, max_restarts=1)
+    assert caught.value.code == "invalid_argument"
+
+
 DIES_ONCE_THEN_READS = """
 join()
 own = {name: read(name) for name in job["streams"]}

@@ -39,6 +39,11 @@ class Failure:
         return cls.of({**failure["details"], **failure}, text=_one_line(failure["message"]))
 
     @property
+    def closed(self) -> bool:
+        """Whether it is known by the end of a connection alone, rather than by silence."""
+        return self.lost and self.code == "unavailable"
+
+    @property
     def is_loss(self) -> bool:
         """Whether a process is gone, by its connection or in the words of its peers: what another
         attempt may do better."""

@@ -31,6 +31,8 @@ Event = dict[str, Any]
 
 # After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
 _JOB_END_WAIT_S = 1.5
+# A rank whose connection has ended has a task that tells why, or Spark tells that it lost the task.
+_OWN_WORDS_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
 # For Spark to give the result when all ranks have been done for a moment.
 _RESULT_WAIT_S = 10.0
@@ -185,6 +187,8 @@ class _Attempt:
                 self._close_coordinator()
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
+        if result[0].get("event") == "error":
+            raise RankLost(Failure.of(result[0]))
         return result[0]
 
     def _next(self) -> tuple[str, Any]:
@@ -208,10 +212,10 @@ class _Attempt:
             return "result", [self._done]
 
     def _own_words(self, failure: dict[str, Any]) -> Failure:
-        """The failure. Where a rank just went away, its task may know how it died."""
+        """The failure. Where a rank just went away its task, which ends the job, knows more."""
         known = Failure.of_rendezvous(failure)
-        deadline = time.monotonic() + _JOB_END_WAIT_S
-        while failure["lost"]:
+        deadline = time.monotonic() + _OWN_WORDS_WAIT_S
+        while known.closed:
             try:
                 kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:

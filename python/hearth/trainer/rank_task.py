@@ -7,13 +7,19 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S, read_rows
 from hearth.rows.pinned_files import PinnedFiles
-from hearth.trainer.trainer_process import TrainerProcess, compute_threads, stream_of
+from hearth.trainer.trainer_process import (
+    Event,
+    RankError,
+    TrainerProcess,
+    compute_threads,
+    stream_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +63,8 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields rank 0's done event as a row of JSON.
+    """The body of the barrier stage: yields rank 0's last event as a row of JSON: "done", or
+    "error" where another rank went away, whose own task says why.
 
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
@@ -84,11 +91,26 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
-        done = trainer.wait()
-    events = [json.dumps(done)] if rank == 0 else []
+        last = _last_event(trainer, spec, rank)
+    events = [json.dumps(last)] if rank == 0 else []
     yield pa.RecordBatch.from_pydict(
         {"rank": pa.array([rank] * len(events), pa.int32()), "event": pa.array(events, pa.string())}
     )
+
+
+def _last_event(trainer: TrainerProcess, spec: RankSpec, rank: int) -> Event:
+    """Leaves it to the task of a rank that closed its connection to end the job.
+
+    It knows more, but Spark tells the driver of the first task that fails only. Where the driver
+    cannot end the job, as it hears of no failure itself, whoever knows of one does.
+    """
+    try:
+        return trainer.wait()
+    except RankError as error:
+        failure = error.failure
+        if spec.coordinator is None or not failure.closed or failure.rank in (-1, rank):
+            raise
+        return {"event": "error", **asdict(failure)}
 
 
 def _job_of_rank(
