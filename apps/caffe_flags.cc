@@ -30,9 +30,16 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");
   add("sighup_effect", options->sighup_effect, "snapshot (default), stop or none");
   add("threads", options->threads, "compute threads (default: one per core)");
-  add("precision", options->precision,
-      "of products in convolutions: float32 (default), or bf16 with sums and weights in float32")
-      ->check(CLI::IsMember({"float32", "bf16"}));
+  for (const settings::Setting& setting : settings::Table()) {
+    if (!setting.in_program) continue;
+    std::visit(
+        [&](auto field) {
+          CLI::Option* flag =
+              command->add_option("--" + setting.name, options->settings.*field, setting.help);
+          if (!setting.values.empty()) flag->check(CLI::IsMember(setting.values));
+        },
+        setting.field);
+  }
   return options;
 }
 

@@ -8,8 +8,8 @@ namespace hearth::program {
 
 void AddTest(CLI::App* app) {
   CLI::App* test = app->add_subcommand("test", "score a trained net on its TEST data");
-  const auto options = AddCaffeFlags(
-      test, {"model", "weights", "iterations", "gpu", "level", "stage", "threads", "precision"});
+  const auto options =
+      AddCaffeFlags(test, {"model", "weights", "iterations", "gpu", "level", "stage", "threads"});
   test->callback([options] {
     RequireFlag(options->model, "model", "name the net's prototxt");
     RequireFlag(options->weights.empty() ? "" : options->weights.front(), "weights",

@@ -8,8 +8,8 @@ namespace hearth::program {
 
 void AddTime(CLI::App* app) {
   CLI::App* time = app->add_subcommand("time", "measure how long each layer of a net takes");
-  const auto options = AddCaffeFlags(time, {"model", "phase", "iterations", "gpu", "level", "stage",
-                                            "weights", "threads", "precision"});
+  const auto options = AddCaffeFlags(
+      time, {"model", "phase", "iterations", "gpu", "level", "stage", "weights", "threads"});
   time->callback([options] {
     RequireFlag(options->model, "model", "name the net's prototxt");
     EnterInterpreterFor(*options);

@@ -8,9 +8,8 @@ namespace hearth::program {
 
 void AddTrain(CLI::App* app) {
   CLI::App* train = app->add_subcommand("train", "train a net as its solver prototxt says");
-  const auto options =
-      AddCaffeFlags(train, {"solver", "snapshot", "weights", "gpu", "level", "stage",
-                            "sigint_effect", "sighup_effect", "threads", "precision"});
+  const auto options = AddCaffeFlags(train, {"solver", "snapshot", "weights", "gpu", "level",
+                                             "stage", "sigint_effect", "sighup_effect", "threads"});
   train->callback([options] {
     RequireFlag(options->solver, "solver", "name the solver's prototxt");
     EnterInterpreterFor(*options);

@@ -3,11 +3,11 @@
 
 #include "apps/commands.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/text_reader.h"
 #include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::program {

@@ -17,13 +17,26 @@ from pathlib import Path
 # Each room of the core and the rooms it may include.
 MAY_USE = {
     "base": set(),
+    "settings": set(),
     "rendezvous": {"base"},
     "feed": {"base"},
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
     "caffe": {"base", "feed", "storage"},
-    "trainer": {"base", "rendezvous", "feed", "collective", "storage", "caffe"},
+    "trainer": {"base", "settings", "rendezvous", "feed", "collective", "storage", "caffe"},
 }
+# The rooms within caffe, in their order: each may use those before it, proto first.
+CAFFE_ORDER = [
+    "proto",
+    "upgrade",
+    "net",
+    "data",
+    "kernels",
+    "layers",
+    "snapshot",
+    "solver",
+    "tools",
+]
 # The same for the rooms of the Python package.
 _BELOW_APIS = {"native", "files", "spark", "rows"}
 PYTHON_MAY_USE = {
@@ -39,7 +52,7 @@ PYTHON_MAY_USE = {
     "tensorflowonspark": _BELOW_APIS | {"cluster"},
     "cli": {"native"},
 }
-INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)
 
 
 def wrong_arrows(root: Path) -> list[str]:
@@ -55,10 +68,22 @@ def wrong_includes(root: Path) -> list[str]:
         if room not in MAY_USE:
             wrong.append(f"{path}: {room} is not a room")
             continue
-        for used in INCLUDE.findall(path.read_text()):
+        for used, rest in INCLUDE.findall(path.read_text()):
             if used != room and used not in MAY_USE[room]:
                 wrong.append(f"{path} includes {used}, which {room} may not use")
+            elif used == room == "caffe":
+                wrong += _wrong_within_caffe(path, path.relative_to(root).parts[1], rest)
     return wrong
+
+
+def _wrong_within_caffe(path: Path, room: str, included: str) -> list[str]:
+    used = included.partition("/")[0]
+    for name in (room, used):
+        if name not in CAFFE_ORDER:
+            return [f"{path}: {name} is not a room of caffe"]
+    if CAFFE_ORDER.index(used) > CAFFE_ORDER.index(room):
+        return [f"{path} includes caffe/{used}, which caffe/{room} may not use"]
+    return []
 
 
 def wrong_imports(root: Path) -> list[str]:

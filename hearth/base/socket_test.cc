@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "hearth/base/accept_testing.h"
 #include "hearth/base/error.h"
-#include "hearth/base/failing_accept.h"
 #include "hearth/base/thread.h"
 
 namespace hearth {

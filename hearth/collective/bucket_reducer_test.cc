@@ -8,7 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/run_ranks.h"
+#include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "hearth/collective/run_ranks.h"
+#include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

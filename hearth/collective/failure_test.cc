@@ -12,7 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/run_ranks.h"
+#include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/base/accept_testing.h"
 #include "hearth/base/error.h"
-#include "hearth/base/failing_accept.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
-#include "hearth/rendezvous/resetting_stranger.h"
-#include "hearth/rendezvous/slow_crowd.h"
+#include "hearth/rendezvous/crowd_testing.h"
+#include "hearth/rendezvous/stranger_testing.h"
 
 namespace hearth::collective {
 namespace {

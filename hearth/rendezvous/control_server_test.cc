@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/failing_accept.h"
+#include "hearth/base/accept_testing.h"
 #include "hearth/base/hmac.h"
-#include "hearth/rendezvous/resetting_stranger.h"
-#include "hearth/rendezvous/slow_crowd.h"
-#include "hearth/rendezvous/test_cluster.h"
+#include "hearth/rendezvous/cluster_testing.h"
+#include "hearth/rendezvous/crowd_testing.h"
+#include "hearth/rendezvous/stranger_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hearth/base/hmac.h"
-#include "hearth/rendezvous/test_cluster.h"
+#include "hearth/rendezvous/cluster_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

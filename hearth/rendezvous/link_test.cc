@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
-#include "hearth/rendezvous/test_cluster.h"
 
 namespace hearth::rendezvous {
 namespace {

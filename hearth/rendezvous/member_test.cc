@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
-#include "hearth/rendezvous/test_cluster.h"
 
 namespace hearth::rendezvous {
 namespace {

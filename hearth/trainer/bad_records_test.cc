@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/image/encode.h"
-#include "hearth/caffe/image/image.h"
-#include "hearth/trainer/trainer_process_fixture.h"
+#include "hearth/caffe/data/image/encode.h"
+#include "hearth/caffe/data/image/image.h"
+#include "hearth/trainer/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/compute_device.h"
+#include "hearth/caffe/net/compute_device.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::trainer {

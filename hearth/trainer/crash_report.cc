@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/caffe/layer_step.h"
+#include "hearth/caffe/net/layer_step.h"
 
 namespace hearth::trainer {
 namespace {

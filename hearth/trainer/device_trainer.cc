@@ -11,7 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/sha256.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/crash_report.h"
 #include "hearth/trainer/net_source.h"
@@ -22,7 +22,7 @@ DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
     : job_(job), options_(std::move(options)), row_check_(job_, *options_.group, options_.stream) {}
 
 void DeviceTrainer::Run() {
-  at::set_num_threads(std::max(1, job_.threads / job_.devices));
+  at::set_num_threads(std::max(1, job_.threads / job_.settings.devices));
   BuildSolver();
   LoadAndBroadcast();
   ShareWeights();
@@ -39,9 +39,9 @@ caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
   context.device = device_;
   context.share_diffs = true;  // nobody looks at a blob's diff after backward
-  context.precision = job_.precision;
-  context.resize_images = job_.resize;
-  context.transform_threads = job_.transform_threads;
+  context.precision = caffe::ParsePrecision(job_.settings.precision);
+  context.resize_images = job_.settings.resize;
+  context.transform_threads = job_.settings.transform_threads;
   context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
                                                       const std::string& reason) {
     bad_rows->Report(id, reason);
@@ -82,7 +82,7 @@ void DeviceTrainer::BuildSolver() {
   options.rank = static_cast<uint64_t>(options_.group->rank());
   options.ranks = job_.collective_world();
   options.run = job_.run;
-  options.stop_on_nan = job_.stop_on_nan;
+  options.stop_on_nan = job_.settings.on_nan == "stop";
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
   options.complete_position = [this](caffe::TrainingPosition* position) {
     position->notes = outcome_.validations.dump();
@@ -167,17 +167,17 @@ void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t 
 
 // Devices of one process keep one set of weights where only updates change them.
 void DeviceTrainer::ShareWeights() {
-  if (job_.devices == 1 || !solver_->CanShareWeights()) return;
+  if (job_.settings.devices == 1 || !solver_->CanShareWeights()) return;
   collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
   const auto wait = [&team] { team.Barrier(Deadline::After(kStepTimeoutSeconds)); };
   if (options_.device == 0) options_.team->first = solver_.get();
   wait();
-  solver_->ShareWeights(*options_.team->first, options_.device, job_.devices, wait);
+  solver_->ShareWeights(*options_.team->first, options_.device, job_.settings.devices, wait);
   wait();
-  if (is_root()) log::Info("The {} devices of a process share its weights", job_.devices);
+  if (is_root()) log::Info("The {} devices of a process share its weights", job_.settings.devices);
 }
 
-// The validations that this run has behind it. Those of another run are none of its own.
+// Takes over the validations that this run has done before the snapshot, but not another run's.
 void DeviceTrainer::TakeNotes(const caffe::TrainingPosition& loaded) {
   if (job_.run.empty() || loaded.run != job_.run || loaded.notes.empty()) return;
   auto notes = nlohmann::json::parse(loaded.notes, nullptr, /*allow_exceptions=*/false);
@@ -248,7 +248,7 @@ void DeviceTrainer::AnnounceStart() {
   if (solver_->net().batch_size() > 0) {  // else the net's layers make their rows themselves
     log::Info(
         "Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
-        EffectiveBatch(), solver_->net().batch_size(), job_.devices, job_.world,
+        EffectiveBatch(), solver_->net().batch_size(), job_.settings.devices, job_.world,
         solver_->param().iter_size(), solver_->learning_rate());
   }
   if (job_.collective_world() > 1) log::Info("Ranks talk by {}", options_.group->description());

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "hearth/caffe/solver.h"
+#include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
 #include "hearth/feed/minibatch.h"
 #include "hearth/feed/spool.h"

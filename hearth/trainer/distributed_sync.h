@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "hearth/caffe/gradient_sync.h"
+#include "hearth/caffe/solver/gradient_sync.h"
 #include "hearth/collective/bucket_reducer.h"
 #include "hearth/collective/group.h"
 

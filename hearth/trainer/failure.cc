@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/net/layer_error.h"
 #include "hearth/rendezvous/failure.h"
 
 namespace hearth::trainer {

@@ -5,7 +5,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "hearth/caffe/layer_error.h"
+#include "hearth/caffe/net/layer_error.h"
 
 namespace hearth::trainer {
 namespace {

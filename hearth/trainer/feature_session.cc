@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 #include "hearth/trainer/row_id.h"
@@ -63,11 +63,11 @@ void FeatureSession::BuildNet() {
   context.device = ChooseDevice(job_.gpus, solver, job_.rank);
   context.open_source = OpenOnce(source_, "test");
   context.random = std::make_shared<caffe::Random>(job_.seed);
-  context.precision = job_.precision;
+  context.precision = caffe::ParsePrecision(job_.settings.precision);
   context.share_data = true;
   context.kept_blobs = job_.features;
-  context.resize_images = job_.resize;
-  context.transform_threads = job_.transform_threads;
+  context.resize_images = job_.settings.resize;
+  context.transform_threads = job_.settings.transform_threads;
   context.on_bad_row = [this](const std::string& id, const std::string& reason) {
     bad_rows_.Report(id, reason);
   };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net.h"
+#include "hearth/caffe/net/net.h"
 #include "hearth/feed/result_writer.h"
 #include "hearth/feed/ring_source.h"
 #include "hearth/trainer/bad_rows.h"

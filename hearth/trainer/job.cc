@@ -1,5 +1,8 @@
 #include "hearth/trainer/job.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "hearth/base/error.h"
@@ -21,29 +24,48 @@ Mode ParseMode(const JobFields& fields) {
 std::optional<StreamFds> ParseStream(const JobFields& parent, const char* name) {
   auto fields = parent.Object(name);
   if (!fields) return std::nullopt;
-  fields->AllowOnly({"ring_fd", "signal_fd", "spill_dir"});
   StreamFds fds{static_cast<int>(fields->Integer("ring_fd", -1, 0, kMaxInt)),
                 static_cast<int>(fields->Integer("signal_fd", -1, 0, kMaxInt)),
                 fields->String("spill_dir", "")};
   if (fds.ring_fd < 0) fields->Refuse("ring_fd", "a file descriptor");
   if (fds.signal_fd < 0) fields->Refuse("signal_fd", "a file descriptor");
+  fields->RefuseOthers();
   return fds;
 }
 
 PrototxtFile ParsePrototxt(const JobFields& parent, const char* name) {
   auto fields = parent.Object(name);
   if (!fields) return {};
-  fields->AllowOnly({"path", "text"});
-  return {fields->String("path", name), fields->String("text", "")};
+  PrototxtFile file{fields->String("path", name), fields->String("text", "")};
+  fields->RefuseOthers();
+  return file;
+}
+
+void ParseSettings(const JobFields& fields, settings::Settings* out) {
+  for (const settings::Setting& setting : settings::Table()) {
+    const char* name = setting.name.c_str();
+    if (const auto* flag = std::get_if<bool settings::Settings::*>(&setting.field)) {
+      out->** flag = fields.Bool(name, out->**flag);
+    } else if (const auto* number = std::get_if<int settings::Settings::*>(&setting.field)) {
+      out->** number = static_cast<int>(fields.Integer(name, out->**number, 1, setting.most));
+    } else {
+      std::string& text = out->*std::get<std::string settings::Settings::*>(setting.field);
+      text = fields.String(name, text);
+      const auto& values = setting.values;
+      if (std::find(values.begin(), values.end(), text) == values.end()) {
+        fields.Refuse(name, fmt::format("\"{}\"", fmt::join(values, "\" or \"")));
+      }
+    }
+  }
 }
 
 void ParseCluster(const JobFields& fields, Job* job) {
   job->token = fields.String("token", "");
   if (auto coordinator = fields.Object("coordinator")) {
-    coordinator->AllowOnly({"host", "port"});
     job->coordinator = Endpoint{coordinator->RequiredString("host"),
                                 static_cast<int>(coordinator->Integer("port", 0, 1, 65535))};
     if (job->coordinator->port == 0) coordinator->Refuse("port", "a port");
+    coordinator->RefuseOthers();
     if (job->token.empty()) fields.Refuse("token", "the cluster's token");
   }
   job->generation = fields.Unsigned("generation", 0);
@@ -51,7 +73,6 @@ void ParseCluster(const JobFields& fields, Job* job) {
   job->rank = static_cast<int>(fields.Integer("rank", 0, 0, job->world - 1));
   job->host = fields.String("host", job->host);
   job->listen_host = fields.String("listen_host", job->listen_host);
-  job->devices = static_cast<int>(fields.Integer("devices", 1, 1, 1024));
   job->threads = static_cast<int>(fields.Integer("threads", 1, 1, 4096));
   if (job->world > 1 && !job->coordinator) {
     fields.Refuse("coordinator", "the coordinator's address, because \"world\" is above 1");
@@ -67,38 +88,27 @@ void ParseModel(const JobFields& fields, Job* job) {
     fields.Refuse("resume", "true with a \"snapshot\" to go on from, else false");
   }
   job->run = fields.String("run", "");
-  const std::string on_nan = fields.String("on_nan", "continue");
-  if (on_nan != "continue" && on_nan != "stop") fields.Refuse("on_nan", "\"continue\" or \"stop\"");
-  job->stop_on_nan = on_nan == "stop";
-  const std::string on_other_rows = fields.String("on_other_rows", "restartEpoch");
-  if (on_other_rows != "restartEpoch" && on_other_rows != "fail") {
-    fields.Refuse("on_other_rows", "\"restartEpoch\" or \"fail\"");
-  }
-  job->stop_on_other_rows = on_other_rows == "fail";
-  job->precision = caffe::ParsePrecision(fields.String("precision", "float32"));
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);
-  if (job->net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
 }
 
 void ParseRows(const JobFields& fields, Job* job) {
   if (auto streams = fields.Object("streams")) {
-    streams->AllowOnly({"train", "test"});
     job->train = ParseStream(*streams, "train");
     job->test = ParseStream(*streams, "test");
+    streams->RefuseOthers();
   }
   job->results = ParseStream(fields, "results");
-  job->resize = fields.Bool("resize", false);
   job->max_bad_rows.rows = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
   job->max_bad_rows.fraction = fields.Fraction("max_bad_fraction", -1);
-  job->transform_threads = static_cast<int>(fields.Integer("transform_threads", 1, 1, 1024));
   job->spill_dir = fields.String("spill_dir", job->spill_dir);
   job->seed = fields.Unsigned("seed", 0);
 }
 
-// What each mode cannot do without.
+// What a job, and each mode, cannot do without.
 void CheckMode(const JobFields& fields, const Job& job) {
+  if (job.net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
   if (job.mode == Mode::kTrain) {
     if (job.solver.text.empty()) fields.Refuse("solver", "an object with the solver's \"text\"");
     if (!job.train) fields.Refuse("streams", "an object with the \"train\" stream to train on");
@@ -123,24 +133,14 @@ Job ParseJob(std::string_view json_text) {
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
   const JobFields fields(json, "");
-  fields.AllowOnly(
-      {"mode",         "token",    "coordinator", "generation",       "rank",
-       "world",        "host",     "listen_host", "devices",          "threads",
-       "solver",       "net",      "weights",     "snapshot",         "model",
-       "resume",       "features", "resize",      "validate",         "max_bad_records",
-       "spill_dir",    "seed",     "streams",     "results",          "transform_threads",
-       "connection",   "run",      "on_nan",      "max_bad_fraction", "precision",
-       "on_other_rows"});
   Job job;
   job.mode = ParseMode(fields);
   ParseCluster(fields, &job);
   ParseModel(fields, &job);
   ParseRows(fields, &job);
+  ParseSettings(fields, &job.settings);
+  fields.RefuseOthers();
   CheckMode(fields, job);
-  const std::string connection = fields.String("connection", "ethernet");
-  if (connection != "ethernet" && connection != "infiniband") {
-    fields.Refuse("connection", "\"ethernet\" or \"infiniband\"");
-  }
   return job;
 }
 

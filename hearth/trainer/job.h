@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/caffe/net_context.h"
+#include "hearth/settings/settings.h"
 
 namespace hearth::trainer {
 
@@ -48,8 +48,9 @@ struct Job {
   int world = 1;  // processes
   std::string host = "localhost";
   std::string listen_host = "127.0.0.1";
-  int devices = 1;  // solver threads of this process
   int threads = 1;  // compute threads of this process, shared by its devices
+
+  settings::Settings settings;
 
   // The model.
   PrototxtFile solver;
@@ -57,10 +58,7 @@ struct Job {
   std::vector<std::string> weights;
   std::string snapshot;  // .solverstate to resume from, or empty
   std::string run;       // the same for all generations: a later one goes on from its snapshots
-  bool stop_on_nan = false;
-  bool stop_on_other_rows = false;  // than those before the snapshot; else the epoch begins again
-  caffe::Precision precision = caffe::Precision::kFloat32;
-  std::string model;  // where rank 0 writes the final model, or empty
+  std::string model;     // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;
   // `hearth train`: tests also before the first iteration, and by the solver itself where no rows
@@ -72,13 +70,11 @@ struct Job {
 
   // The rows.
   std::optional<StreamFds> train, test, results;
-  bool resize = false;
   BadRowLimit max_bad_rows;
-  int transform_threads = 1;
   std::string spill_dir = "/tmp";
   uint64_t seed = 0;
 
-  int collective_world() const { return world * devices; }
+  int collective_world() const { return world * settings.devices; }
 };
 
 // Parses and checks one job. Throws kInvalidArgument naming the field, its value and what is

@@ -11,15 +11,16 @@ namespace hearth::trainer {
 JobFields::JobFields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 
-void JobFields::AllowOnly(std::initializer_list<std::string_view> names) const {
+void JobFields::RefuseOthers() const {
   for (const auto& [name, value] : object_.items()) {
-    Require(std::find(names.begin(), names.end(), name) != names.end(), ErrorCode::kInvalidArgument,
+    Require(known_.contains(name), ErrorCode::kInvalidArgument,
             "the job has an unknown field \"{}{}\"; known here: {}", path_, name,
-            fmt::join(names.begin(), names.end(), ", "));
+            fmt::join(known_, ", "));
   }
 }
 
 const nlohmann::json* JobFields::Find(const char* name) const {
+  known_.insert(name);
   auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
 }

@@ -2,23 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hearth::trainer {
 
-// Absent and null fields give the fallback; wrong types and unknown names throw kInvalidArgument.
-// Refers to `object`, which must outlive it.
+// Absent and null fields give the fallback; wrong types throw kInvalidArgument. Refers to `object`,
+// which must outlive it.
 class JobFields {
  public:
   // `path` is the prefix for messages: empty for the job itself, "solver." for its solver.
   JobFields(const nlohmann::json& object, std::string path);
 
-  void AllowOnly(std::initializer_list<std::string_view> names) const;
+  // Once all fields that are known have been read: throws kInvalidArgument where there is another.
+  void RefuseOthers() const;
 
   std::string String(const char* name, const std::string& fallback) const;
   std::string RequiredString(const char* name) const;
@@ -36,6 +38,7 @@ class JobFields {
 
   const nlohmann::json& object_;
   std::string path_;
+  mutable std::set<std::string, std::less<>> known_;
 };
 
 }  // namespace hearth::trainer

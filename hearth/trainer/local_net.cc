@@ -8,8 +8,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/feed/spool_source.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
@@ -50,7 +50,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   context.phase = phase;
   context.device = FindDevice(options.gpu);
   log::Info("Use {}.", NameOf(context.device));
-  context.precision = caffe::ParsePrecision(options.precision);
+  context.precision = caffe::ParsePrecision(options.settings.precision);
   context.share_diffs = runs_backward;
   context.share_data = !runs_backward;
   context.random = std::make_shared<caffe::Random>(0);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "hearth/caffe/net.h"
+#include "hearth/caffe/net/net.h"
 #include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/local_options.h"
 #include "hearth/trainer/local_rows.h"

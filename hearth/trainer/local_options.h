@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "hearth/settings/settings.h"
+
 namespace hearth::trainer {
 
 struct LocalOptions {
@@ -18,8 +20,8 @@ struct LocalOptions {
   std::vector<std::string> stages;
   std::string sigint_effect = "stop";
   std::string sighup_effect = "snapshot";
-  int threads = 0;                    // compute threads; 0: one per core
-  std::string precision = "float32";  // or "bf16"
+  int threads = 0;  // compute threads; 0: one per core
+  settings::Settings settings;
 };
 
 }  // namespace hearth::trainer

@@ -1,6 +1,6 @@
 #include "hearth/trainer/local_rows.h"
 
-#include "hearth/trainer/fed_layer.h"
+#include "hearth/trainer/row_source.h"
 
 namespace hearth::trainer {
 

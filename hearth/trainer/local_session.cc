@@ -7,9 +7,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/snapshot_seal.h"
-#include "hearth/caffe/solver_nets.h"
+#include "hearth/caffe/snapshot/snapshot_seal.h"
+#include "hearth/caffe/solver/solver_nets.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/file.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/local_net.h"
@@ -30,7 +30,7 @@ Job LocalJob(const LocalOptions& options) {
   job.threads = ComputeThreads(options);
   job.weights = options.weights;
   job.snapshot = options.snapshot;
-  job.precision = caffe::ParsePrecision(options.precision);
+  job.settings = options.settings;
   job.level = options.level;
   job.stages = options.stages;
   job.spill_dir = TemporaryFolder();
@@ -56,9 +56,9 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapsho
 // One solver thread for each GPU that the flag names.
 void UseDevices(const LocalOptions& options, const caffe::SolverParameter& solver, Job* job) {
   job->gpus = FindGpus(options.gpu);
-  job->devices = std::max(1, static_cast<int>(job->gpus.size()));
+  job->settings.devices = std::max(1, static_cast<int>(job->gpus.size()));
   std::vector<std::string> names;
-  for (int i = 0; i < job->devices; ++i) {
+  for (int i = 0; i < job->settings.devices; ++i) {
     names.push_back(NameOf(ChooseDevice(job->gpus, solver, i)));
   }
   log::Info("Use {}.", fmt::join(names, ", "));

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/solver_nets.h"
+#include "hearth/caffe/solver/solver_nets.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::trainer {

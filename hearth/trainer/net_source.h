@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "hearth/caffe/net_context.h"
+#include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/feed/minibatch.h"
 #include "hearth/trainer/job.h"

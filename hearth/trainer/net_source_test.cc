@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/feed/memory_source.h"
-#include "hearth/trainer/trainer_harness.h"
+#include "hearth/trainer/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

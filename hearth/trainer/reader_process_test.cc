@@ -11,7 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/feed/ring_reader.h"
 #include "hearth/storage/file.h"
-#include "hearth/trainer/trainer_harness.h"
+#include "hearth/trainer/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/sha256.h"
 #include "hearth/storage/file.h"
-#include "hearth/trainer/train_session_harness.h"
+#include "hearth/trainer/train_session_testing.h"
 
 namespace hearth::trainer {
 namespace {
@@ -256,7 +256,7 @@ TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
   Train(training);
   KeepOnly(10);
   training.train[0][0].back() = 7777;
-  training.stop_on_other_rows = true;
+  training.on_other_rows = "fail";
   EXPECT_THAT([&] { TrainAgain(training); },
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }
@@ -284,7 +284,7 @@ TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsOthers) {
   EXPECT_THAT(log_, HasSubstr("has them by hash 99, this version of Hearth by hash 2; epoch 0"));
   go_on([](nlohmann::json& seal) { seal.erase("rows"); });
   EXPECT_THAT(log_, HasSubstr("names the rows of 0 ranks instead of 2; epoch 0 begins again"));
-  training.stop_on_other_rows = true;
+  training.on_other_rows = "fail";
   EXPECT_THAT([&] { go_on([](nlohmann::json& seal) { seal["row_hash"] = 99; }); },
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }

@@ -73,7 +73,7 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
 }
 
 void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& why) const {
-  Require(!job_.stop_on_other_rows, ErrorCode::kDataLoss,
+  Require(job_.settings.on_other_rows != "fail", ErrorCode::kDataLoss,
           "{}; let the epoch begin again with -onOtherRows restartEpoch, and give rows of a fixed "
           "content and order from then on",
           why);

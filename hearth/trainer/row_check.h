@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/caffe/snapshot_seal.h"
+#include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "hearth/collective/group.h"
 #include "hearth/feed/minibatch.h"
 #include "hearth/feed/spool.h"

@@ -3,7 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
-#include "hearth/caffe/random.h"
+#include "hearth/caffe/net/random.h"
 #include "hearth/feed/deal_source.h"
 #include "hearth/feed/spool_source.h"
 
@@ -52,24 +52,24 @@ void TrainSession::Prepare() {
 void TrainSession::OpenFeeds() {
   if (job_.test) validation_rows_ = OpenSpool(*job_.test, job_.spill_dir);
   if (!job_.train) {
-    rows_.resize(static_cast<size_t>(job_.devices));
+    rows_.resize(static_cast<size_t>(job_.settings.devices));
     return;
   }
   feed::ReplayOptions replay;
   replay.seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
   train_rows_ = OpenSpool(*job_.train, job_.spill_dir);
   auto source = std::make_shared<feed::SpoolSource>(train_rows_, replay);
-  if (job_.devices == 1) {
+  if (job_.settings.devices == 1) {
     rows_ = {std::move(source)};
   } else {
-    rows_ = feed::DealSource(std::move(source), job_.devices);
+    rows_ = feed::DealSource(std::move(source), job_.settings.devices);
   }
 }
 
 void TrainSession::JoinCluster() {
-  team_.groups = collective::Group::ConnectThreads(job_.devices);
+  team_.groups = collective::Group::ConnectThreads(job_.settings.devices);
   if (!job_.coordinator) {
-    groups_ = collective::Group::ConnectThreads(job_.devices);
+    groups_ = collective::Group::ConnectThreads(job_.settings.devices);
     return;
   }
   rendezvous::MemberOptions options;
@@ -83,17 +83,17 @@ void TrainSession::JoinCluster() {
   member_ = std::make_unique<rendezvous::Member>(options);
   peer_failures_ =
       member_->OnFailure([this](const rendezvous::Failure& failure) { FailByPeer(failure); });
-  member_->Reserve({{"devices", job_.devices}});
+  member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;
   group.timeout_s = kConnectTimeoutSeconds;
-  group.local_ranks = job_.devices;
+  group.local_ranks = job_.settings.devices;
   groups_ = collective::Group::Connect(*member_, group);
 }
 
 void TrainSession::RunDevices() {
   std::vector<Thread> threads;
-  for (int device = 1; device < job_.devices; ++device) {
+  for (int device = 1; device < job_.settings.devices; ++device) {
     threads.emplace_back(fmt::format("device {}", device), [this, device] { RunDevice(device); });
   }
   RunDevice(0);

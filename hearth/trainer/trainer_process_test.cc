@@ -7,8 +7,8 @@
 #include <chrono>
 #include <map>
 
-#include "hearth/caffe/snapshot.h"
-#include "hearth/trainer/trainer_process_fixture.h"
+#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/trainer/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {

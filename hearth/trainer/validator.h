@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net.h"
+#include "hearth/caffe/net/net.h"
 #include "hearth/collective/group.h"
 #include "hearth/feed/slice_source.h"
 #include "hearth/trainer/output_means.h"

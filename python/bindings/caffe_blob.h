@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/blob.h"
-#include "hearth/caffe/layer.h"
+#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/layer.h"
 
 namespace hearth::bindings {
 

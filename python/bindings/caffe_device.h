@@ -1,7 +1,7 @@
 // Where nets of this process compute: pycaffe's mode. Read and set with the GIL only.
 #pragma once
 
-#include "hearth/caffe/compute_device.h"
+#include "hearth/caffe/net/compute_device.h"
 
 namespace hearth::bindings {
 

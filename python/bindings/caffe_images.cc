@@ -9,9 +9,9 @@
 
 #include "caffe_module.h"
 #include "hearth/base/error.h"
-#include "hearth/caffe/data_transformer.h"
-#include "hearth/caffe/image/decode.h"
-#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/data/data_transformer.h"
+#include "hearth/caffe/data/image/decode.h"
+#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace nb = nanobind;

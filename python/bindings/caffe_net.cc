@@ -21,11 +21,11 @@
 #include "caffe_module.h"
 #include "caffe_python_layer.h"
 #include "hearth/base/error.h"
-#include "hearth/caffe/hdf5/snapshot_hdf5.h"
-#include "hearth/caffe/layers/array_fed.h"
-#include "hearth/caffe/net.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/net.h"
+#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot_hdf5.h"
+#include "hearth/caffe/upgrade/net_file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

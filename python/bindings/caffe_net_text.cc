@@ -5,10 +5,10 @@
 #include <string>
 
 #include "caffe_module.h"
-#include "hearth/caffe/net_file.h"
-#include "hearth/caffe/net_filter.h"
-#include "hearth/caffe/net_splits.h"
+#include "hearth/caffe/net/net_filter.h"
+#include "hearth/caffe/net/net_splits.h"
 #include "hearth/caffe/proto/text_writer.h"
+#include "hearth/caffe/upgrade/net_file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -66,8 +66,11 @@ class PythonLayer final : public Layer {
     self_.reset();
   }
 
-  Arity arity() const override { return {0, kNoLimit, 0, kNoLimit}; }
-  bool AllowsInPlace() const override { return true; }
+  caffe::LayerTraits traits() const override {
+    return {.arity = {0, caffe::Arity::kNoLimit, 0, caffe::Arity::kNoLimit},
+            .allows_in_place = true,
+            .runs_user_code = true};
+  }
   const nb::object& self() const { return self_; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {

@@ -15,9 +15,9 @@
 #include "caffe_device.h"
 #include "caffe_module.h"
 #include "hearth/base/error.h"
-#include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/text_writer.h"
-#include "hearth/caffe/solver.h"
+#include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/upgrade/net_file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

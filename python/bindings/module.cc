@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterErrors(m);
   hearth::bindings::RegisterPrototxt(m);
   hearth::bindings::RegisterSchema(m);
+  hearth::bindings::RegisterSettings(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
   hearth::bindings::RegisterPickleRows(m);

@@ -16,5 +16,6 @@ void RegisterPrototxt(nanobind::module_& m);
 void RegisterRendezvous(nanobind::module_& m);
 void RegisterTfRecord(nanobind::module_& m);
 void RegisterSchema(nanobind::module_& m);
+void RegisterSettings(nanobind::module_& m);
 
 }  // namespace hearth::bindings

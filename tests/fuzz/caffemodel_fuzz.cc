@@ -1,7 +1,7 @@
 // .caffemodel: a net with weights in protobuf's binary format, of any age.
-#include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

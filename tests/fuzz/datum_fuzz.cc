@@ -1,7 +1,7 @@
 // Datum: a record of a database, as the Data layer reads it, to the layer's floats.
 #include <vector>
 
-#include "hearth/caffe/pixels.h"
+#include "hearth/caffe/data/pixels.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "tests/fuzz/input.h"

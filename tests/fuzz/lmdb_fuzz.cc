@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hearth/base/fd.h"
-#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/data/database/database.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "hearth/caffe/mean_file.h"
+#include "hearth/caffe/data/mean_file.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

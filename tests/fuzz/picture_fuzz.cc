@@ -1,5 +1,5 @@
 // JPEG and PNG: header and pixels, in all colour modes.
-#include "hearth/caffe/image/decode.h"
+#include "hearth/caffe/data/image/decode.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

@@ -1,7 +1,7 @@
 // prototxt: a net or a solver as text, read and brought to today's format, written and read again.
-#include "hearth/caffe/net_file.h"
 #include "hearth/caffe/proto/text_reader.h"
 #include "hearth/caffe/proto/text_writer.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

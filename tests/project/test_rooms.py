@@ -23,6 +23,15 @@ def test_an_include_that_points_down_is_named(tmp_path):
     assert "ring.h includes trainer, which feed may not use" in wrong
 
 
+def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
+    write(tmp_path / "caffe" / "net" / "a.h", '#include "hearth/caffe/solver/solver.h"\n')
+    write(tmp_path / "caffe" / "solver" / "b.h", '#include "hearth/caffe/net/net.h"\n')
+    write(tmp_path / "caffe" / "misc.h", '#include "hearth/caffe/net/net.h"\n')
+    misc, wrong = check_rooms.wrong_includes(tmp_path)
+    assert "misc.h is not a room of caffe" in misc
+    assert "a.h includes caffe/solver, which caffe/net may not use" in wrong
+
+
 def test_an_unknown_room_is_named(tmp_path):
     write(tmp_path / "misc" / "a.cc", "int a;\n")
     (wrong,) = check_rooms.wrong_includes(tmp_path)

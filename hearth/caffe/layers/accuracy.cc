@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_labels.h"
 
 namespace hearth::caffe {
 namespace {
@@ -17,8 +17,7 @@ class AccuracyLayer : public Layer {
         top_k_(param.accuracy_param().top_k()),
         ignored_(IgnoredLabel(param.accuracy_param())) {}
 
-  Arity arity() const override { return {2, 2, 1, 2}; }
-  bool AllowsForceBackward(int) const override { return false; }
+  LayerTraits traits() const override { return {.arity = {2, 2, 1, 2}, .never_forced = {0, 1}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     layout_ = ClassLayout::Of(*bottom[0], param_.accuracy_param().axis());

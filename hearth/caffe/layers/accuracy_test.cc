@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -61,6 +61,7 @@ std::vector<LayerCase> AccuracyCases() {
       Row("accuracy_per_class", "", {.per_class = true}),
   };
 }
+const bool kAccuracyCases = AddLayerCases(AccuracyCases);
 
 namespace {
 

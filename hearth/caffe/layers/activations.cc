@@ -188,7 +188,11 @@ class ThresholdLayer : public NeuronLayer {
   ThresholdLayer(const LayerParameter& param, const NetContext& context)
       : NeuronLayer(param, context), threshold_(param.threshold_param().threshold()) {}
 
-  bool AllowsForceBackward(int) const override { return false; }
+  LayerTraits traits() const override {
+    LayerTraits traits = NeuronLayer::traits();
+    traits.never_forced = {0};
+    return traits;
+  }
 
  protected:
   void Apply(const at::Tensor& x, at::Tensor& y) override {

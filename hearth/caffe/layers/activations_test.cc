@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/element_reference.h"
+#include "hearth/caffe/layers/element_testing.h"
 
 namespace hearth::caffe {
 
@@ -30,6 +30,7 @@ std::vector<LayerCase> ActivationCases() {
       threshold,
   };
 }
+const bool kActivationCases = AddLayerCases(ActivationCases);
 
 namespace {
 
@@ -37,7 +38,7 @@ TEST(Threshold, RefusesToGiveAGradient) {
   const LayerCase row = ActivationCases().back();
   LayerRun run(row);
   run.Forward();
-  EXPECT_FALSE(run.layer().AllowsForceBackward(0));
+  EXPECT_FALSE(run.layer().traits().AllowsForceBackward(0));
   EXPECT_THROW(run.Backward({Array(run.tops()[0]->shape())}), Error);
 }
 

@@ -3,45 +3,9 @@
 namespace hearth::caffe {
 
 void RegisterAllLayers(LayerRegistry& registry) {
-  RegisterAccuracy(registry);
-  RegisterActivations(registry);
-  RegisterArgMax(registry);
-  RegisterBatchNorm(registry);
-  RegisterConcatSlice(registry);
-  RegisterConvolution(registry);
-  RegisterCosData(registry);
-  RegisterCrop(registry);
-  RegisterDatabaseData(registry);
-  RegisterDropout(registry);
-  RegisterEltwise(registry);
-  RegisterEmbed(registry);
-  RegisterHdf5Data(registry);
-  RegisterHdf5Output(registry);
-  RegisterIm2col(registry);
-  RegisterImageData(registry);
-  RegisterInfogainLoss(registry);
-  RegisterInnerProduct(registry);
-  RegisterInputData(registry);
-  RegisterLosses(registry);
-  RegisterLrn(registry);
-  RegisterLstm(registry);
-  RegisterMemoryData(registry);
-  RegisterMvn(registry);
-  RegisterPairLosses(registry);
-  RegisterPooling(registry);
-  RegisterPowers(registry);
-  RegisterPythonLayer(registry);
-  RegisterReduction(registry);
-  RegisterRelu(registry);
-  RegisterRnn(registry);
-  RegisterRowChoice(registry);
-  RegisterScaleBias(registry);
-  RegisterShapeOps(registry);
-  RegisterSoftmax(registry);
-  RegisterSoftmaxLoss(registry);
-  RegisterSpp(registry);
-  RegisterTile(registry);
-  RegisterWindowData(registry);
+#define HEARTH_REGISTER(family) Register##family(registry);
+  HEARTH_LAYER_FAMILIES(HEARTH_REGISTER)
+#undef HEARTH_REGISTER
 }
 
 const LayerRegistry& LayerRegistry::Default() {

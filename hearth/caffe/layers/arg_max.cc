@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_labels.h"
 
 namespace hearth::caffe {
 namespace {
@@ -20,7 +20,7 @@ class ArgMaxLayer : public Layer {
         wants_values_(param.argmax_param().out_max_val()),
         top_k_(param.argmax_param().top_k()) {}
 
-  bool AllowsForceBackward(int) const override { return false; }
+  LayerTraits traits() const override { return {.never_forced = {0}}; }
 
   // Along an axis, the top has positions or values; of whole rows, positions and, if wanted, values
   // behind them.

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -70,6 +70,7 @@ std::vector<LayerCase> ArgMaxCases() {
       Row("argmax_axis_values", "axis: -2 out_max_val: true", AxisReference(1, true)),
   };
 }
+const bool kArgMaxCases = AddLayerCases(ArgMaxCases);
 
 namespace {
 
@@ -94,7 +95,7 @@ TEST(ArgMax, RefusesATopKAboveTheValuesAndAGradient) {
   const LayerCase row = Row("case", "", nullptr);
   LayerRun run(row);
   run.Forward();
-  EXPECT_FALSE(run.layer().AllowsForceBackward(0));
+  EXPECT_FALSE(run.layer().traits().AllowsForceBackward(0));
   EXPECT_THROW(run.layer().Backward(run.tops(), {true}, run.bottoms()), Error);
 }
 

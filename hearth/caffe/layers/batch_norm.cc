@@ -18,7 +18,9 @@ class BatchNormLayer : public Layer {
  public:
   using Layer::Layer;
 
-  bool AllowsInPlace() const override { return true; }
+  LayerTraits traits() const override {
+    return {.allows_in_place = true, .keeps_statistics = true};
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const BatchNormParameter& param = param_.batch_norm_param();

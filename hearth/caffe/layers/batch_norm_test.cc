@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -64,6 +64,7 @@ std::vector<LayerCase> BatchNormCases() {
       rows,
   };
 }
+const bool kBatchNormCases = AddLayerCases(BatchNormCases);
 
 namespace {
 

@@ -17,8 +17,9 @@ class ConcatLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {1, kNoLimit, 1, 1}; }
-  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
+  LayerTraits traits() const override {
+    return {.arity = {1, Arity::kNoLimit, 1, 1}, .channels_last = ChannelsLast::kSame};
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const ConcatParameter& param = param_.concat_param();
@@ -68,7 +69,7 @@ class SliceLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {1, 1, 1, kNoLimit}; }
+  LayerTraits traits() const override { return {.arity = {1, 1, 1, Arity::kNoLimit}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const SliceParameter& param = param_.slice_param();

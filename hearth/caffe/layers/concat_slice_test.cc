@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -91,6 +91,7 @@ std::vector<LayerCase> ConcatSliceCases() {
       cut_rows,
   };
 }
+const bool kConcatSliceCases = AddLayerCases(ConcatSliceCases);
 
 namespace {
 

@@ -5,12 +5,12 @@
 #include <tuple>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
+#include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/channels_last_convolution.h"
+#include "hearth/caffe/kernels/onednn_convolution.h"
+#include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/bias_sum.h"
-#include "hearth/caffe/layers/onednn_convolution.h"
-#include "hearth/caffe/layers/place_convolution.h"
-#include "hearth/caffe/layers/window.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -20,9 +20,10 @@ class ConvolutionLayer : public Layer {
   ConvolutionLayer(const LayerParameter& param, const NetContext& context, bool transposed = false)
       : Layer(param, context), transposed_(transposed) {}
 
-  Arity arity() const override { return {1, kNoLimit, 1, kNoLimit, true}; }
-  ChannelsLast channels_last() const override {
-    return param_.convolution_param().axis() == 1 ? ChannelsLast::kAny : ChannelsLast::kNo;
+  LayerTraits traits() const override {
+    const bool pictures = param_.convolution_param().axis() == 1;
+    return {.arity = {1, Arity::kNoLimit, 1, Arity::kNoLimit, true},
+            .channels_last = pictures ? ChannelsLast::kAny : ChannelsLast::kNo};
   }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
@@ -128,7 +129,9 @@ class ConvolutionLayer : public Layer {
         window_.dilation, has_bias(),         context().precision == Precision::kBfloat16};
     if (!pictures_ || !(pictures_->spec() == spec)) {
       pictures_ = std::make_unique<OnednnConvolution>(spec);
-      places_ = PlaceConvolution::Pays(spec) ? std::make_unique<PlaceConvolution>(spec) : nullptr;
+      places_ = ChannelsLastConvolution::Pays(spec)
+                    ? std::make_unique<ChannelsLastConvolution>(spec)
+                    : nullptr;
     }
   }
 
@@ -202,8 +205,8 @@ class ConvolutionLayer : public Layer {
 
   const bool transposed_;
   Window window_;
-  std::unique_ptr<OnednnConvolution> pictures_;  // where it applies
-  std::unique_ptr<PlaceConvolution> places_;     // beside it, where it pays
+  std::unique_ptr<OnednnConvolution> pictures_;      // where it applies
+  std::unique_ptr<ChannelsLastConvolution> places_;  // beside it, where it pays
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -100,7 +100,7 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        Reference({}),
        2},
-      // Channels last, the gradients of these two come from PlaceConvolution.
+      // Channels last, the gradients of these two come from ChannelsLastConvolution.
       {"conv_partly_filled_blocks",
        "type: 'Convolution' convolution_param { num_output: 5 kernel_h: 2 kernel_w: 3 }",
        {{{3, 9, 4, 5}}},
@@ -135,6 +135,7 @@ std::vector<LayerCase> ConvolutionCases() {
        Reference({.group = 2, .transposed = true})},
   };
 }
+const bool kConvolutionCases = AddLayerCases(ConvolutionCases);
 
 namespace {
 

@@ -11,7 +11,7 @@ class CropLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {2, 2, 1, 1}; }
+  LayerTraits traits() const override { return {.arity = {2, 2, 1, 1}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const CropParameter& param = param_.crop_param();

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -42,6 +42,7 @@ std::vector<LayerCase> CropCases() {
       Row("crop_last", "axis: -1 offset: 3", {0, 0, 0, 2}, {0, 0, 0, 3}),
   };
 }
+const bool kCropCases = AddLayerCases(CropCases);
 
 namespace {
 

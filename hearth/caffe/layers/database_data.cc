@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/database/database.h"
+#include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/picture_file_data.h"
 #include "hearth/caffe/proto/wire_reader.h"

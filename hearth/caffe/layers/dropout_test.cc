@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/element_reference.h"
+#include "hearth/caffe/layers/element_testing.h"
 
 namespace hearth::caffe {
 
@@ -12,6 +12,7 @@ std::vector<LayerCase> DropoutCases() {
   test.phase = TEST;
   return {test};
 }
+const bool kDropoutCases = AddLayerCases(DropoutCases);
 
 namespace {
 

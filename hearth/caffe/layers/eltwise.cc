@@ -12,8 +12,9 @@ class EltwiseLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {2, kNoLimit, 1, 1}; }
-  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
+  LayerTraits traits() const override {
+    return {.arity = {2, Arity::kNoLimit, 1, 1}, .channels_last = ChannelsLast::kSame};
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const EltwiseParameter& param = param_.eltwise_param();

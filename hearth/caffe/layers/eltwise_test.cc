@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -47,6 +47,7 @@ std::vector<LayerCase> EltwiseCases() {
        Folded(-100, [](float y, float x, size_t) { return std::max(y, x); })},
   };
 }
+const bool kEltwiseCases = AddLayerCases(EltwiseCases);
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -14,7 +14,7 @@ class EmbedLayer : public Layer {
  public:
   using Layer::Layer;
 
-  bool AllowsForceBackward(int) const override { return false; }
+  LayerTraits traits() const override { return {.never_forced = {0}}; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const EmbedParameter& param = param_.embed_param();

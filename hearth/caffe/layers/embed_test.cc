@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -42,6 +42,7 @@ std::vector<LayerCase> EmbedCases() {
       Row("embed_no_bias", "bias_term: false", {7}),
   };
 }
+const bool kEmbedCases = AddLayerCases(EmbedCases);
 
 namespace {
 

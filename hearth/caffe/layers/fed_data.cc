@@ -30,14 +30,15 @@ void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
 std::optional<int64_t> FedDataLayer::Fetch() {
   if (!is_fed()) return std::nullopt;
   if (prefetcher_ == nullptr) {
-    Prefetcher::Options options{.batch_size = batch_size_,
+    RowBatches::Options options{.batch_size = batch_size_,
                                 .row_sizes = {},
                                 .threads = context().transform_threads,
                                 .seed = seed_};
     for (const Top& top : tops_) options.row_sizes.push_back(Count(top.row_shape));
     const auto read = [this](const feed::Minibatch::Row& row, uint64_t seed,
                              const std::vector<float*>& values) { ReadRow(row, seed, values); };
-    prefetcher_ = std::make_unique<Prefetcher>(context().open_source(param_), options, read);
+    prefetcher_ = std::make_unique<Prefetcher>(
+        1, std::make_unique<RowBatches>(context().open_source(param_), options, read));
   }
   batch_ = &prefetcher_->Next();
   if (context().on_bad_row) {
@@ -47,7 +48,7 @@ std::optional<int64_t> FedDataLayer::Fetch() {
 }
 
 void FedDataLayer::NextEpoch() {
-  // An epoch of which nothing was taken is one all the same: a resumed run skips whole epochs.
+  // An epoch counts even when none of its rows were taken: a resumed run skips whole epochs.
   if (prefetcher_ == nullptr) Fetch();
   batch_ = nullptr;
   if (prefetcher_ != nullptr) prefetcher_->NextEpoch();
@@ -71,7 +72,7 @@ void FedDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
 }
 
 void FedDataLayer::Deliver(size_t i, Blob& top) const {
-  const std::vector<float>& from = batch_->tops[i];
+  const std::vector<float>& from = batch_->tops[i].values;
   float* to = top.data_ptr();
   if (!tops_[i].transposed) {
     std::copy_n(from.data(), top.count(), to);

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "hearth/caffe/layer.h"
-#include "hearth/caffe/layers/prefetcher.h"
+#include "hearth/caffe/data/row_batches.h"
+#include "hearth/caffe/net/layer.h"
 
 namespace hearth::caffe {
 
@@ -33,7 +33,7 @@ class FedDataLayer : public Layer {
   void SetTops(int64_t batch_size, std::vector<Top> tops);
 
   virtual bool is_fed() const { return static_cast<bool>(context().open_source); }
-  // As Prefetcher::ReadRow.
+  // As RowBatches::ReadRow.
   virtual void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
                        const std::vector<float*>& tops) const = 0;
 
@@ -47,7 +47,7 @@ class FedDataLayer : public Layer {
   int64_t batch_size_ = 0;
   uint64_t seed_ = 0;
   std::vector<Top> tops_;
-  const Prefetcher::Batch* batch_ = nullptr;
+  const DataBatch* batch_ = nullptr;
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 

@@ -17,6 +17,22 @@ uint64_t HashOf(const std::string& name) {
 
 }  // namespace
 
+// What the layer loads, behind the items that a resumed run passes over.
+class FileDataLayer::Batches : public BatchSource {
+ public:
+  Batches(FileDataLayer& layer, int64_t passed) : layer_(layer), passed_(passed) {}
+
+  bool Fill(DataBatch* batch) override {
+    if (passed_ > 0) layer_.Skip(std::exchange(passed_, 0));
+    layer_.LoadBatch(batch);
+    return true;  // the items go on and on
+  }
+
+ private:
+  FileDataLayer& layer_;
+  int64_t passed_;
+};
+
 // A test goes through all items on whichever rank runs it.
 FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& context)
     : Layer(param, context),
@@ -36,18 +52,15 @@ std::optional<int64_t> FileDataLayer::Fetch() {
 
 void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   int64_t steps = std::exchange(fetched_, 0);
-  if (loader_ == nullptr) {
-    loader_ = std::make_unique<BatchLoader>(
-        prefetch(), [this, passed = std::max<int64_t>(steps - 1, 0) *
-                                    batch_size_](BatchLoader::Batch* batch) mutable {
-          if (passed > 0) Skip(std::exchange(passed, 0));
-          LoadBatch(batch);
-        });
+  if (prefetcher_ == nullptr) {
+    const int64_t passed = std::max<int64_t>(steps - 1, 0) * batch_size_;
+    prefetcher_ =
+        std::make_unique<Prefetcher>(prefetch(), std::make_unique<Batches>(*this, passed));
     steps = 1;
   }
-  const BatchLoader::Batch* batch = &loader_->Next();
-  for (; steps > 1; --steps) batch = &loader_->Next();
-  for (const auto& [name, reason] : batch->bad_items) context().on_bad_row(name, reason);
+  const DataBatch* batch = &prefetcher_->Next();
+  for (; steps > 1; --steps) batch = &prefetcher_->Next();
+  for (const auto& bad : batch->bad_rows) context().on_bad_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {
     top[i]->Reshape(batch->tops[i].shape);
     std::copy_n(batch->tops[i].values.data(), top[i]->count(), top[i]->data_ptr());

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "hearth/caffe/layer.h"
-#include "hearth/caffe/layers/batch_loader.h"
+#include "hearth/caffe/data/prefetcher.h"
+#include "hearth/caffe/net/layer.h"
 
 namespace hearth::caffe {
 
@@ -16,16 +16,16 @@ class FileDataLayer : public Layer {
  public:
   FileDataLayer(const LayerParameter& param, const NetContext& context);
 
-  Arity arity() const override { return {0, 0, 1, 2}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, 2}}; }
   std::optional<int64_t> Fetch() override;
   void Reshape(const Blobs&, const Blobs&) override {}  // Forward does, as the items ask
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  protected:
-  // On the loader's thread. Passes over `items` of its rank before the first batch is loaded.
+  // On the prefetching thread. Passes over `items` of its rank before the first batch is loaded.
   virtual void Skip(int64_t items) = 0;
-  virtual void LoadBatch(BatchLoader::Batch* batch) = 0;
+  virtual void LoadBatch(DataBatch* batch) = 0;
   virtual int prefetch() const { return 1; }  // batches kept ready
 
   void set_batch_size(int64_t batch_size);
@@ -36,14 +36,16 @@ class FileDataLayer : public Layer {
   uint64_t seed() const { return seed_; }
   uint64_t stripe() const { return stripe_; }
   // Ends the thread, which calls LoadBatch: for the destructor of the class that has it.
-  void StopLoading() { loader_.reset(); }
+  void StopLoading() { prefetcher_.reset(); }
 
  private:
+  class Batches;
+
   const uint64_t stripe_, stripes_;
   uint64_t seed_;
   int64_t batch_size_ = 0;
   int64_t fetched_ = 0;  // minibatches to move on by at the next Forward
-  std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<Prefetcher> prefetcher_;
 };
 
 }  // namespace hearth::caffe

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/hdf5/hdf5_file.h"
+#include "hearth/caffe/data/hdf5_file.h"
+#include "hearth/caffe/data/picture_list.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/file_data.h"
-#include "hearth/caffe/picture_list.h"
 
 namespace hearth::caffe {
 namespace {
@@ -20,7 +20,7 @@ class Hdf5DataLayer : public FileDataLayer {
       : FileDataLayer(param, context), random_(seed()) {}
   ~Hdf5DataLayer() override { StopLoading(); }
 
-  Arity arity() const override { return {0, 0, 1, kNoLimit}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, Arity::kNoLimit}}; }
 
   void SetUp(const Blobs&, const Blobs& top) override {
     const HDF5DataParameter& data = param_.hdf5_data_param();
@@ -46,7 +46,7 @@ class Hdf5DataLayer : public FileDataLayer {
     }
   }
 
-  void LoadBatch(BatchLoader::Batch* batch) override {
+  void LoadBatch(DataBatch* batch) override {
     batch->tops.resize(datasets_.size());
     for (size_t i = 0; i < datasets_.size(); ++i) batch->tops[i].Reshape(TopShape(i));
     for (int64_t row = 0; row < batch_size(); ++row) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/hdf5/hdf5_file.h"
-#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/data/hdf5_file.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/hdf5/hdf5_file.h"
+#include "hearth/caffe/data/hdf5_file.h"
 #include "hearth/caffe/layers/all_layers.h"
 
 namespace hearth::caffe {
@@ -22,8 +22,7 @@ class Hdf5OutputLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {2, 2, 0, 0}; }
-  bool AllowsForceBackward(int) const override { return false; }
+  LayerTraits traits() const override { return {.arity = {2, 2, 0, 0}, .never_forced = {0, 1}}; }
 
   void SetUp(const Blobs&, const Blobs&) override {
     std::string name = param_.hdf5_output_param().file_name();

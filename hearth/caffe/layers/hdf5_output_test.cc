@@ -1,7 +1,7 @@
 #include "hearth/base/error.h"
-#include "hearth/caffe/hdf5/hdf5_file.h"
-#include "hearth/caffe/layers/file_layer_run.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/data/hdf5_file.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 
@@ -17,6 +17,7 @@ std::vector<LayerCase> Hdf5OutputCases() {
   row.fixed_rows = true;
   return {row};
 }
+const bool kHdf5OutputCases = AddLayerCases(Hdf5OutputCases);
 
 namespace {
 

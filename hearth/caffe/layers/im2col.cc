@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/window.h"
 
 namespace hearth::caffe {
 namespace {

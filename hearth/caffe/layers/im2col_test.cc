@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -68,6 +68,7 @@ std::vector<LayerCase> Im2colCases() {
           {.kernel = {2, 2, 2}, .stride = {1, 2, 1}, .pad = {1, 1, 1}, .spatial_axes = 3}),
   };
 }
+const bool kIm2colCases = AddLayerCases(Im2colCases);
 
 namespace {
 

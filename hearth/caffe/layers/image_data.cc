@@ -3,11 +3,11 @@
 #include <numeric>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/image/decode.h"
-#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/data/image/decode.h"
+#include "hearth/caffe/data/image/resize.h"
+#include "hearth/caffe/data/picture_list.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/picture_file_data.h"
-#include "hearth/caffe/picture_list.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/image/test_images.h"
-#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/blob_proto.h"
+#include "hearth/caffe/kernels/device_labels.h"
+#include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_labels.h"
-#include "hearth/caffe/layers/loss_normalizer.h"
+#include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/storage/file.h"
 
@@ -24,10 +24,9 @@ class InfogainLossLayer : public Layer {
         normalizer_(LossNormalizer::Read(param.loss_param(), LossParameter::VALID)),
         ignored_(IgnoredLabel(param.loss_param())) {}
 
-  Arity arity() const override { return {2, 3, 1, 2}; }
-  bool IsLoss() const override { return true; }
-  bool AutoTopBlobs() const override { return true; }
-  bool AllowsForceBackward(int bottom) const override { return bottom == 0; }
+  LayerTraits traits() const override {
+    return {.arity = {2, 3, 1, 2}, .is_loss = true, .automatic_tops = true, .never_forced = {1, 2}};
+  }
 
   // The matrix is bottom 2 or stands in a file.
   void SetUp(const Blobs& bottom, const Blobs& top) override {

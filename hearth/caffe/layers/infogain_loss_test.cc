@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/blob_proto.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/storage/file.h"
 
@@ -89,6 +89,7 @@ std::vector<LayerCase> InfogainLossCases() {
       file,
   };
 }
+const bool kInfogainLossCases = AddLayerCases(InfogainLossCases);
 
 namespace {
 
@@ -118,8 +119,8 @@ TEST(InfogainLoss, RefusesAGradientForLabelsAndMatrix) {
   run.Forward();
   EXPECT_THROW(run.layer().Backward(run.tops(), {true, true, false}, run.bottoms()), Error);
   EXPECT_THROW(run.layer().Backward(run.tops(), {true, false, true}, run.bottoms()), Error);
-  EXPECT_TRUE(run.layer().AllowsForceBackward(0));
-  EXPECT_FALSE(run.layer().AllowsForceBackward(2));
+  EXPECT_TRUE(run.layer().traits().AllowsForceBackward(0));
+  EXPECT_FALSE(run.layer().traits().AllowsForceBackward(2));
 }
 
 }  // namespace

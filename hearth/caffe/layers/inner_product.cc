@@ -2,10 +2,10 @@
 #include <ATen/ATen.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
+#include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/bias_sum.h"
-#include "hearth/caffe/layers/matrix_product.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -13,6 +13,10 @@ namespace {
 class InnerProductLayer : public Layer {
  public:
   using Layer::Layer;
+
+  LayerTraits traits() const override {
+    return {.matrix_axis = param_.inner_product_param().axis()};
+  }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const InnerProductParameter& param = param_.inner_product_param();

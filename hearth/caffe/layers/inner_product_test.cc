@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -41,6 +41,7 @@ std::vector<LayerCase> InnerProductCases() {
       {"ip_no_bias", LayerText("bias_term: false"), {{{3, 8}}}, Reference(1, false)},
   };
 }
+const bool kInnerProductCases = AddLayerCases(InnerProductCases);
 
 namespace {
 

@@ -1,8 +1,8 @@
 // Layers that make blobs from nothing: Input (filled by the program), DummyData (by fillers) and
 // Parameter (a learned blob).
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -11,7 +11,7 @@ class SourceLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {0, 0, 1, kNoLimit}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, Arity::kNoLimit}}; }
   void Reshape(const Blobs&, const Blobs&) override {}
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 };
@@ -22,6 +22,12 @@ Shape ToShape(const BlobShape& shape) { return {shape.dim().begin(), shape.dim()
 class InputLayer : public SourceLayer {
  public:
   using SourceLayer::SourceLayer;
+
+  LayerTraits traits() const override {
+    LayerTraits traits = SourceLayer::traits();
+    traits.is_net_input = true;
+    return traits;
+  }
 
   void SetUp(const Blobs&, const Blobs& top) override {
     const std::vector<BlobShape>& shapes = param_.input_param().shape();
@@ -84,7 +90,7 @@ class ParameterLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {0, 0, 1, 1}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, 1}}; }
 
   void SetUp(const Blobs&, const Blobs&) override {
     blobs_ = {std::make_shared<Blob>(ToShape(param_.parameter_param().shape()))};

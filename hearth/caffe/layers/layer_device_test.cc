@@ -7,7 +7,7 @@
 #include <regex>
 #include <string>
 
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "hearth/caffe/layer_registry.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -22,13 +22,13 @@ const std::string kBegin = "<!-- layer table: begin -->\n", kEnd = "<!-- layer t
 
 struct TypeFacts {
   std::set<std::string> params;  // fields of LayerParameter
-  Layer::Arity arity = {Layer::kNoLimit, 0, Layer::kNoLimit, 0};
+  Arity arity = {Arity::kNoLimit, 0, Arity::kNoLimit, 0};
   bool in_place = false;
   size_t bottoms = 0;             // of the row that has most
   std::vector<size_t> gradients;  // its bottoms that get one
 };
 
-void AddArity(const Layer::Arity& of_row, Layer::Arity* arity) {
+void AddArity(const Arity& of_row, Arity* arity) {
   arity->min_bottoms = std::min(arity->min_bottoms, of_row.min_bottoms);
   arity->max_bottoms = std::max({arity->max_bottoms, of_row.min_bottoms, of_row.max_bottoms});
   arity->min_tops = std::min(arity->min_tops, of_row.min_tops);
@@ -42,8 +42,8 @@ void AddRow(const LayerCase& row, const LayerParameter& param, TypeFacts* facts)
     if (name.ends_with("_param") && field.Count(param) > 0) facts->params.insert(name);
   }
   LayerRun run(row);
-  AddArity(run.layer().arity(), &facts->arity);
-  facts->in_place |= run.layer().AllowsInPlace();
+  AddArity(run.layer().traits().arity, &facts->arity);
+  facts->in_place |= run.layer().traits().allows_in_place;
   if (row.bottoms.size() < facts->bottoms) return;
   const bool more = row.bottoms.size() > facts->bottoms;
   facts->bottoms = row.bottoms.size();
@@ -52,12 +52,13 @@ void AddRow(const LayerCase& row, const LayerParameter& param, TypeFacts* facts)
   for (size_t i = 0; i < row.bottoms.size(); ++i) {
     const auto& without = row.without_gradient;
     const bool has = std::find(without.begin(), without.end(), i) == without.end();
-    if (has && run.layer().AllowsForceBackward(static_cast<int>(i))) facts->gradients.push_back(i);
+    if (has && run.layer().traits().AllowsForceBackward(static_cast<int>(i)))
+      facts->gradients.push_back(i);
   }
 }
 
 std::string Range(int least, int most) {
-  if (most >= Layer::kNoLimit) return fmt::format("≥ {}", least);
+  if (most >= Arity::kNoLimit) return fmt::format("≥ {}", least);
   return least == most ? std::to_string(least) : fmt::format("{}–{}", least, most);
 }
 
@@ -67,7 +68,7 @@ std::string Line(const std::string& type, const TypeFacts& facts) {
                                    ? "all"
                                    : fmt::format("{}", fmt::join(facts.gradients, ", "));
   if (type == "Python") return "| Python | python_param | as the user's class | | | |\n";
-  const Layer::Arity& arity = facts.arity;
+  const Arity& arity = facts.arity;
   return fmt::format(
       "| {} | {} | {} | {} | {} | {} |\n", type, fmt::join(facts.params, ", "),
       Range(arity.min_bottoms, arity.max_bottoms),

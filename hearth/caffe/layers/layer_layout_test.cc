@@ -3,18 +3,18 @@
 
 #include <tuple>
 
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
 
 using Layouts = std::pair<Layout, Layout>;  // of the bottoms, of the tops
 
-std::vector<Layouts> MixesOf(const LayerCase& row, Layer::ChannelsLast takes) {
+std::vector<Layouts> MixesOf(const LayerCase& row, ChannelsLast takes) {
   if (row.bottoms.empty() || row.bottoms[0].shape.size() != 4) return {};
-  if (takes == Layer::ChannelsLast::kNo) return {};
+  if (takes == ChannelsLast::kNo) return {};
   std::vector<Layouts> mixes{{Layout::kChannelsLast, Layout::kChannelsLast}};
-  if (takes == Layer::ChannelsLast::kAny) {
+  if (takes == ChannelsLast::kAny) {
     mixes.push_back({Layout::kChannelsLast, Layout::kContiguous});
     mixes.push_back({Layout::kContiguous, Layout::kChannelsLast});
   }
@@ -50,7 +50,7 @@ void RunBoth(LayerRun* run, LayerRun* plain, bool has_gradient) {
 TEST(LayerLayouts, GiveTheSameValuesAndGradients) {
   int compared = 0;
   for (const LayerCase& row : AllLayerCases()) {
-    for (const auto& [bottoms, tops] : MixesOf(row, LayerRun(row).layer().channels_last())) {
+    for (const auto& [bottoms, tops] : MixesOf(row, LayerRun(row).layer().traits().channels_last)) {
       SCOPED_TRACE(row.name);
       LayerRun run(row), plain(row);
       run.SetLayouts(bottoms, tops);

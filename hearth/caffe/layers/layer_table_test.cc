@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "hearth/caffe/layer_registry.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -100,7 +100,7 @@ TEST_P(LayerTableGradients, AgreeWithDifferences) {
   const LayerCase& row = GetParam();
   LayerRun run(row);
   run.Forward();
-  const Arrays weights = TopWeights(run.TopValues(), row, run.layer().IsLoss());
+  const Arrays weights = TopWeights(run.TopValues(), row, run.layer().traits().is_loss);
   // Backward must overwrite the bottoms' diffs and add to the parameters'.
   for (Blob* bottom : run.bottoms()) bottom->diff().fill_(99);
   for (const auto& blob : run.layer().blobs()) blob->diff().fill_(0.5f);
@@ -133,7 +133,7 @@ TEST_P(LayerTableGradients, AgreeWithDifferences) {
 TEST_P(LayerTableInPlace, GivesTheSame) {
   const LayerCase& row = GetParam();
   LayerRun apart(row), in_place(row, /*in_place=*/true);
-  EXPECT_TRUE(in_place.layer().AllowsInPlace());
+  EXPECT_TRUE(in_place.layer().traits().allows_in_place);
   const Arrays expected = in_place.Expected();
   apart.Forward();
   in_place.Forward();
@@ -161,7 +161,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Forward();
   }
-  const Arrays weights = TopWeights(untouched.TopValues(), row, untouched.layer().IsLoss());
+  const Arrays weights = TopWeights(untouched.TopValues(), row, untouched.layer().traits().is_loss);
   for (Blob* top : overwritten.tops()) top->data().fill_(77);
   untouched.Backward(weights);
   overwritten.Backward(weights);
@@ -178,7 +178,8 @@ TEST_P(LayerTableGradients, SurviveAReshape) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Forward();
   }
-  const Arrays weights = TopWeights(straight.TopValues(), GetParam(), straight.layer().IsLoss());
+  const Arrays weights =
+      TopWeights(straight.TopValues(), GetParam(), straight.layer().traits().is_loss);
   reshaped.layer().Reshape(reshaped.bottoms(), reshaped.tops());
   straight.Backward(weights);
   reshaped.Backward(weights);
@@ -195,7 +196,7 @@ TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Forward();
   }
-  const Arrays weights = TopWeights(all.TopValues(), row, all.layer().IsLoss());
+  const Arrays weights = TopWeights(all.TopValues(), row, all.layer().traits().is_loss);
   all.Backward(weights);
   for (size_t i = 0; i < weights.size(); ++i) {
     SetValues(weights[i], parameters_only.tops()[i]->diff());

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/device_labels.h"
+#include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_labels.h"
-#include "hearth/caffe/layers/loss_normalizer.h"
 
 namespace hearth::caffe {
 namespace {
@@ -18,9 +18,9 @@ class LabelLossLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {2, 2, 1, 1}; }
-  bool IsLoss() const override { return true; }
-  bool AutoTopBlobs() const override { return true; }
+  LayerTraits traits() const override {
+    return {.arity = {2, 2, 1, 1}, .is_loss = true, .automatic_tops = true, .never_forced = {1}};
+  }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -67,6 +67,7 @@ std::vector<LayerCase> LossCases() {
           {{4, 3}}, {{4, 3}, 0, 0, 2}, SigmoidReference(1, 'v')),
   };
 }
+const bool kLossCases = AddLayerCases(LossCases);
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/for_each_cpu.h"
+#include "hearth/caffe/kernels/neighbour_sum.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/neighbour_sum.h"
 
 namespace hearth::caffe {
 namespace {
@@ -30,9 +30,9 @@ class LrnLayer : public Layer {
  public:
   using Layer::Layer;
 
-  ChannelsLast channels_last() const override {
-    return param_.lrn_param().norm_region() == LRNParameter::WITHIN_CHANNEL ? ChannelsLast::kNo
-                                                                            : ChannelsLast::kSame;
+  LayerTraits traits() const override {
+    const bool across = param_.lrn_param().norm_region() != LRNParameter::WITHIN_CHANNEL;
+    return {.channels_last = across ? ChannelsLast::kSame : ChannelsLast::kNo};
   }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {

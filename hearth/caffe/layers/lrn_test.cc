@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -54,6 +54,7 @@ std::vector<LayerCase> LrnCases() {
        Reference(0, 2, 1, 3, 0.5f)},
   };
 }
+const bool kLrnCases = AddLayerCases(LrnCases);
 
 namespace {
 

@@ -1,8 +1,8 @@
 // LSTM over whole sequences, and LSTMUnit, one step of it whose sums another layer computes.
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/lstm_step.h"
+#include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/lstm_step.h"
-#include "hearth/caffe/layers/matrix_product.h"
 #include "hearth/caffe/layers/recurrent.h"
 
 namespace hearth::caffe {
@@ -180,8 +180,7 @@ class LstmUnitLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {3, 3, 2, 2}; }
-  bool AllowsForceBackward(int bottom) const override { return bottom != 2; }
+  LayerTraits traits() const override { return {.arity = {3, 3, 2, 2}, .never_forced = {2}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& before = *bottom[0];

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/array_fed.h"
 #include "hearth/caffe/layers/fed_data.h"
-#include "hearth/caffe/layers/picture_reader.h"
-#include "hearth/caffe/layers/row_values.h"
+#include "hearth/caffe/net/array_fed.h"
 
 namespace hearth::caffe {
 namespace {
@@ -23,7 +23,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
         reader_(param.transform_param(), context.phase, size_, context.resize_images) {}
   ~MemoryDataLayer() override { StopFetching(); }
 
-  Arity arity() const override { return {0, 0, 1, 2}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, 2}}; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const PictureSize& out = reader_.output();

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/image/test_images.h"
-#include "hearth/caffe/layers/array_fed.h"
-#include "hearth/caffe/layers/layer_case.h"
-#include "hearth/caffe/layers/row_builder.h"
+#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/caffe/data/row_testing.h"
+#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/array_fed.h"
 
 namespace hearth::caffe {
 namespace {

@@ -14,7 +14,7 @@ class MvnLayer : public Layer {
  public:
   using Layer::Layer;
 
-  bool AllowsInPlace() const override { return true; }
+  LayerTraits traits() const override { return {.allows_in_place = true}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -49,5 +49,6 @@ std::vector<LayerCase> MvnCases() {
       eps,
   };
 }
+const bool kMvnCases = AddLayerCases(MvnCases);
 
 }  // namespace hearth::caffe

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "hearth/caffe/layer.h"
+#include "hearth/caffe/net/layer.h"
 
 namespace hearth::caffe {
 
@@ -30,8 +30,9 @@ class NeuronLayer : public Layer {
  public:
   using Layer::Layer;
 
-  bool AllowsInPlace() const override { return true; }
-  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
+  LayerTraits traits() const override {
+    return {.allows_in_place = true, .channels_last = ChannelsLast::kSame};
+  }
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,

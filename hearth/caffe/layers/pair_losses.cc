@@ -21,10 +21,9 @@ class EuclideanLossLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {2, 2, 1, 1}; }
-  bool IsLoss() const override { return true; }
-  bool AutoTopBlobs() const override { return true; }
-  bool AllowsForceBackward(int) const override { return true; }
+  LayerTraits traits() const override {
+    return {.arity = {2, 2, 1, 1}, .is_loss = true, .automatic_tops = true};
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     RequireSameCount(bottom);
@@ -76,10 +75,9 @@ class ContrastiveLossLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {3, 3, 1, 1}; }
-  bool IsLoss() const override { return true; }
-  bool AutoTopBlobs() const override { return true; }
-  bool AllowsForceBackward(int bottom) const override { return bottom != 2; }
+  LayerTraits traits() const override {
+    return {.arity = {3, 3, 1, 1}, .is_loss = true, .automatic_tops = true, .never_forced = {2}};
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     RequireSameCount(bottom);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -63,6 +63,7 @@ std::vector<LayerCase> PairLossCases() {
       ContrastiveRow("contrastive_loss_legacy", "margin: 5 legacy_version: true", 5, true),
   };
 }
+const bool kPairLossCases = AddLayerCases(PairLossCases);
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/data/for_each.h"
 
 namespace hearth::caffe {
 namespace {
@@ -33,9 +34,9 @@ void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
 }
 
 // False for a picture that cannot be used, where somebody is told of those.
-bool PictureFileLayer::ReadInto(Item* item, int64_t row, BatchLoader::Batch* batch,
+bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
                                 std::string* reason) const {
-  BatchLoader::Top& data = batch->tops[0];
+  DataBatch::Top& data = batch->tops[0];
   try {
     const Pixels pixels = Read(item);
     const PictureSize size = pixels.size();
@@ -60,7 +61,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, BatchLoader::Batch* bat
   }
 }
 
-void PictureFileLayer::LoadBatch(BatchLoader::Batch* batch) {
+void PictureFileLayer::LoadBatch(DataBatch* batch) {
   batch->tops.resize(2);
   batch->tops[1].Reshape({batch_size()});
   std::vector<Item> items(batch_size());
@@ -68,10 +69,10 @@ void PictureFileLayer::LoadBatch(BatchLoader::Batch* batch) {
   std::vector<std::string> reasons(items.size());
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
-    Require(batch->bad_items.size() < kMostBadItems, ErrorCode::kDataLoss,
+    Require(batch->bad_rows.size() < kMostBadItems, ErrorCode::kDataLoss,
             "{} pictures in a row cannot be used, the last one because: {}", kMostBadItems,
             reasons[row]);
-    batch->bad_items.emplace_back(items[row].name, std::exchange(reasons[row], ""));
+    batch->bad_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();
   };
   // The first one gives the minibatch its shape.

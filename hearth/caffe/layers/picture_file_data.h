@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "hearth/caffe/data/pixels.h"
 #include "hearth/caffe/layers/file_data.h"
-#include "hearth/caffe/pixels.h"
 
 namespace hearth::caffe {
 
@@ -28,12 +28,12 @@ class PictureFileLayer : public FileDataLayer {
 
   // From SetUp: shapes as the first picture has them. Throws naming it where it cannot be read.
   void ShapeTops(Item first, const Blobs& top) const;
-  void LoadBatch(BatchLoader::Batch* batch) override;
+  void LoadBatch(DataBatch* batch) override;
   const DataTransformer& transformer() const { return transformer_; }
 
  private:
   Shape ShapeOf(const Pixels& pixels) const;
-  bool ReadInto(Item* item, int64_t row, BatchLoader::Batch* batch, std::string* reason) const;
+  bool ReadInto(Item* item, int64_t row, DataBatch* batch, std::string* reason) const;
 
   const DataTransformer transformer_;
 };

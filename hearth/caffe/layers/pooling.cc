@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/channels_last_pooling.h"
+#include "hearth/caffe/kernels/device_pooling.h"
+#include "hearth/caffe/kernels/pooling_windows.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_pooling.h"
 #include "hearth/caffe/layers/neuron.h"
-#include "hearth/caffe/layers/place_pooling.h"
-#include "hearth/caffe/layers/pooling_windows.h"
 
 namespace hearth::caffe {
 namespace {
@@ -21,17 +21,12 @@ class PoolingLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override {
-    const bool has_mask = param_.pooling_param().pool() == PoolingParameter::MAX;
-    return {1, 1, 1, has_mask ? 2 : 1};
-  }
-  ChannelsLast channels_last() const override {
-    return pool() == PoolingParameter::STOCHASTIC || param_.top_size() > 1 ? ChannelsLast::kNo
-                                                                           : ChannelsLast::kAny;
-  }
-
-  bool CanGateBottom() const override {
-    return pool() == PoolingParameter::MAX && param_.top_size() == 1 && !top_overwritten();
+  LayerTraits traits() const override {
+    const bool max = pool() == PoolingParameter::MAX, one_top = param_.top_size() == 1;
+    const bool any = pool() != PoolingParameter::STOCHASTIC && param_.top_size() <= 1;
+    return {.arity = {1, 1, 1, max ? 2 : 1},
+            .channels_last = any ? ChannelsLast::kAny : ChannelsLast::kNo,
+            .can_gate_bottom = max && one_top};
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
@@ -266,7 +261,7 @@ class PoolingLayer : public Layer {
   }
 
   PoolingAxis rows_, columns_;
-  PlacePooling places_;
+  ChannelsLastPooling places_;
   Blob aside_;  // the top in the bottom's layout, where they differ
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output

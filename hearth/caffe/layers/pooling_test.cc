@@ -3,7 +3,7 @@
 #include <cfloat>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -129,6 +129,7 @@ std::vector<LayerCase> PoolingCases() {
        false},
   };
 }
+const bool kPoolingCases = AddLayerCases(PoolingCases);
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/element_reference.h"
+#include "hearth/caffe/layers/element_testing.h"
 
 namespace hearth::caffe {
 
@@ -31,6 +31,7 @@ std::vector<LayerCase> PowerCases() {
           [](double x) { return std::log10(1 + 2 * x); }, 0.2f, 3),
   };
 }
+const bool kPowerCases = AddLayerCases(PowerCases);
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layer_error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_error.h"
 
 namespace hearth::caffe {
 namespace {

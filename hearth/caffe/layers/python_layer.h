@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "hearth/caffe/layer_registry.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -67,5 +67,6 @@ std::vector<LayerCase> PythonLayerCases() {
   row.prepare_context = [](NetContext*) { SetPythonLayerFactory(MakeTwice); };
   return {row};
 }
+const bool kPythonLayerCases = AddLayerCases(PythonLayerCases);
 
 }  // namespace hearth::caffe

@@ -3,9 +3,9 @@
 #include <ATen/Parallel.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
-#include "hearth/caffe/layers/bias_sum.h"
-#include "hearth/caffe/layers/matrix_product.h"
+#include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/matrix_product.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -24,9 +24,9 @@ RecurrentLayer::RecurrentLayer(const LayerParameter& param, const NetContext& co
   for (Blob& state : states_) state.set_device(context.device);
 }
 
-Layer::Arity RecurrentLayer::arity() const {
+LayerTraits RecurrentLayer::traits() const {
   const int exposed = exposes_states() ? static_cast<int>(states_.size()) : 0;
-  return {2 + exposed, 3 + exposed, 1 + exposed, 1 + exposed};
+  return {.arity = {2 + exposed, 3 + exposed, 1 + exposed, 1 + exposed}, .never_forced = {1}};
 }
 
 std::shared_ptr<Blob> RecurrentLayer::MakeWeight(int64_t outputs, int64_t inputs) const {
@@ -42,7 +42,7 @@ std::shared_ptr<Blob> RecurrentLayer::MakeBias(int64_t outputs) const {
 }
 
 void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {
-  has_static_ = static_cast<int>(bottom.size()) > arity().min_bottoms;
+  has_static_ = static_cast<int>(bottom.size()) > traits().arity.min_bottoms;
   Require(bottom[0]->num_axes() >= 2, ErrorCode::kInvalidArgument,
           "its first bottom must be steps x rows x values, not of shape {}",
           bottom[0]->ShapeString());

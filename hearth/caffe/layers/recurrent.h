@@ -10,7 +10,7 @@
 
 #include <functional>
 
-#include "hearth/caffe/layer.h"
+#include "hearth/caffe/net/layer.h"
 
 namespace hearth::caffe {
 
@@ -20,8 +20,7 @@ class RecurrentLayer : public Layer {
   // values first; `terms`: sums per output that the inputs and the hidden values have weights for.
   RecurrentLayer(const LayerParameter& param, const NetContext& context, int states, int terms);
 
-  Arity arity() const override;
-  bool AllowsForceBackward(int bottom) const override { return bottom != 1; }
+  LayerTraits traits() const override;
   void SetUp(const Blobs& bottom, const Blobs& top) override;
   void Reshape(const Blobs& bottom, const Blobs& top) override;
 

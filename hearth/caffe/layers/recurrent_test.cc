@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -168,6 +168,7 @@ std::vector<LayerCase> RecurrentCases() {
       unit,
   };
 }
+const bool kRecurrentCases = AddLayerCases(RecurrentCases);
 
 namespace {
 

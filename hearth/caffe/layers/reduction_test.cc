@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -36,5 +36,6 @@ std::vector<LayerCase> ReductionCases() {
       Row("reduction_mean", "operation: MEAN coeff: 3", 0, -3, [](float x) { return x; }),
   };
 }
+const bool kReductionCases = AddLayerCases(ReductionCases);
 
 }  // namespace hearth::caffe

@@ -1,8 +1,8 @@
 // ReLU and PReLU: f(x) = x above zero, slope * x below.
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -12,7 +12,12 @@ class ReluLayer : public NeuronLayer {
   ReluLayer(const LayerParameter& param, const NetContext& context)
       : NeuronLayer(param, context), slope_(param.relu_param().negative_slope()) {}
 
-  bool IsGatedBySign() const override { return slope_ == 0; }
+  LayerTraits traits() const override {
+    LayerTraits traits = NeuronLayer::traits();
+    traits.gated_by_sign = slope_ == 0;
+    return traits;
+  }
+
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!gated_by_reader()) NeuronLayer::Backward(top, propagate_down, bottom);
@@ -54,7 +59,7 @@ class PReluLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
 
-  ChannelsLast channels_last() const override { return ChannelsLast::kNo; }
+  LayerTraits traits() const override { return {.allows_in_place = true}; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const PReLUParameter& param = param_.prelu_param();

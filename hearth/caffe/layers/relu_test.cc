@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "hearth/caffe/layers/element_reference.h"
+#include "hearth/caffe/layers/element_testing.h"
 
 namespace hearth::caffe {
 
@@ -32,6 +32,7 @@ std::vector<LayerCase> ReluCases() {
   cases[3].in_place = cases[4].in_place = true;
   return cases;
 }
+const bool kReluCases = AddLayerCases(ReluCases);
 
 namespace {
 

@@ -1,7 +1,7 @@
 // RNN: hidden values h = tanh(W x + b + V h_before), outputs tanh(U h + c).
+#include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/bias_sum.h"
-#include "hearth/caffe/layers/matrix_product.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/recurrent.h"
 

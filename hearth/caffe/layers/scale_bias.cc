@@ -4,8 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/filler.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
 namespace {
@@ -69,8 +69,7 @@ class BroadcastLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {1, 2, 1, 1}; }
-  bool AllowsInPlace() const override { return true; }
+  LayerTraits traits() const override { return {.arity = {1, 2, 1, 1}, .allows_in_place = true}; }
 
  protected:
   void MakeOperand(const Blob& bottom, int64_t num_axes, const FillerParameter& filler) {

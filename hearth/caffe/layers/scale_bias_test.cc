@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -62,6 +62,7 @@ std::vector<LayerCase> ScaleBiasCases() {
           {.axes = 0, .adds = true}),
   };
 }
+const bool kScaleBiasCases = AddLayerCases(ScaleBiasCases);
 
 namespace {
 

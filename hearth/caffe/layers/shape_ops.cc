@@ -3,7 +3,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/shape_count.h"
+#include "hearth/caffe/net/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
@@ -13,8 +13,9 @@ class SplitLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {1, 1, 1, kNoLimit}; }
-  ChannelsLast channels_last() const override { return ChannelsLast::kSame; }
+  LayerTraits traits() const override {
+    return {.arity = {1, 1, 1, Arity::kNoLimit}, .channels_last = ChannelsLast::kSame};
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     for (Blob* blob : top) {
@@ -123,7 +124,7 @@ class SilenceLayer : public Layer {
  public:
   using Layer::Layer;
 
-  Arity arity() const override { return {1, kNoLimit, 0, 0}; }
+  LayerTraits traits() const override { return {.arity = {1, Arity::kNoLimit, 0, 0}}; }
   void Reshape(const Blobs&, const Blobs&) override {}
   void Forward(const Blobs&, const Blobs&) override {}
   void Backward(const Blobs&, const std::vector<bool>& propagate_down,

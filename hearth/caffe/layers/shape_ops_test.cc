@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -52,6 +52,7 @@ std::vector<LayerCase> ShapeOpCases() {
        0},
   };
 }
+const bool kShapeOpCases = AddLayerCases(ShapeOpCases);
 
 namespace {
 
@@ -76,7 +77,7 @@ TEST(Reshape, NamesWhatDoesNotFit) {
 TEST(ShapeOps, RefuseToRunInPlace) {
   for (const LayerCase& row : ShapeOpCases()) {
     LayerRun run(row);
-    EXPECT_FALSE(run.layer().AllowsInPlace()) << row.name;
+    EXPECT_FALSE(run.layer().traits().allows_in_place) << row.name;
   }
 }
 

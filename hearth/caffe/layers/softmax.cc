@@ -10,7 +10,7 @@ class SoftmaxLayer : public Layer {
  public:
   using Layer::Layer;
 
-  bool AllowsInPlace() const override { return true; }
+  LayerTraits traits() const override { return {.allows_in_place = true}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     axis_ = bottom[0]->CanonicalAxis(param_.softmax_param().axis());

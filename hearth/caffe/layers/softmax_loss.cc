@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/device_labels.h"
+#include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/device_labels.h"
-#include "hearth/caffe/layers/loss_normalizer.h"
 
 namespace hearth::caffe {
 namespace {
@@ -20,9 +20,9 @@ class SoftmaxLossLayer : public Layer {
         normalizer_(LossNormalizer::Read(param.loss_param(), LossParameter::VALID)),
         ignored_(IgnoredLabel(param.loss_param())) {}
 
-  Arity arity() const override { return {2, 2, 1, 2}; }
-  bool IsLoss() const override { return true; }
-  bool AutoTopBlobs() const override { return true; }
+  LayerTraits traits() const override {
+    return {.arity = {2, 2, 1, 2}, .is_loss = true, .automatic_tops = true, .never_forced = {1}};
+  }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     axis_ = bottom[0]->CanonicalAxis(param_.softmax_param().axis());

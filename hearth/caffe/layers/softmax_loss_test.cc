@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -72,6 +72,7 @@ std::vector<LayerCase> SoftmaxLossCases() {
       with_probabilities,
   };
 }
+const bool kSoftmaxLossCases = AddLayerCases(SoftmaxLossCases);
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -40,6 +40,7 @@ std::vector<LayerCase> SoftmaxCases() {
   for (LayerCase& row : cases) row.in_place = true;
   return cases;
 }
+const bool kSoftmaxCases = AddLayerCases(SoftmaxCases);
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -73,6 +73,7 @@ std::vector<LayerCase> SppCases() {
       Row("spp_average", "pool: AVE", {2, true}),
   };
 }
+const bool kSppCases = AddLayerCases(SppCases);
 
 namespace {
 

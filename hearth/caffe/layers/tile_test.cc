@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_case.h"
+#include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -34,6 +34,7 @@ std::vector<LayerCase> TileCases() {
       Row("tile_once", "tiles: 1", 1, 1),
   };
 }
+const bool kTileCases = AddLayerCases(TileCases);
 
 namespace {
 

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/image/decode.h"
-#include "hearth/caffe/image/resize.h"
+#include "hearth/caffe/data/for_each.h"
+#include "hearth/caffe/data/image/decode.h"
+#include "hearth/caffe/data/image/resize.h"
+#include "hearth/caffe/data/mean_file.h"
+#include "hearth/caffe/data/window_crop.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/file_data.h"
-#include "hearth/caffe/layers/window_crop.h"
-#include "hearth/caffe/mean_file.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -31,7 +32,7 @@ class WindowDataLayer : public FileDataLayer {
   using FileDataLayer::FileDataLayer;
   ~WindowDataLayer() override { StopLoading(); }
 
-  Arity arity() const override { return {0, 0, 2, 2}; }
+  LayerTraits traits() const override { return {.arity = {0, 0, 2, 2}}; }
 
   void SetUp(const Blobs&, const Blobs& top) override {
     const WindowDataParameter& data = param_.window_data_param();
@@ -57,7 +58,7 @@ class WindowDataLayer : public FileDataLayer {
   void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
 
   // Background first, then foreground, as Caffe has it.
-  void LoadBatch(BatchLoader::Batch* batch) override {
+  void LoadBatch(DataBatch* batch) override {
     batch->tops.resize(2);
     batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
     batch->tops[1].Reshape({batch_size()});

@@ -2,11 +2,11 @@
 #include <map>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/image/resize.h"
-#include "hearth/caffe/image/test_images.h"
-#include "hearth/caffe/layers/file_layer_run.h"
-#include "hearth/caffe/layers/window_crop.h"
-#include "hearth/caffe/mean_file.h"
+#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/caffe/data/image/resize.h"
+#include "hearth/caffe/data/mean_file.h"
+#include "hearth/caffe/data/window_crop.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

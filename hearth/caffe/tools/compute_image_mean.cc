@@ -5,8 +5,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/database/database.h"
-#include "hearth/caffe/pixels.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/pixels.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/tools/progress_log.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "hearth/caffe/mean_file.h"
+#include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {

@@ -1,9 +1,9 @@
 #include "hearth/caffe/tools/compute_image_mean.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/database/database.h"
-#include "hearth/caffe/image/test_images.h"
-#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {

@@ -3,10 +3,10 @@
 #include <map>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/database/database.h"
-#include "hearth/caffe/image/decode.h"
-#include "hearth/caffe/image/test_images.h"
-#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/image/decode.h"
+#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 
 namespace hearth::caffe {

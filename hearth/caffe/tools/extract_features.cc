@@ -7,12 +7,12 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/database/database.h"
-#include "hearth/caffe/net.h"
-#include "hearth/caffe/net_file.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/tools/progress_log.h"
+#include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::caffe {

@@ -1,11 +1,11 @@
 #include "hearth/caffe/tools/extract_features.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/database/database.h"
-#include "hearth/caffe/layers/file_layer_run.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/snapshot.h"
+#include "hearth/caffe/snapshot/snapshot.h"
 
 namespace hearth::caffe {
 namespace {

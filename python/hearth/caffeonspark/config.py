@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hearth.caffeonspark.flags import FlagError, dict_to_arguments, parse_flags
+from hearth.caffeonspark.flags import SETTINGS, FlagError, dict_to_arguments, parse_flags
 from hearth.files.uri import local_path
 
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
@@ -43,9 +43,9 @@ class Config:
         if args is None:
             values["label"] = "label"
         fields = self.__dict__
+        fields.update({setting["name"]: setting["default"] for setting in SETTINGS})
         fields.update(values)
         fields["spark"] = sc
-        fields["transform_threads"] = 1
         fields["is_feature"] = bool(features)
         fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
         fields["lmdb_partitions"] = values["lmdb_partitions"] or values["cluster_size"]

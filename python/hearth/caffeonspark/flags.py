@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from hearth.native import _core
+
 
 class FlagError(ValueError):
     """A flag that is unknown, lacks its value or has a wrong one; one sentence."""
@@ -16,8 +18,9 @@ class _Parser(argparse.ArgumentParser):
         raise FlagError(message)
 
 
-# (flag, attribute of Config, default, help); switches and numbers follow from the default's type.
-FLAGS: tuple[tuple[str, str, Any, str], ...] = (
+# (flag, attribute of Config, default, help). Switches and numbers follow from the default's type; a
+# flag without help is taken as upstream has it, but has no effect, so --help leaves it out.
+_OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("conf", "proto_file", "", "solver prototxt, a local path on the driver"),
     ("train", "is_training", False, "train; validates as well if the solver has a test interval"),
     ("test", "is_test", False, "run the TEST net over its source, write the means of its outputs"),
@@ -26,27 +29,28 @@ FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("outputFormat", "output_format", "json", "Spark format of -features' DataFrame"),
     ("model", "model_path", "", "model to write (training) or to load (test, features)"),
     ("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
-    ("devices", "devices", 1, "solver threads or GPUs per executor"),
-    ("persistent", "is_rdd_persistent", False, "accepted; rows are spilled by the trainers anyway"),
+    ("persistent", "is_rdd_persistent", False, ""),
     ("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
     ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
-    ("connection", "connection", "infiniband", "ethernet or infiniband"),
-    ("resize", "resize", False, "resize decoded images to the layer's height and width"),
     ("clusterSize", "cluster_size", 1, "number of executors that train together"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
-    ("onNaN", "on_nan", "continue", "a loss that is no number: stop, or continue with a warning"),
-    ("onOtherRows", "on_other_rows", "restartEpoch", "at a resume: restartEpoch, or fail"),
-    ("precision", "precision", "float32", "of products in convolutions: float32 or bf16"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
-    ("lmdb_partitions", "lmdb_partitions", 0, "partitions of an LMDB source (-clusterSize)"),
-    ("imageRoot", "image_root", "", "tools: image folder"),
-    ("labelFile", "label_file", "", "tools: label list"),
-    ("captionFile", "caption_file", "", "tools: COCO captions"),
-    ("captionLength", "caption_length", 20, "tools: words per caption"),
-    ("vocabSize", "vocab_size", -1, "tools: most frequent words kept, -1: all"),
-    ("imageCaptionDFDir", "image_caption_df_dir", "", "tools: folder under -output"),
-    ("vocabDir", "vocab_dir", "", "tools: folder under -output"),
-    ("embeddingDFDir", "embedding_df_dir", "", "tools: folder under -output"),
+    ("lmdb_partitions", "lmdb_partitions", 0, ""),
+    ("imageRoot", "image_root", "", ""),
+    ("labelFile", "label_file", "", ""),
+    ("captionFile", "caption_file", "", ""),
+    ("captionLength", "caption_length", 20, ""),
+    ("vocabSize", "vocab_size", -1, ""),
+    ("imageCaptionDFDir", "image_caption_df_dir", "", ""),
+    ("vocabDir", "vocab_dir", "", ""),
+    ("embeddingDFDir", "embedding_df_dir", "", ""),
+)
+
+# What the trainers are told too: one table with the core.
+SETTINGS: tuple[dict[str, Any], ...] = tuple(_core.settings())
+
+FLAGS = _OWN_FLAGS + tuple(
+    (s["flag"], s["name"], s["default"], s["help"]) for s in SETTINGS if s["flag"]
 )
 
 
@@ -55,10 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="hearth.caffeonspark", allow_abbrev=False)
     for flag, attribute, default, text in FLAGS:
         names = (f"-{flag}", f"--{flag}")
+        text = text or argparse.SUPPRESS
         if isinstance(default, bool):
             parser.add_argument(*names, dest=attribute, action="store_true", help=text)
             continue
-        text = f"{text} (default: {default})" if default != "" else text
+        if default != "" and text != argparse.SUPPRESS:
+            text = f"{text} (default: {default})"
         parser.add_argument(
             *names, dest=attribute, default=default, type=type(default), help=text, metavar="X"
         )
@@ -115,19 +121,22 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
     flags = build_parser().parse_args(list(arguments))
     if flags.cluster_size < 1:
         raise FlagError(f"-clusterSize is {flags.cluster_size}; it must be at least 1")
-    if flags.devices < 1:
-        raise FlagError(f"-devices is {flags.devices}; it must be at least 1")
     if flags.max_restarts < 0:
         raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
-    if flags.on_nan not in ("stop", "continue"):
-        raise FlagError(f"-onNaN is '{flags.on_nan}'; it is stop or continue")
-    if flags.on_other_rows not in ("restartEpoch", "fail"):
-        raise FlagError(f"-onOtherRows is '{flags.on_other_rows}'; it is restartEpoch or fail")
-    if flags.precision not in ("float32", "bf16"):
-        raise FlagError(f"-precision is '{flags.precision}'; it is float32 or bf16")
     parse_bad_records(flags.max_bad_records)
-    if flags.connection not in ("ethernet", "infiniband"):
-        raise FlagError(f"-connection is '{flags.connection}'; it is ethernet or infiniband")
+    for setting in SETTINGS:
+        if setting["flag"]:
+            _check(setting, getattr(flags, setting["name"]))
     if flags.snapshot_state_file and not flags.snapshot_model_file:
         raise FlagError("-snapshot needs -weights too: the .caffemodel of that state")
     return flags
+
+
+def _check(setting: Mapping[str, Any], value: Any) -> None:
+    flag, allowed, most = setting["flag"], setting["values"], setting["most"]
+    if allowed and value not in allowed:
+        raise FlagError(f"-{flag} is '{value}'; it is {' or '.join(allowed)}")
+    if most and value < 1:
+        raise FlagError(f"-{flag} is {value}; it must be at least 1")
+    if most and value > most:
+        raise FlagError(f"-{flag} is {value}; it must be at most {most}")

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from hearth.caffeonspark.config import Config
-from hearth.caffeonspark.flags import FlagError, parse_bad_records
+from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.files.uri import local_path
 
 
@@ -24,11 +24,7 @@ def train_job(conf: Config, validate: bool) -> dict[str, Any]:
         "snapshot": _input_file("-snapshot", conf.snapshot_state_file),
         "resume": bool(conf.snapshot_state_file),
         "model": _trainer_path("-model", conf.model_path),
-        "devices": conf.devices,
         "validate": validate,
-        "connection": conf.connection,
-        "on_nan": conf.on_nan,
-        "on_other_rows": conf.on_other_rows,
         "seed": max(0, conf.solver.get("random_seed", 0)),
     }
 
@@ -46,12 +42,11 @@ def predict_job(conf: Config, mode: str) -> dict[str, Any]:
 def _net_job(conf: Config) -> dict[str, Any]:
     if not conf.net_file:
         raise FlagError("-conf is missing: the solver prototxt")
+    settings = {setting["name"]: getattr(conf, setting["name"]) for setting in SETTINGS}
     return {
+        **settings,
         "max_bad_records": parse_bad_records(str(conf.max_bad_records))[0],
         "net": {"path": conf.net_file, "text": conf.net_text},
-        "precision": conf.precision,
-        "resize": conf.resize,
-        "transform_threads": conf.transform_threads,
     }
 
 

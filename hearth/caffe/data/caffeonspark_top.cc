@@ -1,0 +1,118 @@
+#include "hearth/caffe/data/caffeonspark_top.h"
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/row_values.h"
+#include "hearth/caffe/net/shape_count.h"
+
+namespace hearth::caffe {
+namespace {
+
+using Param = CoSDataParameter;
+
+bool IsImage(Param::DataType type) {
+  return type == Param::ENCODED_IMAGE || type == Param::RAW_IMAGE ||
+         type == Param::ENCODED_IMAGE_WITH_DIM;
+}
+
+bool IsArray(Param::DataType type) {
+  return type == Param::INT_ARRAY || type == Param::FLOAT_ARRAY;
+}
+
+}  // namespace
+
+CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool resize)
+    : param_(param) {
+  const auto or_input = [](int64_t out, int64_t in) { return out == 0 ? in : out; };
+  Shape dims = {or_input(param.out_channels(), param.channels()),
+                or_input(param.out_height(), param.height()),
+                or_input(param.out_width(), param.width())};
+  Require(param.sample_num_axes() <= 3, ErrorCode::kInvalidArgument,
+          "top '{}': sample_num_axes must be from 0 to 3, not {}", param.name(),
+          param.sample_num_axes());
+  if (IsImage(param.type())) {
+    MakePictureReader(phase, resize);
+    dims = {pictures_->output().channels, pictures_->output().height, pictures_->output().width};
+  }
+  row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
+  count_ = CountOf(row_shape_).value_or(0);
+  CheckValues();
+}
+
+void CaffeOnSparkTop::MakePictureReader(Phase phase, bool resize) {
+  const PictureSize input = {param_.channels(), param_.height(), param_.width()};
+  pictures_ = std::make_unique<PictureReader>(param_.transform_param(), phase, input, resize);
+  const PictureSize& output = pictures_->output();
+  const auto fits = [](int64_t wanted, int64_t got) { return wanted == 0 || wanted == got; };
+  Require(
+      fits(param_.out_channels(), output.channels) && fits(param_.out_height(), output.height) &&
+          fits(param_.out_width(), output.width),
+      ErrorCode::kInvalidArgument,
+      "top '{}': out_channels x out_height x out_width is {} x {} x {}, but its transform_param "
+      "gives {} x {} x {}",
+      param_.name(), param_.out_channels(), param_.out_height(), param_.out_width(),
+      output.channels, output.height, output.width);
+}
+
+void CaffeOnSparkTop::CheckValues() const {
+  Require(count_ > 0, ErrorCode::kInvalidArgument,
+          "top '{}': with sample_num_axes {}, its channels, height and width must be above 0",
+          param_.name(), param_.sample_num_axes());
+  Require(!IsImage(param_.type()) || count_ == pictures_->output().count(),
+          ErrorCode::kInvalidArgument, "top '{}': an image needs sample_num_axes 3, not {}",
+          param_.name(), param_.sample_num_axes());
+  Require(IsImage(param_.type()) || IsArray(param_.type()) || count_ == 1,
+          ErrorCode::kInvalidArgument,
+          "top '{}': a single value per row cannot fill {} of them; set sample_num_axes to 0",
+          param_.name(), count_);
+  Require(!param_.transpose() || param_.sample_num_axes() == 1, ErrorCode::kInvalidArgument,
+          "top '{}': transpose needs sample_num_axes 1, not {}", param_.name(),
+          param_.sample_num_axes());
+}
+
+void CaffeOnSparkTop::Read(const feed::Minibatch::Row& row, uint64_t seed, float* out) const {
+  const feed::ColumnView& column = ColumnWithValue(row, param_.name());
+  switch (param_.type()) {
+    case Param::STRING:
+    case Param::INT:
+    case Param::FLOAT:
+      *out = NumberAt(column, row.index);
+      break;
+    case Param::INT_ARRAY:
+    case Param::FLOAT_ARRAY:
+      ReadArray(column, row.index, out);
+      break;
+    case Param::ENCODED_IMAGE:
+      pictures_->ReadEncoded(column.Bytes(row.index), seed, out);
+      break;
+    case Param::RAW_IMAGE:
+      pictures_->ReadRaw(column.Bytes(row.index),
+                         {param_.channels(), param_.height(), param_.width()}, seed, out);
+      break;
+    case Param::ENCODED_IMAGE_WITH_DIM:
+      ReadImageWithDim(column, row.index, seed, out);
+      break;
+  }
+}
+
+void CaffeOnSparkTop::ReadArray(const feed::ColumnView& column, int64_t row, float* out) const {
+  std::vector<float> scratch;
+  const std::span<const float> values = column.FloatList(row, &scratch);
+  Require(static_cast<int64_t>(values.size()) == count_, ErrorCode::kDataLoss,
+          "column '{}' has {} values, not {}", column.name(), values.size(), count_);
+  std::copy(values.begin(), values.end(), out);
+}
+
+// A struct of height, width and image; the picture itself says how large it is.
+void CaffeOnSparkTop::ReadImageWithDim(const feed::ColumnView& column, int64_t row, uint64_t seed,
+                                       float* out) const {
+  const feed::ColumnView* image = column.FindChild("image");
+  Require(image != nullptr, ErrorCode::kNotFound,
+          "column '{}' must be a struct with a field 'image'", column.name());
+  Require(!image->IsNull(row), ErrorCode::kDataLoss, "field 'image' of column '{}' is null",
+          column.name());
+  pictures_->ReadEncoded(image->Bytes(row), seed, out);
+}
+
+}  // namespace hearth::caffe

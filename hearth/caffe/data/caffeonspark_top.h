@@ -1,0 +1,39 @@
+// One top of a CoSData layer: which column it takes, and how its values become floats.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/net/blob.h"
+#include "hearth/feed/minibatch.h"
+
+namespace hearth::caffe {
+
+// Immutable after construction and thread-safe.
+class CaffeOnSparkTop {
+ public:
+  // Throws kInvalidArgument, naming the top, for fields that do not fit together.
+  CaffeOnSparkTop(const CoSDataParameter::TopBlob& param, Phase phase, bool resize);
+
+  // Of one row: (out_channels, out_height, out_width), cut to sample_num_axes.
+  const Shape& row_shape() const { return row_shape_; }
+  bool transposed() const { return param_.transpose(); }
+
+  // As RowBatches::ReadRow, for this top.
+  void Read(const feed::Minibatch::Row& row, uint64_t seed, float* out) const;
+
+ private:
+  void MakePictureReader(Phase phase, bool resize);
+  void CheckValues() const;
+  void ReadArray(const feed::ColumnView& column, int64_t row, float* out) const;
+  void ReadImageWithDim(const feed::ColumnView& column, int64_t row, uint64_t seed,
+                        float* out) const;
+
+  CoSDataParameter::TopBlob param_;
+  Shape row_shape_;
+  int64_t count_ = 1;  // values per row
+  std::unique_ptr<PictureReader> pictures_;
+};
+
+}  // namespace hearth::caffe

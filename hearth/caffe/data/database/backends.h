@@ -1,0 +1,16 @@
+// The two kinds of databases. `path` exists and is of the kind (open), or is free (create).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "hearth/caffe/data/database/database.h"
+
+namespace hearth::caffe {
+
+std::unique_ptr<DatabaseCursor> OpenLmdb(const std::string& path);
+std::unique_ptr<DatabaseWriter> CreateLmdb(const std::string& path);
+std::unique_ptr<DatabaseCursor> OpenLevelDb(const std::string& path);
+std::unique_ptr<DatabaseWriter> CreateLevelDb(const std::string& path);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,75 @@
+#include "hearth/caffe/data/database/database.h"
+
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/database/backends.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What tells the two kinds apart.
+bool IsLmdb(const fs::path& path) {
+  return fs::is_regular_file(path) || fs::exists(path / "data.mdb");
+}
+bool IsLevelDb(const fs::path& path) { return fs::exists(path / "CURRENT"); }
+
+void RequireKind(DataParameter::DB backend, const std::string& path) {
+  Require(fs::exists(path), ErrorCode::kNotFound, "there is no database {}", path);
+  const bool is_lmdb = IsLmdb(path), is_level_db = IsLevelDb(path);
+  Require(is_lmdb || is_level_db, ErrorCode::kNotFound,
+          "{} is no database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)", path);
+  Require(backend == DataParameter::LMDB ? is_lmdb : is_level_db, ErrorCode::kInvalidArgument,
+          "{} is a database of the other kind; set backend: {}", path,
+          is_lmdb ? "LMDB" : "LEVELDB");
+}
+
+// A database that an exception cuts short is none: its folder goes.
+class WholeOrNone : public DatabaseWriter {
+ public:
+  WholeOrNone(std::unique_ptr<DatabaseWriter> writer, std::string path)
+      : writer_(std::move(writer)), path_(std::move(path)) {}
+  ~WholeOrNone() override {
+    writer_.reset();
+    std::error_code ignored;
+    if (std::uncaught_exceptions() > exceptions_before_) fs::remove_all(path_, ignored);
+  }
+
+  void Put(std::string_view key, std::string_view value) override { writer_->Put(key, value); }
+  void Commit() override { writer_->Commit(); }
+
+ private:
+  const int exceptions_before_ = std::uncaught_exceptions();
+  std::unique_ptr<DatabaseWriter> writer_;
+  const std::string path_;
+};
+
+}  // namespace
+
+DataParameter::DB BackendNamed(std::string_view name) {
+  if (name == "lmdb") return DataParameter::LMDB;
+  Require(name == "leveldb", ErrorCode::kInvalidArgument,
+          "there is no database backend '{}'; give lmdb or leveldb", name);
+  return DataParameter::LEVELDB;
+}
+
+std::unique_ptr<DatabaseCursor> OpenDatabase(DataParameter::DB backend, const std::string& uri) {
+  const std::string path = storage::LocalPath(uri);
+  RequireKind(backend, path);
+  return backend == DataParameter::LMDB ? OpenLmdb(path) : OpenLevelDb(path);
+}
+
+std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const std::string& uri) {
+  const std::string path = storage::LocalPath(uri);
+  Require(!fs::exists(path), ErrorCode::kInvalidArgument,
+          "{} is there already; remove it, or name another database", path);
+  auto writer = backend == DataParameter::LMDB ? CreateLmdb(path) : CreateLevelDb(path);
+  return std::make_unique<WholeOrNone>(std::move(writer), path);
+}
+
+}  // namespace hearth::caffe

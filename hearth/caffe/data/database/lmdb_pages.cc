@@ -1,0 +1,170 @@
+#include "hearth/caffe/data/database/lmdb_pages.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "hearth/base/error.h"
+#include "hearth/base/fd.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr uint32_t kMagic = 0xBEEFC0DE;
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kNoPage = ~uint64_t{0};
+constexpr size_t kDeepestTree = 32;  // the library's own limit
+
+// A page's header: its number (8 bytes), padding (2), flags (2), and then where the list of nodes
+// ends and the nodes begin (2, 2), or for a large value the number of its pages (4).
+constexpr size_t kFlagsAt = 10, kLowerAt = 12, kPagesAt = 12, kHeaderBytes = 16;
+enum PageKind : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kAnyKind = 15 };
+
+// A meta page behind its header: magic (4), version (4), address and size of the map (8, 8), two
+// descriptions of databases (48 each), the last page (8), the transaction (8).
+constexpr size_t kMetaAt = kHeaderBytes, kDatabasesAt = kMetaAt + 24, kDatabaseBytes = 48;
+constexpr size_t kTransactionAt = kDatabasesAt + 2 * kDatabaseBytes + 8;
+// A database: page size, in that of the free pages (4), flags (2), depth (2), three counts of
+// pages (8 each), records (8), root (8).
+constexpr size_t kMainAt = kDatabasesAt + kDatabaseBytes;
+constexpr size_t kDatabaseFlagsAt = 4, kDepthAt = 6, kRecordsAt = 32, kRootAt = 40;
+constexpr uint16_t kSortedDuplicates = 4;
+
+// A node: the value's size or, with the flags, the child's page (2, 2, 2), key size (2), key.
+constexpr size_t kNodeBytes = 8;
+enum NodeFlag : uint16_t { kLargeValue = 1, kSubDatabase = 2, kDuplicates = 4 };
+
+Mapping MapFile(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
+    ThrowErrno(errno, fmt::format("opening the LMDB {}", path));
+  }
+  Require(status.st_size > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
+  return Mapping(file.get(), 0, static_cast<size_t>(status.st_size), Mapping::Access::kRead);
+}
+
+}  // namespace
+
+LmdbPages::LmdbPages(const std::string& path) : path_(path), file_(MapFile(path)) {
+  ReadMeta();
+  LmdbPages::SeekToFirst();
+}
+
+void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const {
+  Require(sound, ErrorCode::kDataLoss,
+          "the LMDB {} is damaged: {} (page {} of {}); make it anew from its source", path_, what,
+          page, pages_);
+}
+
+// `page` lies in the file. Numbers may lie at odd addresses.
+template <typename T>
+T LmdbPages::At(uint64_t page, size_t offset) const {
+  RequireSound(offset + sizeof(T) <= page_size_, "a number lies outside", page);
+  T value;
+  std::memcpy(&value, file_.data() + page * page_size_ + offset, sizeof(T));
+  return value;
+}
+
+uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFlagsAt) & kAnyKind; }
+
+// Of the two meta pages the one with the later transaction counts.
+void LmdbPages::ReadMeta() {
+  page_size_ = kMetaAt + kTransactionAt;
+  Require(file_.size() >= page_size_, ErrorCode::kDataLoss,
+          "{} is no LMDB: {} bytes cannot hold its first page", path_, file_.size());
+  Require(At<uint32_t>(0, kMetaAt) == kMagic && At<uint32_t>(0, kMetaAt + 4) == kVersion,
+          ErrorCode::kDataLoss, "{} is no LMDB of a version that can be read", path_);
+  const size_t size = At<uint32_t>(0, kDatabasesAt);
+  const bool possible = size >= 512 && size <= 65536 && (size & (size - 1)) == 0;
+  RequireSound(possible && file_.size() >= 2 * size, "its page size is not possible", 0);
+  page_size_ = size;
+  pages_ = file_.size() / page_size_;
+  const bool second_valid = At<uint32_t>(1, kMetaAt) == kMagic;
+  const bool second_later = At<uint64_t>(1, kTransactionAt) > At<uint64_t>(0, kTransactionAt);
+  const uint64_t meta = second_valid && second_later ? 1 : 0;
+  root_ = At<uint64_t>(meta, kMainAt + kRootAt);
+  depth_ = At<uint16_t>(meta, kMainAt + kDepthAt);
+  records_ = At<uint64_t>(meta, kMainAt + kRecordsAt);
+  RequireSound((At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt) & kSortedDuplicates) == 0,
+               "it holds other things than single values under keys", meta);
+  RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
+  RequireSound(records_ <= file_.size() / kNodeBytes, "it claims more records than fit", meta);
+}
+
+void LmdbPages::SeekToFirst() {
+  levels_.clear();
+  read_ = 0;
+  if (root_ == kNoPage) return;
+  Descend(root_);
+  ReadRecord();
+}
+
+void LmdbPages::Next() {
+  while (!levels_.empty() && ++levels_.back().index >= levels_.back().count) levels_.pop_back();
+  if (levels_.empty()) return;
+  if (levels_.size() < depth_) Descend(NodeAt(levels_.back()).number);
+  ReadRecord();
+}
+
+// To the first record below `page`.
+void LmdbPages::Descend(uint64_t page) {
+  for (;;) {
+    RequireSound(page >= 2 && page < pages_, "a page is named that is not there", page);
+    const bool leaf = levels_.size() + 1 == depth_;
+    RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
+                 "a page is of the wrong kind", page);
+    const size_t lower = At<uint16_t>(page, kLowerAt);
+    RequireSound(lower > kHeaderBytes && lower <= page_size_, "a page has no nodes", page);
+    levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
+    if (leaf) return;
+    page = NodeAt(levels_.back()).number;
+  }
+}
+
+LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
+  const uint64_t page = level.page;
+  const size_t at = At<uint16_t>(page, kHeaderBytes + level.index * sizeof(uint16_t));
+  const auto part = [&](size_t i) { return uint64_t{At<uint16_t>(page, at + 2 * i)}; };
+  Node node;
+  node.flags = At<uint16_t>(page, at + 4);
+  node.number = part(0) | part(1) << 16;
+  if (levels_.size() < depth_) node.number |= part(2) << 32;
+  const size_t key_bytes = At<uint16_t>(page, at + 6);
+  node.data = at + kNodeBytes + key_bytes;
+  RequireSound(node.data <= page_size_, "a key lies outside", page);
+  const auto* bytes = reinterpret_cast<const char*>(file_.data()) + page * page_size_;
+  node.key = {bytes + at + kNodeBytes, key_bytes};
+  return node;
+}
+
+void LmdbPages::ReadRecord() {
+  const uint64_t page = levels_.back().page;
+  // Pages that name each other in a circle would give records for ever.
+  RequireSound(++read_ <= records_, "it has more records than it says", page);
+  const Node node = NodeAt(levels_.back());
+  RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
+               "it holds other things than single values under keys", page);
+  key_ = node.key;
+  if ((node.flags & kLargeValue) != 0) {
+    value_ = LargeValue(At<uint64_t>(page, node.data), node.number);
+    return;
+  }
+  RequireSound(node.number <= page_size_ - node.data, "a value lies outside", page);
+  value_ = {reinterpret_cast<const char*>(file_.data()) + page * page_size_ + node.data,
+            node.number};
+}
+
+// A value that fills pages of its own, in a row.
+std::string_view LmdbPages::LargeValue(uint64_t page, uint64_t bytes) const {
+  RequireSound(page >= 2 && page < pages_ && KindOf(page) == kOverflow,
+               "a large value is not where it should be", page);
+  const uint64_t room = At<uint32_t>(page, kPagesAt) * uint64_t{page_size_} - kHeaderBytes;
+  RequireSound(bytes <= room && room <= (pages_ - page) * page_size_, "a large value lies outside",
+               page);
+  return {reinterpret_cast<const char*>(file_.data()) + page * page_size_ + kHeaderBytes, bytes};
+}
+
+}  // namespace hearth::caffe

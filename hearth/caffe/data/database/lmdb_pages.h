@@ -1,0 +1,65 @@
+// Reads the B+tree in an LMDB file by its own rules. The library trusts every page, so that a
+// damaged file would end the process; here each bound is checked. The file must not change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/shared_memory.h"
+#include "hearth/caffe/data/database/database.h"
+
+namespace hearth::caffe {
+
+// A cursor over the records of the unnamed database, in key order. One thread. It takes no lock:
+// a database is not written meanwhile. Throws kDataLoss
+// that names the file for damage, when it comes to it.
+class LmdbPages : public DatabaseCursor {
+ public:
+  // `path`: the data file. At the first record.
+  explicit LmdbPages(const std::string& path);
+
+  void SeekToFirst() override;
+  void Next() override;
+  bool valid() const override { return !levels_.empty(); }
+  // They live as long as this.
+  std::string_view key() const override { return key_; }
+  std::string_view value() const override { return value_; }
+
+ private:
+  struct Level {
+    uint64_t page;
+    size_t index, count;
+  };
+  struct Node {
+    uint64_t number;  // bytes of the value, or the child's page
+    uint16_t flags;
+    std::string_view key;
+    size_t data;  // where the value begins in its page
+  };
+
+  template <typename T>
+  T At(uint64_t page, size_t offset) const;
+  uint16_t KindOf(uint64_t page) const;
+  void ReadMeta();
+  void Descend(uint64_t page);
+  void ReadRecord();
+  Node NodeAt(const Level& level) const;
+  std::string_view LargeValue(uint64_t page, uint64_t bytes) const;
+  void RequireSound(bool sound, const char* what, uint64_t page) const;
+
+  const std::string path_;
+  Mapping file_;
+  size_t page_size_ = 0;
+  uint64_t pages_ = 0;  // in the file
+  uint64_t root_ = 0;
+  size_t depth_ = 0;
+  uint64_t records_ = 0;       // the file's own count
+  uint64_t read_ = 0;          // since SeekToFirst
+  std::vector<Level> levels_;  // from the root to the record's leaf; none behind the last record
+  std::string_view key_, value_;
+};
+
+}  // namespace hearth::caffe

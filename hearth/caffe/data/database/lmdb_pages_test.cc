@@ -1,0 +1,88 @@
+#include "hearth/caffe/data/database/lmdb_pages.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/database/database.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class LmdbPagesTest : public testing::Test {
+ protected:
+  LmdbPagesTest() { fs::remove_all(path_); }
+  ~LmdbPagesTest() override { fs::remove_all(path_); }
+
+  // Enough for a tree of three levels, with values in the leaves and on pages of their own.
+  void Write(int records) {
+    auto writer = CreateDatabase(DataParameter::LMDB, path_);
+    std::mt19937 random(1);
+    for (int i = 0; i < records; ++i) {
+      const std::string key = fmt::format("{:08}-{}", random() % 100'000'000, i);
+      records_[key] = std::string(i % 97 == 0 ? 9000 : random() % 60, static_cast<char>(i));
+      writer->Put(key, records_[key]);
+    }
+    writer->Commit();
+  }
+
+  std::map<std::string, std::string> ReadAll() {
+    std::map<std::string, std::string> all;
+    for (LmdbPages pages(file_); pages.valid(); pages.Next()) {
+      all.emplace(pages.key(), pages.value());
+    }
+    return all;
+  }
+
+  std::string Bytes() {
+    std::ifstream stream(file_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+  void Overwrite(const std::string& bytes) { std::ofstream(file_, std::ios::binary) << bytes; }
+
+  const std::string path_ = testing::TempDir() + "hearth_lmdb_pages_test";
+  const std::string file_ = path_ + "/data.mdb";
+  std::map<std::string, std::string> records_;
+};
+
+TEST_F(LmdbPagesTest, ReadsWhatTheLibraryWrote) {
+  for (const int records : {0, 1, 20, 20'000}) {
+    fs::remove_all(path_);
+    records_.clear();
+    Write(records);
+    EXPECT_EQ(ReadAll(), records_) << records;
+  }
+}
+
+TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
+  Write(2000);
+  const std::string sound = Bytes();
+  std::mt19937 random(2);
+  int refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = sound;
+    if (round % 3 == 0) damaged.resize(random() % damaged.size());
+    for (int i = 0; i < 50 && !damaged.empty(); ++i) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    Overwrite(damaged);
+    try {
+      ReadAll();
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_THAT(error.message(), HasSubstr(file_));
+    }
+  }
+  EXPECT_GT(refused, 150);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

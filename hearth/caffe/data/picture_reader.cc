@@ -1,0 +1,95 @@
+#include "hearth/caffe/data/picture_reader.h"
+
+#include <array>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/image/decode.h"
+#include "hearth/caffe/data/image/resize.h"
+#include "hearth/caffe/net/shape_count.h"
+
+namespace hearth::caffe {
+namespace {
+
+Image ToImage(std::string_view planes, const PictureSize& size) {
+  Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
+  const int64_t plane = size.height * size.width;
+  for (int64_t c = 0; c < size.channels; ++c) {
+    for (int64_t i = 0; i < plane; ++i) {
+      image.pixels[i * size.channels + c] = static_cast<uint8_t>(planes[c * plane + i]);
+    }
+  }
+  return image;
+}
+
+void RequireCount(size_t count, const PictureSize& size, const char* unit) {
+  const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
+  Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
+          "{} {} are no picture of {} x {} x {}", count, unit, size.channels, size.height,
+          size.width);
+}
+
+}  // namespace
+
+PictureReader::PictureReader(const TransformationParameter& transform, Phase phase,
+                             PictureSize input, bool resize)
+    : transformer_(transform, phase), input_(input), resize_(resize) {
+  Require(input.channels > 0 && input.height > 0 && input.width > 0, ErrorCode::kInvalidArgument,
+          "pictures of {} x {} x {}: channels, height and width must all be given", input.channels,
+          input.height, input.width);
+  output_ = {input.channels, transformer_.OutputSize(input.height),
+             transformer_.OutputSize(input.width)};
+  if (!transform.has_mean_file() && input.height >= output_.height &&
+      input.width >= output_.width) {
+    transformer_.RequireFits(input.channels, input.height, input.width);
+  }
+}
+
+void PictureReader::ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const {
+  ReadImage(DecodeImage(bytes, transformer_.color_mode(input_.channels)), seed, out);
+}
+
+void PictureReader::ReadRaw(std::string_view bytes, PictureSize size, uint64_t seed,
+                            float* out) const {
+  RequireCount(bytes.size(), size, "bytes");
+  if (resize_) {
+    ReadImage(ToImage(bytes, size), seed, out);
+  } else {
+    Transform(PictureView<uint8_t>::Planes(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                           size.channels, size.height, size.width),
+              seed, out);
+  }
+}
+
+void PictureReader::ReadFloats(std::span<const float> values, PictureSize size, uint64_t seed,
+                               float* out) const {
+  RequireCount(values.size(), size, "numbers");
+  Transform(PictureView<float>::Planes(values.data(), size.channels, size.height, size.width), seed,
+            out);
+}
+
+void PictureReader::ReadImage(const Image& image, uint64_t seed, float* out) const {
+  if (resize_) {
+    Transform(ViewOf(Resize(image, input_.height, input_.width)), seed, out);
+  } else {
+    Transform(ViewOf(image), seed, out);
+  }
+}
+
+template <typename T>
+void PictureReader::Transform(const PictureView<T>& picture, uint64_t seed, float* out) const {
+  const bool same_size = picture.height == input_.height && picture.width == input_.width;
+  Require(picture.channels == input_.channels && (same_size || transformer_.crops()),
+          ErrorCode::kDataLoss, "a picture of {} x {} x {} is not the layer's {} x {} x {}",
+          picture.channels, picture.height, picture.width, input_.channels, input_.height,
+          input_.width);
+  transformer_.RequireFits(picture.channels, picture.height, picture.width);
+  if (transformer_.is_random()) {
+    Random random(seed);
+    transformer_.Transform(picture, transformer_.Choose(picture.height, picture.width, random),
+                           out);
+  } else {
+    transformer_.Transform(picture, transformer_.Centre(picture.height, picture.width), out);
+  }
+}
+
+}  // namespace hearth::caffe

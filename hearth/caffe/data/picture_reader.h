@@ -1,0 +1,49 @@
+// Turns the pictures of rows into the floats of a data layer's top: decodes, resizes and transforms
+// them, and refuses those that do not fit. Immutable after construction and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "hearth/caffe/data/data_transformer.h"
+
+namespace hearth::caffe {
+
+struct PictureSize {
+  int64_t channels = 0, height = 0, width = 0;
+
+  int64_t count() const { return channels * height * width; }
+  bool operator==(const PictureSize&) const = default;
+};
+
+// All reading functions write output().count() floats, draw random choices from `seed` alone, and
+// throw kDataLoss, with the reason, for a picture that cannot be used.
+class PictureReader {
+ public:
+  // Pictures have the size `input`, or are brought to it where `resize`. With a crop and without
+  // `resize`, any picture that is large enough for the crop will do.
+  PictureReader(const TransformationParameter& transform, Phase phase, PictureSize input,
+                bool resize);
+
+  const PictureSize& output() const { return output_; }
+
+  // A JPEG or PNG file.
+  void ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const;
+  // One byte per value, in the order channels, rows, columns.
+  void ReadRaw(std::string_view bytes, PictureSize size, uint64_t seed, float* out) const;
+  // The same as floats; never resized.
+  void ReadFloats(std::span<const float> values, PictureSize size, uint64_t seed, float* out) const;
+
+ private:
+  void ReadImage(const Image& image, uint64_t seed, float* out) const;
+  template <typename T>
+  void Transform(const PictureView<T>& picture, uint64_t seed, float* out) const;
+
+  DataTransformer transformer_;
+  const PictureSize input_;
+  const bool resize_;
+  PictureSize output_;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,71 @@
+#include "hearth/caffe/data/pixels.h"
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/image/decode.h"
+
+namespace hearth::caffe {
+namespace {
+
+PictureSize SizeOf(const Image& image) { return {image.channels, image.height, image.width}; }
+PictureSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(), datum.width()}; }
+
+void RequirePicture(const Datum& datum) {
+  const PictureSize size = SizeOf(datum);
+  // Bounded before they are multiplied: they come from a file.
+  constexpr int64_t kMost = 1 << 20;
+  const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
+                        std::max({size.channels, size.height, size.width}) <= kMost;
+  const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
+  Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
+          "a Datum with {} values is no picture of {} x {} x {}", values, size.channels,
+          size.height, size.width);
+}
+
+template <typename T>
+void Run(const DataTransformer& transformer, const PictureView<T>& view, uint64_t seed,
+         float* out) {
+  transformer.RequireFits(view.channels, view.height, view.width);
+  if (transformer.is_random()) {
+    Random random(seed);
+    transformer.Transform(view, transformer.Choose(view.height, view.width, random), out);
+  } else {
+    transformer.Transform(view, transformer.Centre(view.height, view.width), out);
+  }
+}
+
+}  // namespace
+
+Pixels::Pixels(Datum datum, ColorMode mode) {
+  if (datum.encoded()) {
+    values_ = DecodeImage(datum.data(), mode);
+  } else {
+    RequirePicture(datum);
+    values_ = std::move(datum);
+  }
+}
+
+PictureSize Pixels::size() const {
+  return std::visit([](const auto& values) { return SizeOf(values); }, values_);
+}
+
+void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float* out) const {
+  if (const auto* image = std::get_if<Image>(&values_)) {
+    Run(transformer, ViewOf(*image), seed, out);
+    return;
+  }
+  const Datum& datum = std::get<Datum>(values_);
+  const auto planes = [&](const auto* values) {
+    using T = std::remove_cvref_t<decltype(*values)>;
+    Run(transformer,
+        PictureView<T>::Planes(values, datum.channels(), datum.height(), datum.width()), seed, out);
+  };
+  if (datum.data().empty()) {
+    planes(datum.float_data().data());
+  } else {
+    planes(reinterpret_cast<const uint8_t*>(datum.data().data()));
+  }
+}
+
+}  // namespace hearth::caffe

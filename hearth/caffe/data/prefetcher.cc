@@ -1,0 +1,91 @@
+#include "hearth/caffe/data/prefetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hearth::caffe {
+
+void DataBatch::Top::Reshape(Shape new_shape) {
+  shape = std::move(new_shape);
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;
+  values.resize(count);
+}
+
+Prefetcher::Prefetcher(int depth, std::unique_ptr<BatchSource> source)
+    : source_(std::move(source)) {
+  for (int i = 0; i < std::max(1, depth); ++i) free_.push_back(std::make_unique<DataBatch>());
+  thread_ = Thread("prefetch", [this] { Run(); });
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+}
+
+const DataBatch& Prefetcher::Next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock,
+                [this] { return error_ || (next_epochs_ == 0 && (!full_.empty() || over_)); });
+  if (!full_.empty()) {
+    free_.push_back(std::move(current_));
+    current_ = std::move(full_.front());
+    full_.pop_front();
+    changed_.notify_all();
+  } else if (error_) {
+    std::rethrow_exception(error_);
+  } else {
+    current_->rows.Clear();
+    current_->bad_rows.clear();
+  }
+  return *current_;
+}
+
+void Prefetcher::NextEpoch() {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  ++next_epochs_;
+  for (auto& batch : full_) free_.push_back(std::move(batch));
+  full_.clear();
+  changed_.notify_all();
+}
+
+void Prefetcher::Run() {
+  std::unique_lock lock(mutex_);
+  try {
+    while (RunOnce(lock)) changed_.notify_all();
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+// False when it is to stop.
+bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [this] { return stop_ || next_epochs_ > 0 || (!over_ && !free_.empty()); });
+  if (stop_) return false;
+  if (next_epochs_ > 0) {
+    lock.unlock();
+    source_->NextEpoch();
+    lock.lock();
+    --next_epochs_;
+    over_ = false;
+    return true;
+  }
+  std::unique_ptr<DataBatch> batch = std::move(free_.front());
+  free_.pop_front();
+  lock.unlock();
+  batch->rows.Clear();
+  batch->bad_rows.clear();
+  const bool filled = source_->Fill(batch.get());
+  lock.lock();
+  over_ = !filled;
+  (next_epochs_ > 0 ? free_ : full_).push_back(std::move(batch));
+  return true;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,51 @@
+// Batches of rows that come from a stream, each row's values computed by the layer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/data/prefetcher.h"
+#include "hearth/feed/minibatch.h"
+
+namespace hearth::caffe {
+
+// Rows that cannot be used are left out with all their columns, named in the batch, and replaced by
+// the rows that follow.
+class RowBatches : public BatchSource {
+ public:
+  // Writes one row's values into each top. Called from several threads. `seed` is the row's own,
+  // and depends on the options' seed, the epoch and the row's place in it only. kDataLoss marks a
+  // row as unusable; every other failure ends the stream.
+  using ReadRow = std::function<void(const feed::Minibatch::Row& row, uint64_t seed,
+                                     const std::vector<float*>& tops)>;
+  struct Options {
+    int64_t batch_size = 1;
+    std::vector<int64_t> row_sizes;  // floats per row, for each top
+    int threads = 1;                 // that read rows
+    uint64_t seed = 0;
+  };
+
+  RowBatches(std::shared_ptr<feed::MinibatchSource> source, Options options, ReadRow read_row);
+
+  // batch_size rows, fewer at the end of an epoch. A top has its rows' values one after another,
+  // and room for batch_size rows.
+  bool Fill(DataBatch* batch) override;
+  void NextEpoch() override;
+
+ private:
+  bool TakeRows(DataBatch* batch);
+  void ReadRows(int64_t first, DataBatch* batch);
+  void DropBadRows(int64_t first, const std::vector<std::string>& reasons, DataBatch* batch);
+
+  const std::shared_ptr<feed::MinibatchSource> source_;
+  const Options options_;
+  const ReadRow read_row_;
+  feed::Minibatch pending_;  // taken from the source, not yet in a batch
+  int64_t pending_position_ = 0;
+  int64_t rows_taken_ = 0;  // in this epoch
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,147 @@
+#include "hearth/caffe/data/row_batches.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/row_testing.h"
+
+namespace hearth::caffe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Copies column x; values that `is_bad` says are refused.
+RowBatches::ReadRow ReadX(const std::function<bool(int64_t)>& is_bad = nullptr) {
+  return [is_bad](const feed::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
+    const int64_t x = row.batch->column("x").AsInt64(row.index);
+    Require(!is_bad || !is_bad(x), ErrorCode::kDataLoss, "{} is bad", x);
+    tops[0][0] = static_cast<float>(x);
+    tops[1][0] = tops[1][1] = static_cast<float>(-x);
+  };
+}
+
+RowBatches::Options Options(int64_t batch_size, int threads = 1) {
+  return {.batch_size = batch_size, .row_sizes = {1, 2}, .threads = threads, .seed = 3};
+}
+
+std::unique_ptr<BatchSource> Rows(std::shared_ptr<feed::MinibatchSource> source,
+                                  RowBatches::Options options, RowBatches::ReadRow read_row) {
+  return std::make_unique<RowBatches>(std::move(source), std::move(options), std::move(read_row));
+}
+
+std::vector<float> First(const DataBatch& batch) {
+  const std::vector<float>& values = batch.tops[0].values;
+  return {values.begin(), values.begin() + batch.rows.size()};
+}
+
+TEST(RowBatches, DeliversRowsInOrderAndFewerAtTheEndOfAnEpoch) {
+  Prefetcher prefetcher(
+      1, Rows(SourceOf({CountingBatch(2), CountingBatch(3, 2)}), Options(2), ReadX()));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+    const DataBatch& second = prefetcher.Next();
+    EXPECT_THAT(First(second), ElementsAre(2, 3));
+    EXPECT_THAT(second.tops[1].values, ElementsAre(-2, -2, -3, -3));
+    EXPECT_THAT(First(prefetcher.Next()), ElementsAre(4));
+    EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
+    EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
+    prefetcher.NextEpoch();
+  }
+}
+
+TEST(RowBatches, SkipsTheRestOfAnEpoch) {
+  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(9)}), Options(2), ReadX()));
+  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+  prefetcher.NextEpoch();
+  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+}
+
+TEST(RowBatches, ReplacesBadRowsByThoseThatFollowAndNamesThem) {
+  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(7)}), Options(3, 2),
+                                ReadX([](int64_t x) { return x == 0 || x == 2 || x == 6; })));
+  const DataBatch& first = prefetcher.Next();
+  EXPECT_THAT(First(first), ElementsAre(1, 3, 4));
+  EXPECT_EQ(first.rows.rows[1].index, 3);
+  EXPECT_THAT(first.tops[1].values, ElementsAre(-1, -1, -3, -3, -4, -4));
+  ASSERT_EQ(first.bad_rows.size(), 2u);
+  EXPECT_EQ(first.bad_rows[1].id, "00000002");
+  EXPECT_EQ(first.bad_rows[1].reason, "2 is bad");
+  const DataBatch& second = prefetcher.Next();
+  EXPECT_THAT(First(second), ElementsAre(5));
+  EXPECT_EQ(second.bad_rows.size(), 1u);
+}
+
+TEST(RowBatches, EndsTheEpochWhenAllRowsAreBad) {
+  Prefetcher prefetcher(
+      1, Rows(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
+  const DataBatch& batch = prefetcher.Next();
+  EXPECT_EQ(batch.rows.size(), 0);
+  EXPECT_EQ(batch.bad_rows.size(), 5u);
+  EXPECT_EQ(prefetcher.Next().bad_rows.size(), 0u);
+}
+
+// Counts requests: dealing to several devices needs them all alike.
+class CountingSource : public feed::MinibatchSource {
+ public:
+  int64_t Next(int64_t max_rows, feed::Minibatch* out) override {
+    requests.push_back(max_rows);
+    return inner_.Next(max_rows, out);
+  }
+  void NextEpoch() override { inner_.NextEpoch(); }
+  int64_t epoch() const override { return inner_.epoch(); }
+
+  std::vector<int64_t> requests;
+
+ private:
+  feed::MemorySource inner_{{CountingBatch(10)}};
+};
+
+TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
+  auto source = std::make_shared<CountingSource>();
+  Prefetcher prefetcher(1, Rows(source, Options(4), ReadX([](int64_t x) { return x % 4 == 1; })));
+  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(6, 7, 8));
+  EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
+  EXPECT_THAT(source->requests, ::testing::Each(4));
+}
+
+TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
+  const auto seeds_with = [](int threads) {
+    std::vector<uint64_t> seeds(12);
+    Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(6)}), Options(4, threads),
+                                  [&](const feed::Minibatch::Row& row, uint64_t seed, const auto&) {
+                                    uint64_t& slot = seeds[row.index];
+                                    (slot == 0 ? slot : seeds[6 + row.index]) = seed;
+                                  }));
+    while (prefetcher.Next().rows.size() > 0) {
+    }
+    prefetcher.NextEpoch();
+    while (prefetcher.Next().rows.size() > 0) {
+    }
+    return seeds;
+  };
+  const std::vector<uint64_t> seeds = seeds_with(1);
+  EXPECT_EQ(std::set<uint64_t>(seeds.begin(), seeds.end()).size(), 12u);
+  EXPECT_EQ(seeds_with(3), seeds);
+}
+
+TEST(RowBatches, HandsOverAFailureThatIsNoBadRow) {
+  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(5)}), Options(2),
+                                [](const feed::Minibatch::Row& row, uint64_t, const auto&) {
+                                  row.batch->column("pixels");
+                                }));
+  for (int round = 0; round < 2; ++round) {
+    try {
+      prefetcher.Next();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::caffe

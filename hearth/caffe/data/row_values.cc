@@ -1,0 +1,36 @@
+#include "hearth/caffe/data/row_values.h"
+
+#include <charconv>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+
+std::string RowId(const feed::Minibatch::Row& row, int64_t number) {
+  for (const char* name : {"id", "SampleID"}) {
+    const feed::ColumnView* column = row.batch->FindColumn(name);
+    if (column != nullptr && !column->IsNull(row.index)) return column->AsText(row.index);
+  }
+  return fmt::format("{:08}", number);
+}
+
+const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::string_view name) {
+  const feed::ColumnView& column = row.batch->column(name);
+  Require(!column.IsNull(row.index), ErrorCode::kDataLoss, "column '{}' is null", name);
+  return column;
+}
+
+float NumberAt(const feed::ColumnView& column, int64_t row) {
+  if (!feed::IsBytes(column.type())) return static_cast<float>(column.AsDouble(row));
+  std::string_view text = column.Bytes(row);
+  const size_t first = text.find_first_not_of(" \t+"), last = text.find_last_not_of(" \t\r\n");
+  text = first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  Require(error == std::errc() && end == text.data() + text.size() && !text.empty(),
+          ErrorCode::kDataLoss, "column '{}' holds the text '{}', which is no number",
+          column.name(), text.substr(0, 40));
+  return value;
+}
+
+}  // namespace hearth::caffe

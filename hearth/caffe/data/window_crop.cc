@@ -1,0 +1,58 @@
+#include "hearth/caffe/data/window_crop.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hearth::caffe {
+namespace {
+
+int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
+
+// One axis: the window grows by its context, is cut at the picture's borders, and what is left is
+// scaled as the whole would have been.
+struct Axis {
+  int64_t first, last, pad_before, pad_after, size;
+
+  Axis(float centre, float half, int64_t extent, int64_t crop_size) {
+    first = Round(centre - half);
+    last = Round(centre + half);
+    const float scale = static_cast<float>(crop_size) / static_cast<float>(last - first + 1);
+    const int64_t before = std::max<int64_t>(0, -first);
+    const int64_t after = std::max<int64_t>(0, last - extent + 1);
+    first += before;
+    last -= after;
+    size = Round(static_cast<float>(last - first + 1) * scale);
+    pad_before = Round(static_cast<float>(before) * scale);
+    pad_after = Round(static_cast<float>(after) * scale);
+  }
+};
+
+}  // namespace
+
+WindowPlace PlaceWindow(const PictureWindow& window, const WindowList::Picture& picture,
+                        const WindowCrop& crop, bool mirror) {
+  const int64_t size = crop.crop_size;
+  if (crop.context_pad == 0 && !crop.square) {
+    return {window.x1, window.y1, window.x2, window.y2, 0, 0, size, size};
+  }
+  const float context = static_cast<float>(size) / static_cast<float>(size - 2 * crop.context_pad);
+  float half_width = static_cast<float>(window.x2 - window.x1 + 1) / 2;
+  float half_height = static_cast<float>(window.y2 - window.y1 + 1) / 2;
+  const float x = static_cast<float>(window.x1) + half_width;
+  const float y = static_cast<float>(window.y1) + half_height;
+  if (crop.square) half_width = half_height = std::max(half_width, half_height);
+  const Axis columns(x, half_width * context, picture.width, size);
+  const Axis rows(y, half_height * context, picture.height, size);
+  const int64_t left = mirror ? columns.pad_after : columns.pad_before;
+  // Rounding may make the whole a pixel too large.
+  return {columns.first,
+          rows.first,
+          columns.last,
+          rows.last,
+          left,
+          rows.pad_before,
+          std::min(columns.size, size - left),
+          std::min(rows.size, size - rows.pad_before)};
+}
+
+}  // namespace hearth::caffe

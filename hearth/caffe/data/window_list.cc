@@ -1,0 +1,67 @@
+#include "hearth/caffe/data/window_list.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+// "# index", path, channels, height, width, number of windows; then the windows.
+struct Reader {
+  const std::string& uri;
+  std::istringstream text;
+  float foreground_from, background_below;
+  WindowList list;
+
+  void ReadPicture() {
+    WindowList::Picture picture;
+    int64_t index = 0, windows = 0;
+    text >> index >> picture.path >> picture.channels >> picture.height >> picture.width >> windows;
+    const int32_t smallest = std::min({picture.channels, picture.height, picture.width});
+    Require(!text.fail() && smallest > 0 && windows >= 0, ErrorCode::kInvalidArgument,
+            "{}: entry {} is not '# index, path, channels, height, width, windows'", uri,
+            list.pictures.size());
+    list.pictures.push_back(picture);
+    for (int64_t i = 0; i < windows; ++i) ReadWindow(i);
+  }
+
+  void ReadWindow(int64_t number) {
+    const WindowList::Picture& picture = list.pictures.back();
+    PictureWindow window{.picture = list.pictures.size() - 1};
+    float overlap = 0;
+    text >> window.label >> overlap >> window.x1 >> window.y1 >> window.x2 >> window.y2;
+    const bool inside = 0 <= window.x1 && window.x1 <= window.x2 && window.x2 < picture.width &&
+                        0 <= window.y1 && window.y1 <= window.y2 && window.y2 < picture.height;
+    Require(!text.fail() && inside, ErrorCode::kInvalidArgument,
+            "{}: window {} of {} is not 'label, overlap, x1, y1, x2, y2' inside {} x {} pixels",
+            uri, number, picture.path, picture.height, picture.width);
+    if (overlap >= foreground_from) {
+      Require(window.label > 0, ErrorCode::kInvalidArgument,
+              "{}: window {} of {} overlaps an object but has label {}, which must be above 0", uri,
+              number, picture.path, window.label);
+      list.foreground.push_back(window);
+    } else if (overlap < background_below) {
+      window.label = 0;
+      list.background.push_back(window);
+    }
+  }
+};
+
+}  // namespace
+
+WindowList ReadWindowList(const std::string& uri, float foreground_from, float background_below) {
+  Reader reader{
+      uri, std::istringstream(storage::ReadFile(uri)), foreground_from, background_below, {}};
+  for (std::string hash; reader.text >> hash;) {
+    Require(hash == "#", ErrorCode::kInvalidArgument, "{}: found '{}' where '#' begins an entry",
+            uri, hash);
+    reader.ReadPicture();
+  }
+  Require(!reader.list.pictures.empty(), ErrorCode::kInvalidArgument, "{} names no picture", uri);
+  return std::move(reader.list);
+}
+
+}  // namespace hearth::caffe

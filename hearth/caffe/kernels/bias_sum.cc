@@ -1,0 +1,68 @@
+#include "hearth/caffe/kernels/bias_sum.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "hearth/base/for_each_cpu.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // values for which a thread pays
+constexpr int64_t kLongRow = 512;
+
+HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size, float* sums) {
+  for (int64_t i = 0; i < count; ++i, rows += size) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < size; ++j) sums[j] += rows[j];
+  }
+}
+
+void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sums) {
+  const int64_t threads = at::get_num_threads();
+  thread_local std::vector<float> of_threads;
+  of_threads.assign(static_cast<size_t>(threads * size), 0.f);
+  float* parts = of_threads.data();
+  at::parallel_for(0, count, kGrain / size + 1, [&](int64_t begin, int64_t end) {
+    AddRows(rows + begin * size, end - begin, size, parts + at::get_thread_num() * size);
+  });
+  AddRows(parts, threads, size, sums);
+}
+
+}  // namespace
+
+void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
+  // Several short rows as one long one: a loop over a few values is slow.
+  if (size <= kLongRow / 2 && count * size > kLongRow) {
+    const int64_t together = kLongRow / size;
+    std::array<float, kLongRow> of_long_rows = {};
+    const int64_t long_rows = count / together;
+    AddEach(rows, long_rows, together * size, of_long_rows.data());
+    AddEach(of_long_rows.data(), together, size, sums);
+    rows += long_rows * together * size;
+    count -= long_rows * together;
+  }
+  AddEach(rows, count, size, sums);
+}
+
+void AddBiasSum(const at::Tensor& dy, at::Tensor& db) {
+  if (!dy.is_cpu()) {
+    db.add_(dy.sum(0));
+    return;
+  }
+  const int64_t outputs = dy.size(1), places = dy.dim() == 4 ? dy.size(2) * dy.size(3) : 1;
+  const float* values = dy.const_data_ptr<float>();
+  float* sums = db.data_ptr<float>();
+  if (dy.dim() == 2 || dy.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+    return AddRowsOnThreads(values, dy.size(0) * places, outputs, sums);
+  }
+  for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += places) {
+    sums[plane % outputs] += std::accumulate(values, values + places, 0.f);
+  }
+}
+
+}  // namespace hearth::caffe

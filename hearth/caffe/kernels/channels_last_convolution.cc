@@ -1,0 +1,134 @@
+#include "hearth/caffe/kernels/channels_last_convolution.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/matrix_product.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int64_t kBlock = 16;         // oneDNN's
+constexpr int64_t kChunk = 256'000;    // values of gathered windows: they stay in a core's cache
+constexpr int64_t kLeastChannels = 8;  // fewer make runs too short to be worth gathering
+
+int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
+
+int64_t PicturesPerChunk(int64_t values_per_picture) {
+  return std::max<int64_t>(1, kChunk / values_per_picture);
+}
+
+at::Tensor Rows(const float* values, int64_t rows, int64_t columns) {
+  return at::from_blob(const_cast<float*>(values), {rows, columns});
+}
+
+}  // namespace
+
+bool ChannelsLastConvolution::Pays(const Spec& spec) {
+  if (spec.bfloat16 || spec.group != 1 || spec.dilation != std::vector<int64_t>{1, 1}) return false;
+  const int64_t blocks = RoundedUp(spec.channels) * RoundedUp(spec.outputs);
+  return spec.channels >= kLeastChannels && spec.channels * spec.outputs * 5 < blocks * 3;
+}
+
+ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
+    : spec_(spec),
+      places_(spec.output[0] * spec.output[1]),
+      window_(spec.kernel[0] * spec.kernel[1] * spec.channels) {}
+
+template <typename Function>
+void ChannelsLastConvolution::ForEachChunk(Function f) {
+  const int64_t most = std::min(spec_.batch, PicturesPerChunk(places_ * window_));
+  const int64_t threads = at::get_num_threads();
+  if (!columns_.defined() || columns_.size(0) < threads) {
+    columns_ = at::empty({threads, most * places_, window_}, at::kFloat);
+    sums_ = at::empty({threads, spec_.outputs, window_}, at::kFloat);
+  }
+  at::parallel_for(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      f(i * most, std::min(most, spec_.batch - i * most), at::get_thread_num());
+    }
+  });
+}
+
+template <typename Picture, typename Columns, typename Function>
+void ChannelsLastConvolution::ForEachRun(Picture* picture, Columns* columns, Function f) const {
+  const int64_t height = spec_.input[0], width = spec_.input[1], channels = spec_.channels;
+  for (int64_t oh = 0; oh < spec_.output[0]; ++oh) {
+    for (int64_t ow = 0; ow < spec_.output[1]; ++ow) {
+      const int64_t left = ow * spec_.stride[1] - spec_.pad[1];
+      const int64_t from = std::max<int64_t>(0, left);
+      const int64_t to = std::min(width, left + spec_.kernel[1]);
+      for (int64_t a = 0; a < spec_.kernel[0]; ++a, columns += spec_.kernel[1] * channels) {
+        const int64_t row = oh * spec_.stride[0] - spec_.pad[0] + a;
+        if (row < 0 || row >= height || from >= to) continue;
+        f(picture + (row * width + from) * channels, columns + (from - left) * channels,
+          (to - from) * channels);
+      }
+    }
+  }
+}
+
+void ChannelsLastConvolution::Gather(const float* picture, float* columns) const {
+  const bool padded = spec_.pad[0] > 0 || spec_.pad[1] > 0 ||
+                      (spec_.output[0] - 1) * spec_.stride[0] + spec_.kernel[0] > spec_.input[0] ||
+                      (spec_.output[1] - 1) * spec_.stride[1] + spec_.kernel[1] > spec_.input[1];
+  if (padded) std::fill_n(columns, places_ * window_, 0.f);
+  ForEachRun(picture, columns,
+             [](const float* values, float* to, int64_t count) { std::copy_n(values, count, to); });
+}
+
+void ChannelsLastConvolution::Scatter(const float* columns, float* picture) const {
+  std::fill_n(picture, spec_.input[0] * spec_.input[1] * spec_.channels, 0.f);
+  ForEachRun(picture, columns,
+             [](float* to, const float* values, int64_t count) { AddRows(values, 1, count, to); });
+}
+
+void ChannelsLastConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w,
+                                           at::Tensor& dx) {
+  if (!weights_.defined()) weights_ = at::empty({spec_.outputs, window_}, at::kFloat);
+  weights_.view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
+      .copy_(w.permute({0, 2, 3, 1}));
+  const float* gradients = dy.data_ptr<float>();
+  float* pictures = dx.data_ptr<float>();
+  const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
+  ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
+    at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
+    Multiply(Rows(gradients + first * places_ * spec_.outputs, count * places_, spec_.outputs),
+             weights_, {}, columns);
+    for (int64_t n = 0; n < count; ++n) {
+      Scatter(columns.data_ptr<float>() + n * places_ * window_, pictures + (first + n) * picture);
+    }
+  });
+}
+
+void ChannelsLastConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta,
+                                              at::Tensor& dw) {
+  const float* pictures = x.data_ptr<float>();
+  const float* gradients = dy.data_ptr<float>();
+  const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
+  std::vector<char> used(at::get_num_threads());
+  ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
+    at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
+    for (int64_t n = 0; n < count; ++n) {
+      Gather(pictures + (first + n) * picture, columns.data_ptr<float>() + n * places_ * window_);
+    }
+    const float* rows = gradients + first * places_ * spec_.outputs;
+    at::Tensor sums = sums_[thread];
+    AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
+    used[thread] = 1;
+  });
+  for (size_t thread = 0; thread < used.size(); ++thread) {
+    if (!used[thread]) continue;
+    const auto at_thread = static_cast<int64_t>(thread);
+    const at::Tensor sum =
+        sums_[at_thread]
+            .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
+            .permute({0, 3, 1, 2});
+    beta == 0 ? dw.copy_(sum) : dw.add_(sum);
+    beta = 1;
+  }
+}
+
+}  // namespace hearth::caffe

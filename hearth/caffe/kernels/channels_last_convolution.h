@@ -1,0 +1,46 @@
+// Gradients of a convolution by matrix products, for pictures whose channels lie side by side. Its
+// windows are gathered in runs of a row, so few values are moved one by one. Belongs to one layer
+// and its thread.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include "hearth/caffe/kernels/onednn_convolution.h"
+
+namespace hearth::caffe {
+
+class ChannelsLastConvolution {
+ public:
+  using Spec = OnednnConvolution::Spec;
+
+  // Where it is faster than oneDNN, which computes in blocks of 16 channels and outputs: where much
+  // of those blocks would be empty.
+  static bool Pays(const Spec& spec);
+  explicit ChannelsLastConvolution(const Spec& spec);
+
+  const Spec& spec() const { return spec_; }
+  // Shapes as OnednnConvolution takes them; pictures in Layout::kChannelsLast.
+  void BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
+  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta, at::Tensor& dw);
+
+ private:
+  // f(first picture, number of pictures, thread), on several threads.
+  template <typename Function>
+  void ForEachChunk(Function f);
+  // f(values of a picture, values of a row of a window, how many) for the parts of windows inside
+  // the picture; the windows' matrix is [places, kernel height, kernel width, channels].
+  template <typename Picture, typename Columns, typename Function>
+  void ForEachRun(Picture* picture, Columns* columns, Function f) const;
+  void Gather(const float* picture, float* columns) const;
+  void Scatter(const float* columns, float* picture) const;
+
+  const Spec spec_;
+  const int64_t places_, window_;  // outputs per picture and channel; values of a window
+  at::Tensor columns_;             // [threads, pictures of a chunk * places, window]
+  at::Tensor weights_;             // [outputs, window]
+  at::Tensor sums_;                // [threads, outputs, window]
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,135 @@
+#include "hearth/caffe/kernels/channels_last_pooling.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cstring>
+
+#include "hearth/base/for_each_cpu.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Channels that go through a window together, in registers. The compiler splits a vector that is
+// wider than the CPU's.
+template <int kWidth>
+struct Lanes {
+  // GCC drops the attribute from an alias, but not from a typedef.
+  typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));
+  typedef int32_t Ints __attribute__((vector_size(kWidth * sizeof(int32_t))));
+  static_assert(sizeof(Floats) == kWidth * sizeof(float) && sizeof(Ints) == sizeof(Floats));
+};
+
+template <typename Vector, typename Value>
+HEARTH_INLINE void Load(Vector& into, const Value* from) {
+  std::memcpy(&into, from, sizeof(into));
+}
+template <typename Vector, typename Value>
+HEARTH_INLINE void Store(Value* to, const Vector& from) {
+  std::memcpy(to, &from, sizeof(from));
+}
+
+}  // namespace
+
+struct ChannelsLastPooling::Block {
+  PoolingAxis::Span rows, columns;
+  int64_t width;     // of the picture, in places
+  int64_t channels;  // at each place
+  int64_t channel;   // the first of this block
+  int64_t out;       // the block's first output value
+  float divisor;     // of an average
+
+  // f(place, the block's first value there) for each place of the window.
+  template <typename Function>
+  HEARTH_INLINE void ForEachPlace(Function f) const {
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        const int64_t place = i * width + j;
+        f(static_cast<int32_t>(place), place * channels + channel);
+      }
+    }
+  }
+};
+
+template <typename Function>
+HEARTH_INLINE void ChannelsLastPooling::ForEachBlock(Function f) const {
+  Block block{{}, {}, columns.inputs, channels, 0, 0, 1};
+  for (int64_t oh = 0; oh < rows.outputs; ++oh) {
+    block.rows = rows.Clipped(oh);
+    for (int64_t ow = 0; ow < columns.outputs; ++ow) {
+      block.columns = columns.Clipped(ow);
+      block.divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
+      const auto run = [&](auto lanes, int64_t width) HEARTH_INLINE_LAMBDA {
+        while (block.channel + width <= channels) {
+          f(block, lanes);
+          block.channel += width;
+          block.out += width;
+        }
+      };
+      block.channel = 0;
+      run(Lanes<16>(), 16);
+      run(Lanes<4>(), 4);
+      run(Lanes<1>(), 1);
+    }
+  }
+}
+
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int32_t* chosen) const {
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats best = {}, value;
+    typename decltype(lanes)::Ints where = {};
+    best -= FLT_MAX;
+    where -= 1;
+    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(value, x + at);
+      const auto better = value > best;
+      best = better ? value : best;
+      where = better ? place - decltype(where){} : where;
+    });
+    Store(y + block.out, best);
+    Store(chosen + block.out, where);
+  });
+}
+
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const int32_t* chosen,
+                                                          float* dx) const {
+  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats gradient, sum;
+    typename decltype(lanes)::Ints where;
+    Load(gradient, dy + block.out);
+    Load(where, chosen + block.out);
+    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(sum, dx + at);
+      sum += where == place ? gradient : decltype(gradient){};
+      Store(dx + at, sum);
+    });
+  });
+}
+
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Average(const float* x, float* y) const {
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats sum = {}, value;
+    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(value, x + at);
+      sum += value;
+    });
+    sum /= block.divisor;
+    Store(y + block.out, sum);
+  });
+}
+
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::AverageGradient(const float* dy, float* dx) const {
+  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+  ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
+    typename decltype(lanes)::Floats gradient, sum;
+    Load(gradient, dy + block.out);
+    gradient *= 1 / block.divisor;
+    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+      Load(sum, dx + at);
+      sum += gradient;
+      Store(dx + at, sum);
+    });
+  });
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,29 @@
+// Pooling of one picture whose channels lie side by side at every place: the loops over a window
+// then run over whole vectors of channels. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "hearth/caffe/kernels/pooling_windows.h"
+
+namespace hearth::caffe {
+
+struct ChannelsLastPooling {
+  PoolingAxis rows, columns;
+  int64_t channels = 0;
+
+  // The largest value of each window, and where it lies (row * width + column; -1: empty window,
+  // whose value is -FLT_MAX). Of equal values the first one counts.
+  void Max(const float* x, float* y, int32_t* chosen) const;
+  void MaxGradient(const float* dy, const int32_t* chosen, float* dx) const;
+  void Average(const float* x, float* y) const;
+  void AverageGradient(const float* dy, float* dx) const;
+
+ private:
+  struct Block;
+  // f(block, its vector types) for each window and, inside it, each block of channels.
+  template <typename Function>
+  void ForEachBlock(Function f) const;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,49 @@
+// Class labels, which Caffe keeps as floats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/blob.h"
+
+namespace hearth::caffe {
+
+// The shape of scores around their class axis: outer x classes x inner, one label per outer x
+// inner.
+struct ClassLayout {
+  int64_t outer = 0, classes = 0, inner = 0;
+
+  static ClassLayout Of(const Blob& scores, int64_t axis) {
+    const int64_t a = scores.CanonicalAxis(axis);
+    return {scores.count(0, a), scores.shape(a), scores.count(a + 1)};
+  }
+
+  void RequireLabels(const Blob& labels) const {
+    Require(labels.count() == outer * inner, ErrorCode::kInvalidArgument,
+            "scores of {} x {} classes x {} need {} labels, but the label blob has shape {}", outer,
+            classes, inner, outer * inner, labels.ShapeString());
+  }
+};
+
+// The label at `index`; nullopt where it is the one to ignore. Throws kInvalidArgument when it is
+// no class.
+inline std::optional<int64_t> ClassLabel(const float* labels, int64_t index, int64_t classes,
+                                         std::optional<int64_t> ignored) {
+  const auto label = static_cast<int64_t>(labels[index]);
+  if (label == ignored) return std::nullopt;
+  Require(
+      label >= 0 && label < classes, ErrorCode::kInvalidArgument,
+      "label {} at position {} is not one of the classes 0 to {}; the data or num_output of the "
+      "layer below is wrong",
+      labels[index], index, classes - 1);
+  return label;
+}
+
+template <typename Param>
+std::optional<int64_t> IgnoredLabel(const Param& param) {
+  if (!param.has_ignore_label()) return std::nullopt;
+  return param.ignore_label();
+}
+
+}  // namespace hearth::caffe

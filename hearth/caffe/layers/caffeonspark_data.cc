@@ -1,0 +1,45 @@
+// CoSData, CaffeOnSpark's data layer: one top per column of a DataFrame.
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/caffeonspark_top.h"
+#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/layers/fed_data.h"
+
+namespace hearth::caffe {
+namespace {
+
+class CosDataLayer : public FedDataLayer {
+ public:
+  CosDataLayer(const LayerParameter& param, const NetContext& context)
+      : FedDataLayer(param, context) {
+    for (const auto& top : param.cos_data_param().top()) {
+      columns_.emplace_back(top, context.phase, context.resize_images);
+    }
+  }
+  ~CosDataLayer() override { StopFetching(); }
+
+  LayerTraits traits() const override { return {.arity = {0, 0, 1, Arity::kNoLimit}}; }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    Require(columns_.size() == top.size(), ErrorCode::kInvalidArgument,
+            "cos_data_param describes {} tops, but the layer has {}", columns_.size(), top.size());
+    std::vector<Top> tops;
+    for (const CaffeOnSparkTop& column : columns_)
+      tops.push_back({column.row_shape(), column.transposed()});
+    SetTops(param_.cos_data_param().batch_size(), std::move(tops));
+  }
+
+ protected:
+  void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+               const std::vector<float*>& tops) const override {
+    for (size_t i = 0; i < columns_.size(); ++i) columns_[i].Read(row, seed, tops[i]);
+  }
+
+ private:
+  std::vector<CaffeOnSparkTop> columns_;
+};
+
+}  // namespace
+
+void RegisterCaffeOnSparkData(LayerRegistry& registry) { registry.Add<CosDataLayer>("CoSData"); }
+
+}  // namespace hearth::caffe

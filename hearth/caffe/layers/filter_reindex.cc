@@ -1,0 +1,162 @@
+// BatchReindex and Filter: rows of the bottoms, chosen by a bottom.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/layers/all_layers.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Which rows of a bottom go to the rows of a top, in order.
+class RowChoice {
+ public:
+  explicit RowChoice(const ComputeDevice& device) : device_(device) {}
+
+  // To be filled before the calls below.
+  std::vector<int64_t>& rows() { return rows_; }
+  int64_t count() const { return static_cast<int64_t>(rows_.size()); }
+
+  void Copy(Blob& from, Blob& to) const {
+    if (device_.separate) {
+      to.device_data().copy_(from.device_data().index_select(0, Index()));
+      return;
+    }
+    const int64_t size = from.count(1);
+    const float* x = from.data_ptr();
+    float* y = to.data_ptr();
+    for (const int64_t row : rows_) y = std::copy_n(x + row * size, size, y);
+  }
+
+  // Rows that were copied several times get the sum, others 0.
+  void Spread(Blob& top, Blob& bottom) const {
+    if (device_.separate) {
+      bottom.device_diff().zero_().index_add_(0, Index(), top.device_diff());
+      return;
+    }
+    const int64_t size = bottom.count(1);
+    const float* dy = top.diff_ptr();
+    float* dx = bottom.diff_ptr();
+    std::fill_n(dx, bottom.count(), 0.f);
+    for (const int64_t row : rows_) {
+      for (int64_t i = 0; i < size; ++i) dx[row * size + i] += *dy++;
+    }
+  }
+
+ private:
+  at::Tensor Index() const { return at::tensor(rows_, at::kLong).to(device_.device); }
+
+  const ComputeDevice device_;
+  std::vector<int64_t> rows_;
+};
+
+// Bottom 1 lists rows of bottom 0, in any order and number.
+class BatchReindexLayer : public Layer {
+ public:
+  BatchReindexLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context), choice_(context.device) {}
+
+  LayerTraits traits() const override { return {.arity = {2, 2, 1, 1}, .never_forced = {1}}; }
+
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom[1]->num_axes() == 1, ErrorCode::kInvalidArgument,
+            "its second bottom lists row numbers along one axis, but has shape {}",
+            bottom[1]->ShapeString());
+    Shape shape = bottom[0]->shape();
+    Require(!shape.empty(), ErrorCode::kInvalidArgument, "its first bottom has no rows");
+    shape[0] = bottom[1]->shape(0);
+    top[0]->Reshape(shape);
+    choice_.rows().resize(shape[0]);
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* indices = bottom[1]->read_data();
+    std::vector<int64_t>& rows = choice_.rows();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Require(indices[i] >= 0 && indices[i] < static_cast<float>(bottom[0]->shape(0)),
+              ErrorCode::kInvalidArgument,
+              "index {} at position {} is no row of a bottom of shape {}", indices[i], i,
+              bottom[0]->ShapeString());
+      rows[i] = static_cast<int64_t>(indices[i]);
+    }
+    choice_.Copy(*bottom[0], *top[0]);
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down[1], ErrorCode::kInvalidArgument,
+            "BatchReindex has no gradient for its row numbers");
+    if (propagate_down[0]) choice_.Spread(*top[0], *bottom[0]);
+  }
+
+ private:
+  RowChoice choice_;
+};
+
+// The last bottom says for each row of the others, by a value other than 0, whether it is kept.
+class FilterLayer : public Layer {
+ public:
+  FilterLayer(const LayerParameter& param, const NetContext& context)
+      : Layer(param, context), choice_(context.device) {}
+
+  LayerTraits traits() const override {
+    return {.arity = {2, Arity::kNoLimit, 1, Arity::kNoLimit}, .never_forced = {param_.top_size()}};
+  }
+
+  void SetUp(const Blobs& bottom, const Blobs& top) override {
+    Require(bottom.size() == top.size() + 1, ErrorCode::kInvalidArgument,
+            "Filter takes one bottom for each of its {} tops and then the one that chooses rows, "
+            "not {} bottoms",
+            top.size(), bottom.size());
+  }
+
+  // The tops could hold all rows; Forward, which sees the choice, makes them smaller.
+  void Reshape(const Blobs& bottom, const Blobs& top) override {
+    const Blob& selector = *bottom.back();
+    Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
+            "its last bottom chooses rows by one value for each, but has shape {}",
+            selector.ShapeString());
+    for (size_t i = 0; i < top.size(); ++i) {
+      Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,
+              "its last bottom chooses among {} rows, but bottom {} has shape {}",
+              selector.shape(0), i, bottom[i]->ShapeString());
+      top[i]->ReshapeLike(*bottom[i]);
+    }
+  }
+
+  void Forward(const Blobs& bottom, const Blobs& top) override {
+    const float* chosen = bottom.back()->read_data();
+    choice_.rows().clear();
+    for (int64_t i = 0; i < bottom.back()->count(); ++i) {
+      if (chosen[i] != 0) choice_.rows().push_back(i);
+    }
+    for (size_t i = 0; i < top.size(); ++i) {
+      Shape shape = bottom[i]->shape();
+      shape[0] = choice_.count();
+      top[i]->Reshape(shape);
+      choice_.Copy(*bottom[i], *top[i]);
+    }
+  }
+
+  void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                const Blobs& bottom) override {
+    Require(!propagate_down.back(), ErrorCode::kInvalidArgument,
+            "Filter has no gradient for the bottom that chooses rows");
+    for (size_t i = 0; i < top.size(); ++i) {
+      if (propagate_down[i]) choice_.Spread(*top[i], *bottom[i]);
+    }
+  }
+
+ private:
+  RowChoice choice_;  // of the last Forward
+};
+
+}  // namespace
+
+void RegisterFilterReindex(LayerRegistry& registry) {
+  registry.Add<BatchReindexLayer>("BatchReindex");
+  registry.Add<FilterLayer>("Filter");
+}
+
+}  // namespace hearth::caffe

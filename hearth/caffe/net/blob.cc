@@ -1,0 +1,187 @@
+#include "hearth/caffe/net/blob.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/out_of_memory.h"
+#include "hearth/caffe/net/shape_count.h"
+
+namespace hearth::caffe {
+namespace {
+
+int64_t CheckedCount(const Shape& shape) {
+  Require(std::none_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; }),
+          ErrorCode::kInvalidArgument, "a blob cannot have the shape [{}]", fmt::join(shape, ", "));
+  const std::optional<int64_t> count = CountOf(shape);
+  Require(count.has_value(), ErrorCode::kResourceExhausted,
+          "a blob of shape [{}] is larger than the limit of {} values", fmt::join(shape, ", "),
+          kMaxBlobValues);
+  return *count;
+}
+
+// Runs what may take memory for the blob; where there is none, the error has the blob's shape
+// instead of the tensor library's words.
+template <typename Take>
+decltype(auto) TakeMemory(const Blob& blob, Take take) {
+  try {
+    return take();
+  } catch (const c10::Error& error) {
+    if (!IsOutOfMemory(error)) throw;
+  }
+  Throw(ErrorCode::kResourceExhausted, "out of memory: a blob of shape {} takes {} MB",
+        blob.ShapeString(), blob.count() * static_cast<int64_t>(sizeof(float)) >> 20);
+}
+
+void RequireRoom(const at::Tensor& flat, int64_t count) {
+  Require(flat.dim() == 1 && flat.scalar_type() == at::kFloat && flat.is_contiguous() &&
+              flat.numel() >= count,
+          ErrorCode::kInternal,
+          "a blob of {} floats cannot live in a tensor of {} elements of type {}", count,
+          flat.numel(), at::toString(flat.scalar_type()));
+}
+
+}  // namespace
+
+void Blob::Reshape(Shape shape) {
+  if (shape == shape_ && (count_ > 0 || !shape.empty())) return;
+  const int64_t count = CheckedCount(shape);
+  shape_ = std::move(shape);
+  count_ = count;
+  data_.DropViews();
+  diff_.DropViews();
+}
+
+void Blob::set_layout(Layout layout) {
+  layout_ = layout;
+  data_.DropViews();
+  diff_.DropViews();
+}
+
+int64_t Blob::count(int64_t start, int64_t end) const {
+  if (end < 0) end = num_axes();
+  Require(start >= 0 && start <= end && end <= num_axes(), ErrorCode::kInvalidArgument,
+          "axes [{}, {}) are outside of a blob of shape {}", start, end, ShapeString());
+  int64_t product = 1;
+  for (int64_t axis = start; axis < end; ++axis) product *= shape_[axis];
+  return product;
+}
+
+int64_t Blob::CanonicalAxis(int64_t axis) const {
+  Require(axis >= -num_axes() && axis < num_axes(), ErrorCode::kInvalidArgument,
+          "axis {} is outside of a blob of shape {}", axis, ShapeString());
+  return axis < 0 ? axis + num_axes() : axis;
+}
+
+std::string Blob::ShapeString() const {
+  std::string text;
+  for (int64_t dim : shape_) text += fmt::format("{} ", dim);
+  return text + fmt::format("({})", count_);
+}
+
+at::Tensor Blob::View(const at::Tensor& memory) const {
+  const at::Tensor flat = memory.narrow(0, 0, count_);
+  if (layout() == Layout::kContiguous) return flat.view(shape_);
+  return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
+}
+
+SyncedArray& Blob::Values::Memory(const Blob& blob) {
+  if (!memory || memory->count() < blob.count_) {
+    memory = std::make_shared<SyncedArray>(blob.count_, blob.device_);
+  }
+  return *memory;
+}
+
+at::Tensor& Blob::Values::Host(const Blob& blob) {
+  const at::Tensor& flat =
+      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).host(); });
+  if (!host.defined()) host = blob.View(flat);
+  return host;
+}
+
+at::Tensor& Blob::Values::Device(const Blob& blob) {
+  if (!blob.device_.separate) return Host(blob);
+  const at::Tensor& flat =
+      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device(); });
+  if (!device.defined()) device = blob.View(flat);
+  return device;
+}
+
+const float* Blob::Values::Read(const Blob& blob) {
+  return TakeMemory(blob, [&] { return Memory(blob).host_to_read().const_data_ptr<float>(); });
+}
+
+void Blob::Values::Share(const Values& other) {
+  // A net shares again at every reshape; nearly always nothing has changed.
+  if (memory && memory == other.memory) return;
+  memory = other.memory;
+  DropViews();
+}
+
+void Blob::Values::Bind(const Blob& blob, at::Tensor flat, at::Tensor on_device) {
+  RequireRoom(flat, blob.count_);
+  memory = std::make_shared<SyncedArray>(std::move(flat), std::move(on_device));
+  DropViews();
+}
+
+void Blob::Values::DropViews() {
+  host.reset();
+  device.reset();
+}
+
+at::Tensor& Blob::data() { return data_.Host(*this); }
+
+at::Tensor& Blob::diff() { return diff_.Host(*this); }
+
+at::Tensor& Blob::device_data() { return data_.Device(*this); }
+
+at::Tensor& Blob::device_diff() { return diff_.Device(*this); }
+
+void Blob::ClearDiff() { diff_.Memory(*this).SetZero(); }
+
+Blob::Sum Blob::diff_to_add_to() {
+  SyncedArray& memory = diff_.Memory(*this);
+  const float beta = memory.is_zero() ? 0.f : 1.f;
+  TakeMemory(*this, [&] { memory.device_to_overwrite(); });
+  return {device_diff(), beta};
+}
+
+void Blob::set_device(const ComputeDevice& device) {
+  if (device == device_) return;
+  device_ = device;
+  for (Values* values : {&data_, &diff_}) {
+    if (!values->memory) continue;
+    const at::Tensor before = values->memory->host();
+    values->memory = std::make_shared<SyncedArray>(before.numel(), device);
+    values->memory->host().copy_(before);
+    values->DropViews();
+  }
+}
+
+void Blob::ShareData(Blob& other) {
+  Require(count_ == other.count_, ErrorCode::kInternal,
+          "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
+  other.data_.Memory(other);
+  data_.Share(other.data_);
+}
+
+void Blob::ShareDiff(Blob& other) {
+  Require(count_ == other.count_, ErrorCode::kInternal,
+          "blobs of shapes {} and {} cannot share diffs", ShapeString(), other.ShapeString());
+  other.diff_.Memory(other);
+  diff_.Share(other.diff_);
+}
+
+void Blob::BindData(at::Tensor flat, at::Tensor device) {
+  data_.Bind(*this, std::move(flat), std::move(device));
+}
+
+void Blob::BindDiff(at::Tensor flat, at::Tensor device) {
+  diff_.Bind(*this, std::move(flat), std::move(device));
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,117 @@
+// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
+// computes on a device, host and device each have a copy; whichever is asked for is brought up to
+// date, and the other one is then old.
+// Not thread-safe: a blob belongs to one net, and a net to one thread.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net/synced_array.h"
+
+namespace hearth::caffe {
+
+using Shape = std::vector<int64_t>;
+
+// The order of a blob of four axes in memory. Convolution kernels are fastest where the channels of
+// one place lie side by side; all other shapes are row-major.
+enum class Layout { kContiguous, kChannelsLast };
+
+class Blob {
+ public:
+  Blob() = default;
+  explicit Blob(Shape shape) { Reshape(std::move(shape)); }
+
+  // Gives the blob a new shape. Storage is kept while it is large enough, so that a smaller last
+  // minibatch allocates nothing.
+  void Reshape(Shape shape);
+  // The shape and the device of `other`.
+  void ReshapeLike(const Blob& other) {
+    set_device(other.device_);
+    Reshape(other.shape());
+  }
+
+  const Shape& shape() const { return shape_; }
+  int64_t num_axes() const { return static_cast<int64_t>(shape_.size()); }
+  int64_t count() const { return count_; }
+  // Product of the dimensions [start, end); `end` of -1 means all that follow.
+  int64_t count(int64_t start, int64_t end = -1) const;
+  // One dimension; negative axes count from the end. Throws kInvalidArgument when out of range.
+  int64_t shape(int64_t axis) const { return shape_[CanonicalAxis(axis)]; }
+  int64_t CanonicalAxis(int64_t axis) const;
+  // "2 3 4 5 (120)", as Caffe prints it.
+  std::string ShapeString() const;
+
+  // Where device_data() lies. Values are kept.
+  void set_device(const ComputeDevice& device);
+
+  // Of data and diff. What they hold is lost, not permuted.
+  void set_layout(Layout layout);
+  // kContiguous unless the blob has four axes.
+  Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
+
+  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use. To be
+  // asked for anew after the other side was used.
+  at::Tensor& data();
+  at::Tensor& diff();
+  // In the device's memory; the same as above where that is the host's.
+  at::Tensor& device_data();
+  at::Tensor& device_diff();
+  // The gradient is zero from now on, at no cost until it is asked for.
+  void ClearDiff();
+  // To add to the gradient by ATen's functions that take `beta`: it must be multiplied with that
+  // first, which is 0 where it was cleared (its memory may then hold anything) and else 1.
+  struct Sum {
+    at::Tensor& device_diff;
+    float beta;
+  };
+  Sum diff_to_add_to();
+  // The same memory as a plain array of count() floats, in the order of the layout.
+  float* data_ptr() { return data().data_ptr<float>(); }
+  float* diff_ptr() { return diff().data_ptr<float>(); }
+  // For reading only: the device's copy stays good.
+  const float* read_data() { return data_.Read(*this); }
+  const float* read_diff() { return diff_.Read(*this); }
+  bool has_diff() const { return diff_.has_view(); }
+
+  // Makes this blob use `other`'s memory (same count). Used by Split, Reshape, Flatten, sharing.
+  void ShareData(Blob& other);
+  void ShareDiff(Blob& other);
+  // Places the memory in `flat` (float32, at least count() elements): parameters live in one
+  // arena so that their gradients can be reduced across ranks without a copy. `device` is the
+  // device's part of it, where that has its own.
+  void BindData(at::Tensor flat, at::Tensor device = {});
+  void BindDiff(at::Tensor flat, at::Tensor device = {});
+  // Equal for blobs that share memory by ShareData, ShareDiff; null before there is any.
+  const void* data_identity() const { return data_.memory.get(); }
+  const void* diff_identity() const { return diff_.memory.get(); }
+
+ private:
+  // Data or diff: flat memory of at least count_ elements, and views of it in the blob's shape.
+  struct Values {
+    std::shared_ptr<SyncedArray> memory;
+    at::Tensor host, device;
+
+    SyncedArray& Memory(const Blob& blob);
+    at::Tensor& Host(const Blob& blob);
+    at::Tensor& Device(const Blob& blob);
+    const float* Read(const Blob& blob);
+    void Share(const Values& other);
+    void Bind(const Blob& blob, at::Tensor flat, at::Tensor device);
+    bool has_view() const { return host.defined() || device.defined(); }
+    void DropViews();
+  };
+  at::Tensor View(const at::Tensor& flat) const;
+
+  Shape shape_;
+  int64_t count_ = 0;
+  Layout layout_ = Layout::kContiguous;
+  ComputeDevice device_;
+  Values data_, diff_;
+};
+
+}  // namespace hearth::caffe

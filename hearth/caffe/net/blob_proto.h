@@ -1,0 +1,25 @@
+// Blobs as they stand in files.
+#pragma once
+
+#include <string>
+
+#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+// The shape in `proto`, which may be in the legacy num, channels, height, width.
+Shape ShapeOf(const BlobProto& proto);
+std::string ShapeString(const BlobProto& proto);
+
+// Whether the shapes agree; a legacy shape may have leading ones that the blob has not.
+bool HasShapeOf(const Blob& blob, const BlobProto& proto);
+
+// Copies data, and diff where there is one, into `blob`, which keeps its shape. Throws kDataLoss
+// when the number of values does not fit.
+void ReadBlobData(const BlobProto& proto, Blob* blob);
+
+// As in Caffe the diff, where it is wanted, is there even if nobody has written one: zeros.
+void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);
+
+}  // namespace hearth::caffe

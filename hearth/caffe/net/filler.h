@@ -1,0 +1,14 @@
+// Initial values of parameter blobs.
+#pragma once
+
+#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/random.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+// Fills blob.data() by one of Caffe's fillers: constant, uniform, gaussian, xavier, msra,
+// positive_unitball, bilinear. Throws kInvalidArgument for another type or an unfit shape.
+void Fill(const FillerParameter& filler, Blob& blob, Random& random);
+
+}  // namespace hearth::caffe

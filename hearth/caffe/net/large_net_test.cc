@@ -1,0 +1,71 @@
+// Nets of very many layers are built in a time that grows as they do.
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <string>
+
+#include "hearth/caffe/net/net_testing.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int kLayers = 20000;
+// Of processor time, which other processes do not lengthen: what looks at all layers for each layer
+// takes more.
+constexpr double kMostSeconds = 6;
+
+// A net made of the data, and of `layer` with its number for each {0}, the one before for each {1}.
+std::string ManyLayers(const char* layer) {
+  std::string text =
+      "force_backward: true layer { name: 'data' type: 'Input' top: 'b0' input_param { shape { "
+      "dim: 1 dim: 2 } } }\n";
+  for (int i = 1; i <= kLayers; ++i) text += fmt::format(fmt::runtime(layer), i, i - 1) + "\n";
+  return text;
+}
+
+void ExpectSoon(const std::string& text, bool forward_only = false) {
+  const std::clock_t start = std::clock();
+  NetContext context = ContextOf(TRAIN);
+  context.share_data = forward_only;
+  context.share_diffs = !forward_only;
+  Net net(ParseNet(text, "net"), context, TestRegistry());
+  net.Forward();
+  net.Backward();
+  const NetParameter model = net.ToProto();
+  net.CopyTrainedLayersFrom(model);
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(took, kMostSeconds);
+}
+
+TEST(LargeNet, OfLayersInARowIsBuiltSoon) {
+  const std::string text =
+      ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b{1}' top: 'b{0}' }}");
+  ExpectSoon(text);
+}
+
+TEST(LargeNet, OfLayersInPlaceIsBuiltSoon) {
+  ExpectSoon(ManyLayers("layer {{ name: 'l{0}' type: 'ReLU' bottom: 'b0' top: 'b0' }}"));
+}
+
+TEST(LargeNet, OfReadersOfOneBlobIsBuiltSoon) {
+  ExpectSoon(ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b0' top: 'b{0}' }}"));
+}
+
+TEST(LargeNet, OfSharedParametersIsBuiltSoon) {
+  ExpectSoon(
+      ManyLayers("layer {{ name: 'l{0}' type: 'InnerProduct' bottom: 'b{1}' top: 'b{0}' "
+                 "param {{ name: 'w' }} param {{ name: 'own{0}' }} "
+                 "inner_product_param {{ num_output: 2 }} }}"));
+}
+
+// All live from their layer to the last one.
+TEST(LargeNet, OfBlobsThatLiveLongIsBuiltSoon) {
+  std::string text =
+      ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b{1}' top: 'b{0}' }}");
+  text += "layer { name: 'sum' type: 'Eltwise' top: 'sum' ";
+  for (int i = 1; i < kLayers; ++i) text += fmt::format("bottom: 'b{}' ", i);
+  ExpectSoon(text + "}", /*forward_only=*/true);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,95 @@
+// One layer of a net. The life of a layer, as in Caffe:
+//   1. construction from its LayerParameter;
+//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
+//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
+//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter
+//   diffs.
+// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
+// name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/layer_traits.h"
+#include "hearth/caffe/net/net_context.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+using Blobs = std::vector<Blob*>;
+
+class Layer {
+ public:
+  Layer(const LayerParameter& param, const NetContext& context)
+      : param_(param), context_(context) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  virtual LayerTraits traits() const { return {}; }
+
+  virtual void SetUp(const Blobs& bottom, const Blobs& top) {}
+  virtual void Reshape(const Blobs& bottom, const Blobs& top) = 0;
+  virtual void Forward(const Blobs& bottom, const Blobs& top) = 0;
+  // `propagate_down[i]`: whether bottom i's diff is wanted. Layers that cannot produce one that is
+  // wanted throw kInvalidArgument.
+  virtual void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
+                        const Blobs& bottom) = 0;
+
+  // --- what the net tells a layer ---
+  // Whether a later layer of the net writes over the top in place: Backward must then not read it.
+  // Set by the net after SetUp.
+  bool top_overwritten() const { return top_overwritten_; }
+  void set_top_overwritten(bool value) { top_overwritten_ = value; }
+
+  // A layer gated by its sign leaves that to the layer that reads its top, which gates its bottom;
+  // see MoveReluGates().
+  bool gated_by_reader() const { return gated_by_reader_; }
+  void set_gated_by_reader(bool value) { gated_by_reader_ = value; }
+  bool gates_bottom() const { return gates_bottom_; }
+  void set_gates_bottom(bool value) { gates_bottom_ = value; }
+
+  // Layers that are fed (MemoryData, CoSData): takes the next minibatch and returns its rows, which
+  // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
+  // nullopt: the layer is not fed.
+  virtual std::optional<int64_t> Fetch() { return std::nullopt; }
+  // The rows of the last Fetch, in the order of the tops and without rows that were skipped as bad:
+  // who writes results must name them. Valid until the next Fetch; null where the layer is not fed.
+  virtual const feed::Minibatch* fetched_rows() const { return nullptr; }
+  virtual void NextEpoch() {}
+
+  const LayerParameter& param() const { return param_; }
+  const std::string& name() const { return param_.name(); }
+  const std::string& type() const { return param_.type(); }
+  // Learnable parameters, in the order of the .caffemodel.
+  std::vector<std::shared_ptr<Blob>>& blobs() { return blobs_; }
+  // False where a parameter's diff is not needed (lr_mult 0); Backward may skip it.
+  bool param_propagate_down(size_t i) const {
+    return i >= param_propagate_down_.size() || param_propagate_down_[i];
+  }
+  void set_param_propagate_down(size_t i, bool value) {
+    if (param_propagate_down_.size() <= i) param_propagate_down_.resize(i + 1, true);
+    param_propagate_down_[i] = value;
+  }
+
+ protected:
+  const NetContext& context() const { return context_; }
+  // Whether to compute with the blobs' device_data() and device_diff(), by ATen's kernels. Layers
+  // that have no such form use the host's copies wherever the net computes.
+  bool on_device() const { return context_.device.separate; }
+
+  LayerParameter param_;
+  std::vector<std::shared_ptr<Blob>> blobs_;
+
+ private:
+  NetContext context_;
+  bool top_overwritten_ = false;
+  bool gated_by_reader_ = false, gates_bottom_ = false;
+  std::vector<bool> param_propagate_down_;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,34 @@
+#include "hearth/caffe/net/layer_registry.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/net_testing.h"
+
+namespace hearth::caffe {
+namespace {
+
+TEST(LayerRegistry, MakesLayersByType) {
+  LayerParameter param;
+  param.set_type("TestRows");
+  EXPECT_EQ(TestRegistry().Create(param, ContextOf(TRAIN))->type(), "TestRows");
+}
+
+TEST(LayerRegistry, SuggestsTheNearestType) {
+  LayerParameter param;
+  param.set_name("a");
+  param.set_type("Inner_Product");
+  EXPECT_THAT(
+      [&] { TestRegistry().Create(param, ContextOf(TRAIN)); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr(
+          "layer 'a': there is no layer type 'Inner_Product'; did you mean InnerProduct?")));
+}
+
+TEST(LayerRegistry, RefusesATypeTwice) {
+  LayerRegistry registry;
+  registry.Add<TestRowsLayer>("TestRows");
+  EXPECT_THROW(registry.Add<TestRowsLayer>("TestRows"), Error);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

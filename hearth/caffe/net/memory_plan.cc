@@ -1,0 +1,192 @@
+#include "hearth/caffe/net/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/out_of_memory.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // floats: one cache line
+
+// Layers between which a blob's memory is in use, and its place in the shared memory.
+struct Span {
+  std::vector<int> blobs;         // one, or all that have the same memory
+  int lowest = -1, highest = -1;  // layers; -1: never made, never read
+  int64_t count = 0, offset = 0;
+  bool own = false;  // keeps memory of its own
+};
+
+// One span per blob, from the layer that makes it to the last one that touches it.
+std::vector<Span> FindSpans(const NetGraph& graph) {
+  std::vector<Span> spans(graph.blobs.size());
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    const NetLayer& layer = graph.layers[i];
+    for (size_t top = 0; top < layer.top_ids.size(); ++top) {
+      Span& span = spans[layer.top_ids[top]];
+      if (span.lowest < 0) span.lowest = static_cast<int>(i);
+      span.highest = static_cast<int>(i);
+      if (layer.loss_weights[top] != 0) span.own = true;
+    }
+    for (const int id : layer.bottom_ids) spans[id].highest = static_cast<int>(i);
+  }
+  for (size_t i = 0; i < spans.size(); ++i) {
+    spans[i].blobs = {static_cast<int>(i)};
+    spans[i].count = graph.blobs[i]->count();
+  }
+  return spans;
+}
+
+void EraseThoseWithMemoryOfTheirOwn(std::vector<Span>* spans) {
+  std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
+}
+
+// Which spans are in use at each layer, of those that have a place.
+class Placed {
+ public:
+  explicit Placed(size_t layers) : at_(layers) {}
+
+  // Places the span at the lowest offset at which it meets none of the others. False, and no place,
+  // where that would take too long: in nets of many thousand blobs of which most live all the time,
+  // which have little to share.
+  bool Add(Span* span) {
+    std::vector<const Span*> others;
+    for (int layer = span->lowest; layer <= span->highest; ++layer) {
+      const std::vector<const Span*>& here = at_[layer];
+      steps_ += 1 + static_cast<int64_t>(here.size());
+      if (steps_ > kMostSteps) return false;
+      others.insert(others.end(), here.begin(), here.end());
+    }
+    span->offset = LowestOffset(*span, &others);
+    for (int layer = span->lowest; layer <= span->highest; ++layer) at_[layer].push_back(span);
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMostSteps = 4'000'000;  // some tenths of a second
+
+  static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
+    std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {
+      return a->offset < b->offset;  // one span may be there several times
+    });
+    int64_t offset = 0;
+    for (const Span* other : *others) {
+      if (offset + span.count <= other->offset) break;
+      const int64_t end = other->offset + other->count;
+      offset = std::max(offset, (end + kAlignment - 1) / kAlignment * kAlignment);
+    }
+    return offset;
+  }
+
+  std::vector<std::vector<const Span*>> at_;  // by layer
+  int64_t steps_ = 0;
+};
+
+// `spans` are those that share it, the largest first.
+at::Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
+  try {
+    return at::empty({count}, at::kFloat);
+  } catch (const c10::Error& error) {
+    if (!IsOutOfMemory(error)) throw;
+  }
+  const int largest = spans.front().blobs.front();
+  Throw(ErrorCode::kResourceExhausted,
+        "out of memory: {} blobs of net '{}' share {} MB, the largest is '{}' of shape {}",
+        spans.size(), graph.name, count * static_cast<int64_t>(sizeof(float)) >> 20,
+        graph.blob_names[largest], graph.blobs[largest]->ShapeString());
+}
+
+// Gives every span a place, the largest ones first.
+MemoryPlan Place(std::vector<Span> spans, NetGraph& graph,
+                 void (Blob::*bind)(at::Tensor, at::Tensor)) {
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const Span& a, const Span& b) { return a.count > b.count; });
+  MemoryPlan plan;
+  Placed placed(graph.layers.size());
+  int64_t total = 0;
+  for (Span& span : spans) {
+    if (!placed.Add(&span)) {
+      span.own = true;
+      continue;
+    }
+    total = std::max(total, span.offset + span.count);
+    plan.separate_bytes += span.count * static_cast<int64_t>(sizeof(float));
+  }
+  EraseThoseWithMemoryOfTheirOwn(&spans);
+  plan.blobs = static_cast<int64_t>(spans.size());
+  plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
+  const at::Tensor memory = TakeMemory(total, spans, graph);
+  for (const Span& span : spans) {
+    const at::Tensor place = memory.narrow(0, span.offset, span.count);
+    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});
+  }
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
+  std::vector<Span> spans = FindSpans(graph);
+  std::vector<bool> wanted(graph.blobs.size());
+  for (const NetLayer& layer : graph.layers) {
+    for (size_t bottom = 0; bottom < layer.bottom_ids.size(); ++bottom) {
+      if (layer.need_backward && layer.bottom_need_backward[bottom]) {
+        wanted[layer.bottom_ids[bottom]] = true;
+      }
+    }
+  }
+  std::map<const void*, int> readers;
+  for (const Span& span : spans) {
+    const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
+    if (wanted[span.blobs[0]] && memory != nullptr) ++readers[memory];
+  }
+  for (Span& span : spans) {
+    const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
+    if (!wanted[span.blobs[0]] || (memory != nullptr && readers[memory] > 1)) span.own = true;
+  }
+  EraseThoseWithMemoryOfTheirOwn(&spans);
+  MemoryPlan plan = Place(spans, graph, &Blob::BindDiff);
+  // Each Forward writes them anew, so there is nothing to keep.
+  for (const int id : freed) {
+    Blob& blob = *graph.blobs[id];
+    blob.BindData(blob.diff().as_strided({blob.count()}, {1}));
+    plan.separate_bytes += blob.count() * static_cast<int64_t>(sizeof(float));
+    ++plan.values;
+  }
+  return plan;
+}
+
+MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
+  std::vector<Span> spans = FindSpans(graph);
+  const auto keep = [&](const std::string& name) {
+    const auto id = graph.blob_ids.find(name);
+    if (id != graph.blob_ids.end()) spans[id->second].own = true;
+  };
+  for (const std::string& name : kept) keep(name);
+  for (const std::string& name : graph.outputs) keep(name);
+  for (const NetLayer& layer : graph.layers) {
+    if (!layer.bottom_ids.empty()) continue;
+    for (const int id : layer.top_ids) spans[id].own = true;
+  }
+  // Split, Reshape and their like hand on the memory of their bottom: that is one span.
+  std::map<const void*, size_t> first;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const void* memory = graph.blobs[i]->data_identity();
+    if (memory == nullptr) continue;
+    const auto [found, is_first] = first.emplace(memory, i);
+    if (is_first) continue;
+    Span& all = spans[found->second];
+    all.blobs.push_back(static_cast<int>(i));
+    all.lowest = std::min(all.lowest, spans[i].lowest);
+    all.highest = std::max(all.highest, spans[i].highest);
+    all.own = all.own || spans[i].own || all.count != spans[i].count;
+    spans[i].count = 0;
+  }
+  EraseThoseWithMemoryOfTheirOwn(&spans);
+  return Place(std::move(spans), graph, &Blob::BindData);
+}
+
+}  // namespace hearth::caffe

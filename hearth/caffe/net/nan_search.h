@@ -1,0 +1,19 @@
+// Where in a net the first value came up that is no number.
+#pragma once
+
+#include <string>
+
+#include "hearth/caffe/net/net.h"
+
+namespace hearth::caffe {
+
+struct NonFinite {
+  std::string text;   // "layer 'fc6' (InnerProduct) is the first to produce it, in top 'fc6'"
+  std::string layer;  // empty: none holds it any more
+};
+
+// After a Forward with a loss that is not finite: the first layer in order with such a value in its
+// parameters or tops.
+NonFinite FirstNonFinite(Net& net);
+
+}  // namespace hearth::caffe

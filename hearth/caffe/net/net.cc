@@ -1,0 +1,192 @@
+#include "hearth/caffe/net/net.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/debug_info.h"
+#include "hearth/caffe/net/layer_error.h"
+#include "hearth/caffe/net/layer_step.h"
+#include "hearth/caffe/net/net_filter.h"
+#include "hearth/caffe/net/net_layout.h"
+#include "hearth/caffe/net/net_splits.h"
+#include "hearth/caffe/net/relu_gates.h"
+#include "hearth/caffe/net/work_threads.h"
+#include "hearth/caffe/proto/nearest.h"
+
+namespace hearth::caffe {
+namespace {
+
+NetParameter Prepare(const NetParameter& param, Phase phase) {
+  NetParameter with_state = param;
+  with_state.mutable_state()->set_phase(phase);
+  return InsertSplits(FilterNet(with_state));
+}
+
+int64_t FedBatchSize(const LayerParameter& param) {
+  if (param.has_cos_data_param()) return param.cos_data_param().batch_size();
+  return param.memory_data_param().batch_size();
+}
+
+}  // namespace
+
+Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry& registry)
+    : phase_(given.phase),
+      graph_([&] {
+        CountCudaDevices();  // a later net may want one, and then it is too late to load CUDA
+        NetContext context = given;
+        if (!context.random) context.random = std::make_shared<Random>(std::random_device{}());
+        return BuildNetGraph(Prepare(param, context.phase), context, registry);
+      }()),
+      params_(graph_, given.device) {
+  for (const NetLayer& layer : graph_.layers) {
+    if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
+  }
+  FindGradientOrder();
+  if (!given.device.separate) PlanMemory(given, param.debug_info());
+  if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
+}
+
+Net::~Net() = default;
+
+void Net::PlanMemory(const NetContext& context, bool debug_info) {
+  PlanLayouts(graph_);
+  // A net's own debug lines tell of every layer's diffs.
+  if (context.share_diffs && !debug_info) {
+    short_lived_ = MoveReluGates(graph_);
+    diff_plan_ = ShareDiffs(graph_, short_lived_);
+  }
+  if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
+}
+
+std::optional<int64_t> Net::Fetch() {
+  std::optional<int64_t> rows;
+  for (NetLayer& layer : graph_.layers) {
+    const auto fetched =
+        InLayer(*layer.layer, "fetching rows", layer.bottom, [&] { return layer.layer->Fetch(); });
+    RequireInLayer(
+        layer.layer->name(), !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
+        "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
+        "the same rows",
+        layer.layer->name(), fetched.value_or(0), rows.value_or(0));
+    if (fetched) rows = fetched;
+  }
+  return rows;
+}
+
+void Net::NextEpoch() {
+  for (NetLayer& layer : graph_.layers) layer.layer->NextEpoch();
+}
+
+float Net::Forward(int from, int to) {
+  Require(0 <= from && to <= last_layer(), ErrorCode::kInvalidArgument,
+          "cannot run layers {} to {} of a net that has {}", from, to, graph_.layers.size());
+  float loss = 0;
+  for (int i = from; i <= to; ++i) {
+    NetLayer& layer = graph_.layers[i];
+    Tell(LayerEvent::kBeforeForward, i);
+    InLayer(*layer.layer, "forward", layer.bottom, [&] {
+      const WorkThreads threads(layer);
+      layer.layer->Reshape(layer.bottom, layer.top);
+      layer.layer->Forward(layer.bottom, layer.top);
+      loss += TakeLoss(layer);
+    });
+    Tell(LayerEvent::kAfterForward, i);
+  }
+  return loss;
+}
+
+// Returns the layer's part of the loss, and puts into its tops' diffs what Backward starts from.
+float Net::TakeLoss(NetLayer& layer) {
+  float loss = 0;
+  for (size_t i = 0; i < layer.top.size(); ++i) {
+    const float weight = layer.loss_weights[i];
+    if (weight == 0) continue;
+    Blob& top = *layer.top[i];
+    loss += weight * (top.count() == 1 ? *top.read_data() : top.data().sum().item<float>());
+    if (!layer.need_backward) continue;
+    std::fill_n(top.diff_ptr(), top.count(), weight * loss_scale_);
+  }
+  return loss;
+}
+
+void Net::Backward(int from, int to) {
+  Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
+          "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
+  params_.AllocateDiffs();
+  if (on_gradient_ready_ && from == last_layer()) {
+    for (size_t index : gradients_never_written_) on_gradient_ready_(index);
+  }
+  for (int i = from; i >= to; --i) {
+    NetLayer& layer = graph_.layers[i];
+    Tell(LayerEvent::kBeforeBackward, i);
+    if (layer.need_backward) {
+      InLayer(*layer.layer, "backward", layer.bottom, [&] {
+        const WorkThreads threads(layer);
+        layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
+      });
+    }
+    Tell(LayerEvent::kAfterBackward, i);
+    if (!on_gradient_ready_) continue;
+    for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
+  }
+}
+
+void Net::FindGradientOrder() {
+  gradients_final_after_.resize(graph_.layers.size());
+  constexpr int kNever = std::numeric_limits<int>::max();
+  std::vector<int> lowest(params_.learnable().size(), kNever);
+  for (const NetParam& param : params_.all()) {
+    const NetLayer& layer = graph_.layers[param.layer];
+    if (!layer.need_backward || !layer.layer->param_propagate_down(param.index)) continue;
+    lowest[param.learnable] = std::min(lowest[param.learnable], param.layer);
+  }
+  // The last parameters of a net come first, as backward goes.
+  for (size_t i = lowest.size(); i-- > 0;) {
+    (lowest[i] == kNever ? gradients_never_written_ : gradients_final_after_[lowest[i]])
+        .push_back(i);
+  }
+}
+
+void Net::Reshape() {
+  for (NetLayer& layer : graph_.layers) {
+    InLayer(*layer.layer, "reshaping", layer.bottom, [&] {
+      const WorkThreads threads(layer);
+      layer.layer->Reshape(layer.bottom, layer.top);
+    });
+  }
+}
+
+int Net::layer_index(const std::string& name) const {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < graph_.layers.size(); ++i) {
+    known.push_back(graph_.layers[i].layer->name());
+    if (known.back() == name) return static_cast<int>(i);
+  }
+  Throw(ErrorCode::kNotFound, "net '{}' has no layer '{}'{}", this->name(), name,
+        DidYouMean(name, known));
+}
+
+Layer& Net::layer(const std::string& name) { return *graph_.layers[layer_index(name)].layer; }
+
+Blob& Net::blob(const std::string& name) {
+  const auto found = graph_.blob_ids.find(name);
+  if (found == graph_.blob_ids.end()) {
+    Throw(ErrorCode::kNotFound, "net '{}' has no blob '{}'{}", this->name(), name,
+          DidYouMean(name, graph_.blob_names));
+  }
+  return *graph_.blobs[found->second];
+}
+
+float Net::loss_weight(const std::string& blob_name) const {
+  float weight = 0;
+  for (const NetLayer& layer : graph_.layers) {
+    for (size_t i = 0; i < layer.top.size(); ++i) {
+      if (graph_.blob_names[layer.top_ids[i]] == blob_name) weight = layer.loss_weights[i];
+    }
+  }
+  return weight;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,54 @@
+// What a net is given by whoever runs it, beside its prototxt.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/compute_device.h"
+#include "hearth/caffe/net/random.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/feed/minibatch.h"
+
+namespace hearth::caffe {
+
+// Of the products in convolutions. Sums, weights and all else are float32.
+enum class Precision { kFloat32, kBfloat16 };
+// "float32" or "bf16". Throws kInvalidArgument for other names.
+inline Precision ParsePrecision(std::string_view name) {
+  Require(name == "float32" || name == "bf16", ErrorCode::kInvalidArgument,
+          "precision is float32 or bf16, not '{}'", name);
+  return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
+}
+
+struct NetContext {
+  Phase phase = TRAIN;
+  // With memory of its own, no blobs share memory by share_diffs, share_data.
+  ComputeDevice device;
+  // Opens the row source of a fed data layer; empty where the net is not fed by rows.
+  std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
+  // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
+  std::shared_ptr<Random> random;
+  // Layers that read files themselves share them between the solvers of a run: in TRAIN, rank r
+  // takes every ranks-th item from item r. Their random choices follow from `seed` and the item,
+  // so that any number of ranks sees the same pictures.
+  int rank = 0, ranks = 1;
+  uint64_t seed = 0;
+  // Blobs' diffs share memory where lifetimes allow: they are then gone once Backward has passed.
+  bool share_diffs = false;
+  // For nets that only run forward: blobs' values share memory where lifetimes allow. Those of the
+  // net's outputs and of `kept_blobs` stay until the next Forward.
+  bool share_data = false;
+  std::vector<std::string> kept_blobs;
+  Precision precision = Precision::kFloat32;
+  bool resize_images = false;  // CaffeOnSpark's -resize
+  int transform_threads = 1;   // threads that decode and transform images
+  // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).
+  std::function<void(const std::string&, const std::string&)> on_bad_row;
+};
+
+}  // namespace hearth::caffe

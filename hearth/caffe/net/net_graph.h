@@ -1,0 +1,41 @@
+// Layers and blobs of a net and how they are connected: what Net runs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/layer.h"
+#include "hearth/caffe/net/layer_registry.h"
+#include "hearth/caffe/net/net_context.h"
+#include "hearth/caffe/proto/messages.h"
+
+namespace hearth::caffe {
+
+struct NetLayer {
+  std::unique_ptr<Layer> layer;
+  LayerTraits traits;
+  Blobs bottom, top;
+  std::vector<int> bottom_ids, top_ids;    // positions in NetGraph::blobs
+  std::vector<float> loss_weights;         // one per top
+  std::vector<bool> bottom_need_backward;  // which bottom diffs Backward must write
+  bool need_backward = false;
+};
+
+struct NetGraph {
+  std::string name;
+  bool force_backward = false;
+  std::vector<NetLayer> layers;
+  std::vector<std::unique_ptr<Blob>> blobs;
+  std::vector<std::string> blob_names;
+  std::map<std::string, int> blob_ids;
+  std::vector<std::string> inputs, outputs;
+};
+
+// Builds and sets up the layers of `param`, which is filtered and has its splits, in order.
+NetGraph BuildNetGraph(const NetParameter& param, const NetContext& context,
+                       const LayerRegistry& registry);
+
+}  // namespace hearth::caffe

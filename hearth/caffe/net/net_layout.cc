@@ -1,0 +1,57 @@
+#include "hearth/caffe/net/net_layout.h"
+
+#include <numeric>
+#include <vector>
+
+namespace hearth::caffe {
+namespace {
+
+// Blobs that must have one layout, as disjoint sets.
+class Groups {
+ public:
+  explicit Groups(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  int Find(int id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
+    return id;
+  }
+  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+}  // namespace
+
+void PlanLayouts(NetGraph& graph) {
+  const size_t count = graph.blobs.size();
+  Groups groups(count);
+  std::vector<bool> refused(count), faster(count), read(count);
+  for (const NetLayer& layer : graph.layers) {
+    const ChannelsLast takes = layer.traits.channels_last;
+    int first = -1;
+    for (const std::vector<int>* ids : {&layer.bottom_ids, &layer.top_ids}) {
+      for (const int id : *ids) {
+        if (ids == &layer.bottom_ids) read[id] = true;
+        if (takes == ChannelsLast::kNo) refused[id] = true;
+        if (takes == ChannelsLast::kAny) faster[id] = true;
+        if (takes == ChannelsLast::kSame && first >= 0) groups.Join(first, id);
+        first = id;
+      }
+    }
+  }
+  std::vector<bool> group_refused(count), group_faster(count);
+  for (size_t i = 0; i < count; ++i) {
+    const int group = groups.Find(static_cast<int>(i));
+    if (refused[i] || !read[i] || graph.blobs[i]->num_axes() != 4) group_refused[group] = true;
+    if (faster[i]) group_faster[group] = true;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const int group = groups.Find(static_cast<int>(i));
+    if (group_faster[group] && !group_refused[group]) {
+      graph.blobs[i]->set_layout(Layout::kChannelsLast);
+    }
+  }
+}
+
+}  // namespace hearth::caffe

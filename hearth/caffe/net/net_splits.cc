@@ -1,0 +1,119 @@
+#include "hearth/caffe/net/net_splits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/layer_error.h"
+#include "hearth/caffe/proto/nearest.h"
+
+namespace hearth::caffe {
+namespace {
+
+// One value of a blob: in-place layers give a blob a new value under its old name.
+struct Value {
+  int consumers = 0;
+  int next_split = 0;  // number of the next split top to hand out
+  float loss_weight = 0;
+};
+
+class SplitInserter {
+ public:
+  explicit SplitInserter(const NetParameter& param) : param_(param) { CountConsumers(); }
+
+  NetParameter Run() {
+    NetParameter result = param_;
+    result.clear_layer();
+    for (int i = 0; i < param_.layer_size(); ++i) AddLayer(i, &result);
+    return result;
+  }
+
+ private:
+  using Place = std::pair<int, int>;  // layer and top
+
+  void CountConsumers();
+  void AddLayer(int index, NetParameter* result);
+  void AddSplit(int index, int top, const Value& value, NetParameter* result);
+  std::string SplitName(const Place& place) const {
+    const LayerParameter& layer = param_.layer(place.first);
+    return fmt::format("{}_{}_{}_split", layer.top(place.second), layer.name(), place.second);
+  }
+
+  const NetParameter& param_;
+  std::map<Place, Value> values_;
+  std::map<Place, Place> source_;  // (layer, bottom) -> the value it uses
+};
+
+void SplitInserter::CountConsumers() {
+  std::map<std::string, Place> latest;
+  for (int i = 0; i < param_.layer_size(); ++i) {
+    const LayerParameter& layer = param_.layer(i);
+    for (int j = 0; j < layer.bottom_size(); ++j) {
+      const auto found = latest.find(layer.bottom(j));
+      if (found == latest.end()) {
+        std::vector<std::string> known;
+        for (const auto& [name, place] : latest) known.push_back(name);
+        RequireInLayer(layer.name(), false, ErrorCode::kInvalidArgument,
+                       "layer '{}' ({}): no earlier layer has the top '{}' that is its bottom {}{}",
+                       layer.name(), layer.type(), layer.bottom(j), j,
+                       DidYouMean(layer.bottom(j), known));
+      }
+      source_[{i, j}] = found->second;
+      ++values_[found->second].consumers;
+    }
+    for (int j = 0; j < layer.top_size(); ++j) latest[layer.top(j)] = {i, j};
+    for (int j = 0; j < std::min(layer.loss_weight_size(), layer.top_size()); ++j) {
+      Value& value = values_[{i, j}];
+      value.loss_weight = layer.loss_weight(j);
+      if (value.loss_weight != 0) ++value.consumers;
+    }
+  }
+}
+
+void SplitInserter::AddLayer(int index, NetParameter* result) {
+  LayerParameter* layer = result->add_layer();
+  *layer = param_.layer(index);
+  for (int j = 0; j < layer->bottom_size(); ++j) {
+    const Place place = source_.at({index, j});
+    Value& value = values_.at(place);
+    if (value.consumers > 1) {
+      layer->set_bottom(j, fmt::format("{}_{}", SplitName(place), value.next_split++));
+    }
+  }
+  // AddSplit makes `layer` invalid: it is not used below.
+  bool moves_loss_weight = false;
+  for (int j = 0; j < layer->top_size(); ++j) {
+    const Value& value = values_[{index, j}];
+    moves_loss_weight |= value.consumers > 1 && value.loss_weight != 0;
+  }
+  if (moves_loss_weight) layer->clear_loss_weight();
+  for (int j = 0; j < param_.layer(index).top_size(); ++j) {
+    Value& value = values_[{index, j}];
+    if (value.consumers <= 1) continue;
+    AddSplit(index, j, value, result);
+    if (value.loss_weight != 0) value.next_split = 1;  // split top 0 is the loss
+  }
+}
+
+void SplitInserter::AddSplit(int index, int top, const Value& value, NetParameter* result) {
+  const std::string name = SplitName({index, top});
+  LayerParameter* split = result->add_layer();
+  split->set_name(name);
+  split->set_type("Split");
+  split->add_bottom(param_.layer(index).top(top));
+  for (int k = 0; k < value.consumers; ++k) {
+    split->add_top(fmt::format("{}_{}", name, k));
+    if (value.loss_weight != 0) split->add_loss_weight(k == 0 ? value.loss_weight : 0);
+  }
+}
+
+}  // namespace
+
+NetParameter InsertSplits(const NetParameter& param) { return SplitInserter(param).Run(); }
+
+}  // namespace hearth::caffe

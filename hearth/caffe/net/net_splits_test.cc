@@ -1,0 +1,57 @@
+#include "hearth/caffe/net/net_splits.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/upgrade/net_file.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr char kInput[] = "layer { name: 'in' type: 'Input' top: 'x' }";
+
+TEST(InsertSplits, LeavesSingleConsumersAlone) {
+  const NetParameter net = ParseNet(std::string(kInput) +
+                                        "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'x' }"
+                                        "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'y' }",
+                                    "net");
+  EXPECT_EQ(InsertSplits(net).layer_size(), 3);
+}
+
+TEST(InsertSplits, GivesEachConsumerItsOwnTop) {
+  const NetParameter net = InsertSplits(ParseNet(
+      std::string(kInput) + "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'b' }"
+                            "layer { name: 'c' type: 'Eltwise' bottom: 'x' bottom: 'b' top: 'c' }",
+      "net"));
+  ASSERT_EQ(net.layer_size(), 4);
+  EXPECT_EQ(net.layer(1).name(), "x_in_0_split");
+  EXPECT_THAT(net.layer(1).top(), ElementsAre("x_in_0_split_0", "x_in_0_split_1"));
+  EXPECT_THAT(net.layer(3).bottom(), ElementsAre("x_in_0_split_1", "b"));
+}
+
+TEST(InsertSplits, MovesALossWeightToTheFirstSplit) {
+  const NetParameter net = InsertSplits(
+      ParseNet(std::string(kInput) +
+                   "layer { name: 'l' type: 'Reduction' bottom: 'x' top: 'l' loss_weight: 0.5 }"
+                   "layer { name: 'b' type: 'ReLU' bottom: 'l' top: 'b' }",
+               "net"));
+  ASSERT_EQ(net.layer_size(), 4);
+  EXPECT_TRUE(net.layer(1).loss_weight().empty());
+  EXPECT_THAT(net.layer(2).loss_weight(), ElementsAre(0.5f, 0.0f));
+  EXPECT_THAT(net.layer(3).bottom(), ElementsAre("l_l_0_split_1"));
+}
+
+TEST(InsertSplits, NamesABottomThatNobodyMakes) {
+  const NetParameter net = ParseNet(
+      std::string(kInput) + "layer { name: 'b' type: 'ReLU' bottom: 'xx' top: 'b' }", "net");
+  EXPECT_THAT(
+      [&] { InsertSplits(net); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr(
+          "layer 'b' (ReLU): no earlier layer has the top 'xx' that is its bottom 0; did you "
+          "mean x?")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,142 @@
+// The part of Net that moves weights between nets and files.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/net/blob_proto.h"
+#include "hearth/caffe/net/layer_error.h"
+#include "hearth/caffe/net/net.h"
+
+namespace hearth::caffe {
+namespace {
+
+using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
+
+void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
+  RequireInLayer(
+      layer, mine == theirs, ErrorCode::kInvalidArgument,
+      "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
+      "learn it from scratch",
+      layer, mine, theirs);
+}
+
+// The layers of a net by name; the first one where several have it.
+class LayersByName {
+ public:
+  explicit LayersByName(const std::vector<NetLayer>& layers) {
+    for (const NetLayer& layer : layers) layers_.emplace(layer.layer->name(), &layer);
+  }
+
+  // Null where there is none.
+  const NetLayer* Find(const std::string& name) const {
+    const auto found = layers_.find(name);
+    return found == layers_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const NetLayer*> layers_;
+};
+
+// HDF5 models hold a shared parameter at its owner only: the others' are filled with that one.
+bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
+
+bool SharesParam(const NetLayer& layer, size_t i) {
+  const std::vector<ParamSpec>& params = layer.layer->param().param();
+  return i < params.size() && !params[i].name().empty();
+}
+
+// As many as the source has, and the shared ones that are missing behind them.
+size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
+  size_t count = source.blobs().size();
+  while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
+  return count;
+}
+
+// Weights of which not one is used are another net's.
+void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers,
+                        const LayersByName& by_name) {
+  std::vector<std::string> theirs, ours;
+  for (const LayerParameter& layer : trained.layer()) {
+    if (!layer.blobs().empty()) theirs.push_back(layer.name());
+  }
+  for (const NetLayer& layer : layers) {
+    if (!layer.layer->blobs().empty()) ours.push_back(layer.layer->name());
+  }
+  const bool common = std::any_of(theirs.begin(), theirs.end(), [&](const std::string& name) {
+    return by_name.Find(name) != nullptr;
+  });
+  Require(common || theirs.empty() || ours.empty(), ErrorCode::kInvalidArgument,
+          "the weights are of another net: they are for layers {}, this net has {}; give the "
+          "right file, or rename layers",
+          fmt::join(theirs, ", "), fmt::join(ours, ", "));
+}
+
+}  // namespace
+
+void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  const LayersByName by_name(graph_.layers);
+  RequireCommonLayer(trained, graph_.layers, by_name);
+  for (const LayerParameter& source : trained.layer()) {
+    const NetLayer* target = by_name.Find(source.name());
+    if (target == nullptr) {
+      if (!source.blobs().empty()) log::Info("Ignoring source layer {}", source.name());
+      continue;
+    }
+    ParamBlobs& blobs = target->layer->blobs();
+    const size_t given = CountWithShared(source, *target);
+    RequireSameCount(source.name(), blobs.size(), given);
+    for (size_t i = 0; i < source.blobs().size(); ++i) {
+      const BlobProto& proto = source.blobs(static_cast<int>(i));
+      if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
+      RequireInLayer(
+          source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+          "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
+          "from scratch",
+          source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
+      ReadBlobData(proto, blobs[i].get());
+    }
+  }
+}
+
+void Net::ShareTrainedLayersWith(Net& other) {
+  const LayersByName by_name(graph_.layers);
+  size_t shared = 0;
+  for (const NetLayer& source : other.graph_.layers) {
+    const NetLayer* target = by_name.Find(source.layer->name());
+    if (target == nullptr) continue;
+    ParamBlobs& blobs = target->layer->blobs();
+    RequireSameCount(source.layer->name(), blobs.size(), source.layer->blobs().size());
+    for (size_t i = 0; i < blobs.size(); ++i, ++shared) {
+      Blob& from = *source.layer->blobs()[i];
+      RequireInLayer(source.layer->name(), blobs[i]->shape() == from.shape(),
+                     ErrorCode::kInvalidArgument,
+                     "layer '{}': parameter {} has shape {}, in the net that it shares with {}",
+                     source.layer->name(), i, blobs[i]->ShapeString(), from.ShapeString());
+      blobs[i]->ShareData(from);
+    }
+  }
+  if (shared == params_.all().size()) params_.ReleaseData();
+}
+
+NetParameter Net::ToProto(bool write_diff) const {
+  NetParameter proto;
+  proto.set_name(name());
+  for (const NetLayer& layer : graph_.layers) {
+    LayerParameter* param = proto.add_layer();
+    *param = layer.layer->param();
+    param->clear_blobs();
+    // As Caffe writes it: a loss layer's default weight is spelled out.
+    if (layer.traits.is_loss && param->loss_weight().empty()) param->add_loss_weight(1);
+    for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
+  }
+  return proto;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,55 @@
+// A flat float32 array of which the host and a device may each hold a copy, brought up to date when
+// that side is asked for: what Caffe calls SyncedMemory. Where the device is the CPU itself there
+// is one copy. Shared by blobs of one net; one thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "hearth/caffe/net/compute_device.h"
+
+namespace hearth::caffe {
+
+class SyncedArray {
+ public:
+  // `count` zeros; memory is taken on first use.
+  SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
+  // Memory of the caller's. `device` is undefined where the device has none of its own; else its
+  // values are old.
+  SyncedArray(at::Tensor host, at::Tensor device);
+
+  int64_t count() const { return count_; }
+  // For reading and writing: the other side's copy is old from then on.
+  const at::Tensor& host();
+  const at::Tensor& device();
+  // For reading only.
+  const at::Tensor& host_to_read();
+
+  // All values are zero from now on; memory is filled when a side is next asked for.
+  void SetZero() { is_zero_ = true; }
+  bool is_zero() const { return is_zero_; }
+  // device(), but the caller writes every value: after SetZero() the memory may hold anything.
+  const at::Tensor& device_to_overwrite();
+
+ private:
+  const at::Tensor& FromDevice();
+  void FillZero();
+
+  int64_t count_;
+  ComputeDevice device_;
+  at::Tensor host_, remote_;
+  bool host_is_new_ = true, remote_is_new_ = false;
+  bool is_zero_ = false;  // not yet filled
+};
+
+inline const at::Tensor& SyncedArray::host() {
+  if (is_zero_) FillZero();
+  if (device_.separate) {
+    FromDevice();
+    remote_is_new_ = false;
+  }
+  return host_.defined() ? host_ : FromDevice();
+}
+
+}  // namespace hearth::caffe

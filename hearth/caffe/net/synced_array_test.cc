@@ -1,0 +1,104 @@
+#include "hearth/caffe/net/synced_array.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "hearth/caffe/net/blob.h"
+
+namespace hearth::caffe {
+namespace {
+
+float First(const at::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
+
+TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
+  SyncedArray array(3, ComputeDevice::Simulated());
+  array.host().fill_(1);
+  EXPECT_EQ(First(array.device()), 1);
+  array.device().fill_(2);
+  EXPECT_EQ(First(array.host()), 2);
+  EXPECT_NE(array.host().data_ptr(), array.device().data_ptr());
+}
+
+TEST(SyncedArray, StartsWithZerosOnEitherSide) {
+  EXPECT_EQ(First(SyncedArray(1, ComputeDevice::Simulated()).device()), 0);
+  SyncedArray array(1, ComputeDevice::Simulated());
+  EXPECT_EQ(First(array.host()), 0);
+  EXPECT_EQ(First(array.device()), 0);
+}
+
+TEST(SyncedArray, CopiesNothingAfterReading) {
+  SyncedArray array(1, ComputeDevice::Simulated());
+  array.device().fill_(2);
+  EXPECT_EQ(First(array.host_to_read()), 2);
+  array.host_to_read().fill_(7);  // against the rule, to see whether it is copied
+  EXPECT_EQ(First(array.device()), 2);
+}
+
+class ClearedArray : public testing::TestWithParam<bool> {
+ protected:
+  SyncedArray Cleared() {
+    SyncedArray array(1, GetParam() ? ComputeDevice::Simulated() : ComputeDevice());
+    array.host().fill_(5);
+    array.device();
+    array.SetZero();
+    return array;
+  }
+};
+
+TEST_P(ClearedArray, IsZeroOnWhicheverSideItIsAskedFor) {
+  EXPECT_EQ(First(Cleared().host()), 0);
+  EXPECT_EQ(First(Cleared().device()), 0);
+  EXPECT_EQ(First(Cleared().host_to_read()), 0);
+}
+
+TEST_P(ClearedArray, IsFilledOnlyOnce) {
+  SyncedArray array = Cleared();
+  array.host().fill_(3);
+  EXPECT_FALSE(array.is_zero());
+  EXPECT_EQ(First(array.device()), 3);
+  EXPECT_EQ(First(array.host()), 3);
+}
+
+TEST_P(ClearedArray, IsNotFilledForWhoWritesOverIt) {
+  SyncedArray array = Cleared();
+  EXPECT_EQ(First(array.device_to_overwrite()), 5);
+  array.device_to_overwrite().fill_(3);
+  EXPECT_EQ(First(array.host()), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Memories, ClearedArray, testing::Values(false, true));
+
+TEST(Blob, SaysWhetherItsGradientIsToBeAddedTo) {
+  Blob a({2}), b({2});
+  b.ShareDiff(a);
+  a.diff().fill_(5);
+  EXPECT_EQ(a.diff_to_add_to().beta, 1);
+  a.ClearDiff();
+  EXPECT_EQ(b.diff_to_add_to().beta, 0);
+  EXPECT_EQ(a.diff_to_add_to().beta, 1);
+}
+
+TEST(SyncedArray, IsOneCopyOnTheCpu) {
+  SyncedArray array(1, {});
+  EXPECT_EQ(array.host().data_ptr(), array.device().data_ptr());
+}
+
+TEST(Blob, SharesBothSides) {
+  Blob a({2}), b({2});
+  for (Blob* blob : {&a, &b}) blob->set_device(ComputeDevice::Simulated());
+  b.ShareData(a);
+  a.device_data().fill_(3);
+  EXPECT_EQ(First(b.data()), 3);
+  b.data().fill_(4);
+  EXPECT_EQ(First(a.device_data()), 4);
+}
+
+TEST(Blob, KeepsItsValuesWhenItGetsADevice) {
+  Blob blob({2});
+  blob.data().fill_(5);
+  blob.set_device(ComputeDevice::Simulated());
+  EXPECT_EQ(First(blob.device_data()), 5);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,56 @@
+#include "hearth/caffe/net/work_threads.h"
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+// Some 40 microseconds on one core: below it a second one saves less than it may cost.
+constexpr int64_t kLeastForThreads = 1 << 20;
+// An element that is read and written takes as long as so many products that hit the cache.
+constexpr int64_t kProductsPerElement = 16;
+
+// How often each weight of a matrix or of kernels is used.
+int64_t UsesOfWeights(const LayerTraits& traits, const Blob& bottom) {
+  if (traits.matrix_axis) return bottom.count(0, bottom.CanonicalAxis(*traits.matrix_axis));
+  const bool has_channels = bottom.num_axes() > 1;
+  return bottom.count() / std::max<int64_t>(1, has_channels ? bottom.shape(1) : 1);
+}
+
+}  // namespace
+
+int64_t WorkOf(const NetLayer& layer) {
+  // Users' code may do anything, and what has no bottom is not known by it.
+  if (layer.bottom.empty() || layer.traits.runs_user_code) return kUnknown;
+  int64_t work = 0;
+  for (const Blob* bottom : layer.bottom) {
+    work += bottom->count() * kProductsPerElement;
+    for (const auto& blob : layer.layer->blobs()) {
+      // Vectors are applied to an element once.
+      if (blob->num_axes() < 2) continue;
+      work += blob->count() * UsesOfWeights(layer.traits, *bottom);
+      if (work >= kLeastForThreads) return work;  // before it can overflow
+    }
+  }
+  return work;
+}
+
+WorkThreads::WorkThreads(const NetLayer& layer) {
+  if (WorkOf(layer) >= kLeastForThreads) return;
+  // ATen's own question: at a thread's first one it sets the number.
+  const int threads = at::get_num_threads();
+  if (threads == 1) return;
+  before_ = threads;
+  omp_set_num_threads(1);
+}
+
+WorkThreads::~WorkThreads() {
+  if (before_ > 1) omp_set_num_threads(before_);
+}
+
+}  // namespace hearth::caffe

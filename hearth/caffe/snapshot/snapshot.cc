@@ -1,0 +1,74 @@
+#include "hearth/caffe/snapshot/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/snapshot/snapshot_hdf5.h"
+#include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+void Write(const Message& message, const std::string& uri) {
+  storage::AtomicFile file(uri);
+  WriteWire(message, [&](std::string_view bytes) { file.Append(bytes); });
+  file.Commit();
+}
+
+}  // namespace
+
+std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension) {
+  return fmt::format("{}_iter_{}.{}", prefix, iteration, extension);
+}
+
+void WriteModel(const NetParameter& model, const std::string& uri) {
+  IsHdf5Name(uri) ? WriteModelHdf5(model, uri) : Write(model, uri);
+}
+
+NetParameter ReadModel(const std::string& uri) {
+  if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
+  const std::string bytes = storage::ReadFile(uri);
+  Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; trained weights are needed", uri);
+  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);  // by any name
+  NetParameter model;
+  ParseWire(bytes, uri, &model);
+  UpgradeNet(&model, uri);
+  return model;
+}
+
+void WriteState(const SolverState& state, const std::string& uri) {
+  IsHdf5Name(uri) ? WriteStateHdf5(state, uri) : Write(state, uri);
+}
+
+SolverState ReadState(const std::string& uri) {
+  const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
+  try {
+    SolverState state;
+    if (IsHdf5Name(uri)) {
+      state = ReadStateHdf5(uri);
+    } else {
+      ParseWire(bytes, uri, &state);
+    }
+    Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
+    for (const auto& [field, value] :
+         {std::pair{"iter", state.iter()}, std::pair{"current_step", state.current_step()}}) {
+      Require(value >= 0, ErrorCode::kDataLoss, "its field {} is {}, below 0", field, value);
+    }
+    return state;
+  } catch (const Error& error) {
+    // The two files of a snapshot are easily mixed up.
+    throw Error(error.code(),
+                fmt::format("{} is not a solver state that can be read (a .caffemodel "
+                            "is none)",
+                            uri),
+                error);
+  }
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,298 @@
+#include "hearth/caffe/snapshot/snapshot_seal.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/base/sha256.h"
+#include "hearth/storage/file.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Far above any iter_size.
+constexpr int64_t kMostFetchesOfIteration = 1 << 16;
+constexpr char kSealExtension[] = ".hearth.json";
+constexpr char kStateExtension[] = ".solverstate";
+
+std::string SealOf(const std::string& state) {
+  return state.substr(0, state.rfind(kStateExtension)) + kSealExtension;
+}
+
+std::string HashFile(const std::string& uri, uint64_t* size) {
+  std::ifstream file(storage::LocalPath(uri), std::ios::binary);
+  Require(file.good(), ErrorCode::kDataLoss, "{} is not there or cannot be read", uri);
+  Sha256 hash;
+  std::string block(1 << 20, '\0');
+  *size = 0;
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    const auto count = static_cast<size_t>(file.gcount());
+    hash.Append({block.data(), count});
+    *size += count;
+  }
+  return hash.Hex();
+}
+
+json Describe(const std::string& uri) {
+  uint64_t size = 0;
+  const std::string hash = HashFile(uri, &size);
+  return {{"file", fs::path(storage::LocalPath(uri)).filename().string()},
+          {"bytes", size},
+          {"sha256", hash}};
+}
+
+void CheckFile(const std::string& uri, const json& sealed) {
+  uint64_t size = 0;
+  const std::string hash = HashFile(uri, &size);
+  const auto expected = sealed.at("bytes").get<uint64_t>();
+  Require(size == expected, ErrorCode::kDataLoss, "{} has {} bytes instead of {}", uri, size,
+          expected);
+  Require(hash == sealed.at("sha256").get<std::string>(), ErrorCode::kDataLoss,
+          "{} is damaged: its SHA-256 is not the one in its seal", uri);
+}
+
+// Hashes as text: not every reader of JSON takes whole numbers of 64 bits.
+json ToJson(const std::vector<SealedRows>& rows) {
+  json list = json::array();
+  for (const SealedRows& each : rows) {
+    list.push_back({{"count", each.count}, {"hash", fmt::format("{:016x}", each.hash)}});
+  }
+  return list;
+}
+
+json ToJson(const TrainingPosition& position) {
+  json fields = {{"run", position.run},
+                 {"iteration", position.iteration},
+                 {"current_step", position.current_step},
+                 {"seed", position.seed},
+                 {"ranks", position.ranks},
+                 {"epoch", position.epoch},
+                 {"fetches", position.fetches},
+                 {"losses", position.losses},
+                 {"rows", ToJson(position.rows)},
+                 {"row_hash", position.row_hash},
+                 {"batch_size", position.batch_size},
+                 {"notes", position.notes}};
+  if (const auto& counts = position.counts) {
+    fields["counts"] = {{"rows", counts->rows},
+                        {"bad", counts->bad},
+                        {"whole_epoch", counts->whole_epoch},
+                        {"all_bad", counts->all_bad}};
+  }
+  return fields;
+}
+
+// A whole number from `least` to `most`: no other can be what a training wrote.
+int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int64_t most) {
+  const json& value = fields.at(name);
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+  const bool fits = value.is_number_integer() && !too_large && value.get<int64_t>() >= least &&
+                    value.get<int64_t>() <= most;
+  Require(fits, ErrorCode::kDataLoss, "its field \"{}\" is {}, not a whole number from {} to {}",
+          name, value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least,
+          most);
+  return value.get<int64_t>();
+}
+
+// Seals of earlier versions have no such field.
+std::vector<SealedRows> RowsFromJson(const json& fields) {
+  std::vector<SealedRows> rows;
+  for (const json& each : fields.value("rows", json::array())) {
+    const auto hash = each.at("hash").get<std::string>();
+    SealedRows& row = rows.emplace_back();
+    row.count = NumberIn(each, "count", 0, INT64_MAX);
+    const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), row.hash, 16);
+    Require(error == std::errc() && end == hash.data() + hash.size(), ErrorCode::kDataLoss,
+            "its field \"rows\" has a hash that is none");
+  }
+  return rows;
+}
+
+// The first hash had no number in seals.
+int RowHashFrom(const json& fields) {
+  if (!fields.contains("row_hash")) return 1;
+  return static_cast<int>(NumberIn(fields, "row_hash", 0, std::numeric_limits<int>::max()));
+}
+
+RowCounts CountsFrom(const json& fields) {
+  RowCounts counts;
+  counts.rows = NumberIn(fields, "rows", 0, INT64_MAX);
+  counts.bad = NumberIn(fields, "bad", 0, counts.rows);
+  counts.whole_epoch = NumberIn(fields, "whole_epoch", 0, INT64_MAX);
+  counts.all_bad = NumberIn(fields, "all_bad", 0, INT64_MAX);
+  return counts;
+}
+
+// A place in the feed that was never known is -1, -1: not so in a seal.
+TrainingPosition FromJson(const json& fields, int64_t least_place) {
+  constexpr int64_t kMostInt = std::numeric_limits<int>::max();
+  TrainingPosition position;
+  fields.at("run").get_to(position.run);
+  fields.at("seed").get_to(position.seed);
+  position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMostInt));
+  position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMostInt));
+  position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMostInt));
+  // Every epoch takes an iteration at least, and no iteration takes more minibatches than that.
+  position.epoch = NumberIn(fields, "epoch", least_place, position.iteration);
+  position.fetches =
+      NumberIn(fields, "fetches", least_place, position.iteration * kMostFetchesOfIteration);
+  if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
+  for (const json& loss : fields.at("losses")) {  // JSON writes a loss that is no number as null
+    position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
+                                             : loss.get<float>());
+  }
+  position.rows = RowsFromJson(fields);
+  position.row_hash = RowHashFrom(fields);
+  if (fields.contains("batch_size")) {
+    position.batch_size = NumberIn(fields, "batch_size", 0, INT64_MAX);
+  }
+  position.notes = fields.value("notes", "");
+  position.seal = fields.value("seal", "");
+  return position;
+}
+
+// The seal's own checksum is that of its text without it.
+json ReadSeal(const std::string& uri) {
+  json seal = json::parse(storage::ReadFile(uri), nullptr, /*allow_exceptions=*/false);
+  const bool has_hash = seal.is_object() && seal.contains("sha256") && seal["sha256"].is_string();
+  Require(has_hash, ErrorCode::kDataLoss, "{} is cut off or damaged", uri);
+  const std::string hash = seal["sha256"];
+  seal.erase("sha256");
+  const std::string text = seal.dump(-1, ' ', false, json::error_handler_t::replace);
+  Require(hash == Sha256Hex(text), ErrorCode::kDataLoss, "{} is damaged", uri);
+  return seal;
+}
+
+TrainingPosition PositionIn(json seal, const std::string& uri) {
+  seal.erase("seal");
+  try {
+    TrainingPosition position = FromJson(seal, 0);
+    position.seal = uri;
+    return position;
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} cannot be used", uri), error);
+  }
+}
+
+std::string Beside(const std::string& state, const std::string& file) {
+  return (fs::path(storage::LocalPath(state)).parent_path() / file).string();
+}
+
+// The run that made a snapshot, if its seal is whole.
+std::optional<std::string> RunOf(const std::string& state) {
+  try {
+    return ReadSeal(SealOf(state)).value("run", "");
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// The seals under `prefix` by iteration, the newest first.
+std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix) {
+  const fs::path path = storage::LocalPath(prefix);
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string start = path.filename().string() + "_iter_";
+  std::map<int64_t, std::string, std::greater<>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(kSealExtension)) continue;
+    const std::string number =
+        name.substr(start.size(), name.size() - start.size() - std::string(kSealExtension).size());
+    const bool digits = !number.empty() && number.size() < 18 &&
+                        number.find_first_not_of("0123456789") == std::string::npos;
+    if (digits) found[std::stoll(number)] = entry.path().string();
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string PositionToText(const TrainingPosition& position) {
+  json fields = ToJson(position);
+  fields["seal"] = position.seal;
+  return fields.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+TrainingPosition PositionFromText(const std::string& text) {
+  try {
+    return FromJson(json::parse(text), -1);
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::kDataLoss, "a training's position cannot be read", error);
+  }
+}
+
+void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) {
+  json seal = ToJson(position);
+  seal["version"] = 1;
+  seal["model"] = Describe(files.model);
+  seal["state"] = Describe(files.state);
+  const auto replace = json::error_handler_t::replace;  // as ReadSeal does
+  seal["sha256"] = Sha256Hex(seal.dump(-1, ' ', false, replace));
+  storage::AtomicFile file(SealOf(files.state));
+  file.Append(seal.dump(1, ' ', false, replace) + "\n");
+  file.Commit();
+}
+
+SnapshotFiles CheckSnapshot(SnapshotFiles files) {
+  const std::string uri = SealOf(files.state);
+  if (!fs::exists(storage::LocalPath(uri))) return files;
+  const json seal = ReadSeal(uri);
+  try {
+    const auto model = seal.at("model").at("file").get<std::string>();
+    if (files.model.empty()) files.model = Beside(files.state, model);
+    CheckFile(files.state, seal.at("state"));
+    CheckFile(files.model, seal.at("model"));
+    files.position = PositionIn(seal, uri);
+    return files;
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("{} lacks a field", uri), error);
+  }
+}
+
+std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
+                                          int64_t below) {
+  for (const auto& [iteration, uri] : SealsOf(prefix)) {
+    if (iteration >= below) continue;
+    try {
+      const json seal = ReadSeal(uri);
+      if (seal.value("run", "") != run) continue;
+      return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
+    } catch (const std::exception& error) {
+      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
+  try {
+    return CheckSnapshot(files);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDataLoss) throw;
+    const std::string name = files.state.substr(0, files.state.rfind(kStateExtension));
+    const size_t number = name.rfind("_iter_");
+    std::optional<SnapshotFiles> before;
+    if (const auto run = RunOf(files.state); run && number != std::string::npos) {
+      before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
+    }
+    if (!before) {
+      throw Error(error.code(), "there is no whole snapshot of its run to resume from", error);
+    }
+    log::Warning("Resuming from {} instead of a damaged snapshot: {}", before->state,
+                 error.message());
+    return *before;
+  }
+}
+
+}  // namespace hearth::caffe

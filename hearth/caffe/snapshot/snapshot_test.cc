@@ -1,0 +1,55 @@
+#include "hearth/caffe/snapshot/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(SnapshotName, IsCaffes) {
+  EXPECT_EQ(SnapshotName("a/b", 20, "caffemodel"), "a/b_iter_20.caffemodel");
+}
+
+TEST(ReadState, IsNotConfusedByAModel) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel";
+  NetParameter model;
+  model.set_name("net");
+  WriteModel(model, path);
+  EXPECT_EQ(ReadModel(path).name(), "net");
+  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  std::filesystem::remove(path);
+}
+
+TEST(ReadState, IsNotConfusedByAModelInHdf5) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel.h5";
+  NetParameter model;
+  model.add_layer()->set_name("layer");
+  WriteModel(model, path);
+  EXPECT_EQ(ReadModel(path).layer().size(), 1);
+  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  std::filesystem::remove(path);
+}
+
+TEST(ReadModel, KnowsHdf5ByItsContent) {
+  const std::string path = testing::TempDir() + "hearth_snapshot_test.h5";
+  const std::string other_name = testing::TempDir() + "hearth_snapshot_test.weights";
+  NetParameter model;
+  model.add_layer()->set_name("layer");
+  WriteModel(model, path);
+  std::filesystem::rename(path, other_name);
+  EXPECT_EQ(ReadModel(other_name).layer_size(), 1);
+  std::filesystem::remove(other_name);
+}
+
+TEST(WriteState, RefusesForeignSchemes) {
+  EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe

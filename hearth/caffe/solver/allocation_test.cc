@@ -1,0 +1,82 @@
+// What a training allocates once it runs.
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/upgrade/net_file.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Stands in for the allocator of tensors and counts what passes.
+class CountingAllocator : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t size) override {
+    bytes_ += size;
+    return inner_->allocate(size);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t count) const override {
+    inner_->copy_data(to, from, count);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  c10::Allocator* inner_ = c10::GetDefaultCPUAllocator();
+  std::atomic<size_t> bytes_ = 0;
+};
+
+CountingAllocator& Allocator() {
+  static CountingAllocator* allocator = [] {
+    auto* made = new CountingAllocator;
+    c10::SetCPUAllocator(made, /*priority=*/1);
+    return made;
+  }();
+  return *allocator;
+}
+
+constexpr char kNet[] = R"(
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 4 dim: 3 dim: 16 dim: 16 } shape { dim: 4 }
+                           data_filler { type: "gaussian" } data_filler { type: "constant" } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "norm1" type: "LRN" bottom: "conv1" top: "norm1" lrn_param { local_size: 3 } }
+layer { name: "pool1" type: "Pooling" bottom: "norm1" top: "pool1"
+        pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
+        convolution_param { num_output: 8 group: 2 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2"
+        pooling_param { pool: AVE kernel_size: 3 stride: 2 } }
+layer { name: "side" type: "Concat" bottom: "pool2" bottom: "pool2" top: "side" }
+layer { name: "ip1" type: "InnerProduct" bottom: "side" top: "ip1"
+        inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+layer { name: "relu2" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "drop" type: "Dropout" bottom: "ip1" top: "ip1" }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+
+// The scalar of a loss takes 4 bytes; buffers of values take kilobytes.
+TEST(Allocation, ATrainingTakesNoMemoryAfterItsSecondIteration) {
+  Allocator();
+  SolverParameter param =
+      ParseSolver(std::string("base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' "
+                              "clip_gradients: 5 iter_size: 2 display: 0 max_iter: 9 net_param {") +
+                      kNet + "}",
+                  "solver");
+  Solver solver(param, {});
+  const size_t before = Allocator().bytes();
+  solver.Step(2);
+  ASSERT_GT(Allocator().bytes(), before) << "nothing is counted";
+  const size_t warm = Allocator().bytes();
+  solver.Step(4);
+  EXPECT_LT(Allocator().bytes() - warm, 4 * 256u);
+}
+
+}  // namespace
+}  // namespace hearth::caffe

@@ -1,0 +1,197 @@
+// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
+// display, tests and snapshots at their intervals. One thread calls it; only the Request functions
+// may come from other threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/caffe/net/net.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/snapshot/snapshot_seal.h"
+#include "hearth/caffe/solver/gradient_sync.h"
+#include "hearth/caffe/solver/learning_rate.h"
+#include "hearth/caffe/solver/update_rule.h"
+
+namespace hearth::caffe {
+
+// What one iteration did, for progress and for tests.
+struct IterationReport {
+  int iteration;        // the one just done, counted from 1
+  float loss;           // mean over this solver's rows of the iteration; NaN when it had none
+  float smoothed_loss;  // over average_loss iterations
+  float learning_rate;
+  int64_t rows;  // of this solver; 0 also where the net is not fed by rows
+};
+
+struct SolverOptions {
+  NetContext train_context;  // phase is set by the solver; a missing `random` is made from the seed
+  NetContext test_context;   // for the solver's own test nets
+  std::shared_ptr<GradientSync> sync;  // LocalSync when empty
+  std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
+  bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
+  uint64_t seed = 0;    // used where the prototxt has no random_seed
+  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
+  int ranks = 1;        // that share the sync; a snapshot's place in the feed is for as many
+  std::string run;  // tells this run's snapshots from those of others; the solver's own where empty
+  bool stop_on_nan = false;  // a loss that is not finite is an error; else a warning
+  // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
+  // the first iteration where test_initialization is on.
+  std::function<void(int iteration)> validate;
+  // Adds to a snapshot's position what who trains wants to know when it goes on.
+  std::function<void(TrainingPosition*)> complete_position;
+  // What every rank has read by now, for a snapshot's seal. Called on every solver when one is due.
+  std::function<std::vector<SealedRows>(int64_t epoch)> gather_rows;
+  // Asked before every minibatch of the solver's own tests; true ends the test there.
+  std::function<bool()> test_interrupted;
+  std::function<void(const IterationReport&)> on_iteration;
+  // Called before every forward pass of the train net: for programs that place the data themselves.
+  std::function<void(Net& net)> before_forward;
+  // Called on the root with the names of model and state when a snapshot is complete.
+  std::function<void(const std::string& model, const std::string& state)> on_snapshot;
+  const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
+};
+
+// What was drawn again to come to a position.
+struct Skipped {
+  int64_t rows = 0, minibatches = 0;
+};
+
+class Solver {
+ public:
+  // Reads and builds the train net that `param` names (net, net_param, train_net, train_net_param)
+  // and, unless options.validate is set, its test nets.
+  Solver(SolverParameter param, SolverOptions options);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // Trains to max_iter: first test, iterations, last snapshot, last display and test.
+  // Returns at the end of an iteration once RequestStop was called, after a snapshot.
+  void Solve();
+  // Runs `iterations` more iterations.
+  void Step(int iterations);
+
+  // What an iteration does after its passes, for programs that run forward and backward themselves:
+  // updates the weights from the net's diffs, the sum of iter_size passes, and counts the
+  // iteration.
+  void ApplyUpdate();
+  // Changes the base_lr that the learning rate policy starts from.
+  void set_base_lr(float base_lr);
+
+  // Whether the weights change in the update alone, on the CPU, so that solvers can share them.
+  bool CanShareWeights() const;
+  // For the solvers of a process's threads, of one net and with equal weights and history: from now
+  // on they use those of `owner`, one of them, and each update does part `part` of `parts`. `wait`
+  // must return once every one of them has called it; it is called behind each update.
+  void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
+
+  // Weights by layer name from a comma-separated list of .caffemodel files.
+  void LoadWeights(const std::string& uris);
+  // Goes on from a .solverstate: LoadSnapshot, then GoOnAt.
+  void Restore(const std::string& state, const std::string& model = "");
+  // Reads weights (`model`, or the learned_net that the state names) and history. Where the files
+  // are damaged, those of the snapshot before them; one line tells.
+  TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
+  // Moves iteration and feed to where a run stood: every rank calls it, one has loaded the files.
+  Skipped GoOnAt(const TrainingPosition& position);
+  // Warns, naming the seal, where all ranks ran out of rows before the position: `minibatches` is
+  // the largest of their numbers. The next epoch begins there.
+  void TellIfShort(const TrainingPosition& position, int64_t minibatches) const;
+  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
+  std::pair<std::string, std::string> Snapshot();
+  // snapshot_prefix, or Caffe's default for it.
+  std::string snapshot_prefix() const;
+
+  void RequestStop() { stop_requested_ = true; }
+  // Where ranks gather their rows for it, all of them must be asked in the same iteration.
+  void RequestSnapshot() { snapshot_requested_ = true; }
+
+  // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
+  void TestAll();
+
+  const SolverParameter& param() const { return param_; }
+  Net& net() { return *net_; }
+  const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
+  int iteration() const { return iteration_; }
+  float learning_rate() { return learning_rate_.At(iteration_); }
+  float last_loss() const { return last_loss_; }  // of the last forward pass
+  bool stopped() const { return stopped_; }
+  // Flat history buffers in the layout of net().params(), one per history group: to be made equal
+  // on all ranks together with the weights. Valid until the next iteration.
+  std::vector<at::Tensor> history();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Gradient {
+    double weight = 0;  // minibatches behind it, over all ranks once it is summed
+    double loss = 0;    // sum of loss * weight of the local passes
+    double local_weight = 0;
+    int64_t rows = 0;
+  };
+
+  void BuildTestNets(uint64_t seed);
+  void RunTests();
+  void Test(size_t index);
+  void RunIteration();
+  void ComputeGradient();
+  void RunPass();
+  void CheckLoss();
+  void FindStatistics();
+  void TellGradient(size_t index);
+  void TakeStatistics();
+  float GradientScale();
+  void ApplyUpdate(float rate);
+  double GradientNorm();
+  void UpdateOnDevice(size_t index, const TensorUpdate& rates);
+  void UpdateOnHost(size_t index, const ParamUpdate& rates);
+  void UpdateSmoothedLoss(float loss);
+  bool DisplayIsDue() const;
+  void Display(float rate);
+  void DisplayLastLoss();
+  void SnapshotIfDue();
+  void SnapshotOnRoot();
+  void CheckSnapshotPrefix() const;
+  SolverState MakeState(const std::string& model);
+  TrainingPosition Position() const;
+  void RestoreHistory(const SolverState& state, const std::string& uri);
+  Skipped SkipToFeedPosition(int64_t epoch, int64_t fetches);
+
+  SolverParameter param_;
+  SolverOptions options_;
+  std::shared_ptr<GradientSync> sync_;
+  std::shared_ptr<Random> random_;  // the train net's
+  std::unique_ptr<Net> net_;
+  std::vector<std::unique_ptr<Net>> test_nets_;
+  LearningRate learning_rate_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::vector<Blob> history_;
+  // Of the flat buffers, what this solver updates; whom it waits for behind that, if anyone.
+  int64_t update_begin_ = 0, update_end_ = 0;
+  std::function<void()> wait_for_update_;
+
+  uint64_t seed_ = 0;
+  std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's
+
+  int iteration_ = 0;
+  int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
+  std::vector<SealedRows> rows_;     // of all ranks, at the snapshot that is being made
+  Gradient gradient_;                // of the present iteration
+  bool in_last_pass_ = false;        // of iter_size: gradients become final
+  bool loss_is_finite_ = true;
+  std::deque<float> losses_;
+  float smoothed_loss_ = 0, last_loss_ = 0;
+  std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
+  bool stopped_ = false;
+  Clock::time_point display_clock_;
+  int display_iteration_ = 0;
+};
+
+}  // namespace hearth::caffe

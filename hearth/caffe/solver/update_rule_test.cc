@@ -1,0 +1,67 @@
+#include "hearth/caffe/solver/update_rule.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/upgrade/net_file.h"
+
+namespace hearth::caffe {
+namespace {
+
+// One weight of 1 with gradient 0.5, halved by the scale, over two steps at rate 0.1.
+struct Weight {
+  float data = 1, diff = 0.5f, history[2] = {0, 0};
+
+  void Step(const std::string& solver, int steps = 2, float decay = 0) {
+    const auto rule = MakeUpdateRule(ParseSolver(solver, "solver"));
+    for (int i = 0; i < steps; ++i) {
+      rule->Apply({&data, &diff, {&history[0], &history[1]}, 1, 0.5f, 0.1f, decay}, i);
+    }
+  }
+};
+
+TEST(UpdateRule, SgdHasTheRateInsideTheMomentum) {
+  Weight w;
+  w.Step("momentum: 0.9");
+  EXPECT_FLOAT_EQ(w.history[0], 0.9f * 0.025f + 0.025f);
+  EXPECT_FLOAT_EQ(w.data, 1 - 0.025f - 0.0475f);
+}
+
+TEST(UpdateRule, DecayPullsTowardsZero) {
+  Weight l2, l1;
+  l2.data = l1.data = -2;
+  l2.Step("type: 'SGD'", 1, 0.1f);
+  EXPECT_FLOAT_EQ(l2.data, -2 - 0.1f * (0.25f - 0.2f));
+  l1.Step("regularization_type: 'L1'", 1, 0.1f);
+  EXPECT_FLOAT_EQ(l1.data, -2 - 0.1f * (0.25f - 0.1f));
+}
+
+TEST(UpdateRule, AdamCorrectsItsBias) {
+  Weight w;
+  w.Step("type: 'Adam' momentum: 0.9 momentum2: 0.999", 1);
+  EXPECT_NEAR(w.data, 1 - 0.1f, 1e-5);
+}
+
+TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
+  const int64_t count = 100'003;
+  std::vector<float> data(count, 1), diff(count, 1), history(count, 0);
+  const auto rule = MakeUpdateRule(ParseSolver("momentum: 0.5", "solver"));
+  rule->Apply({data.data(), diff.data(), {history.data(), nullptr}, count, 1, 0.25f, 0}, 0);
+  EXPECT_THAT(data, testing::Each(0.75f));
+  EXPECT_THAT(history, testing::Each(0.25f));
+}
+
+TEST(MakeUpdateRule, RefusesWhatCannotBe) {
+  const auto fails = [](const std::string& text, const std::string& message) {
+    EXPECT_THAT([&] { MakeUpdateRule(ParseSolver(text, "solver")); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr(message)));
+  };
+  fails("type: 'Adamm'", "no solver type 'Adamm'; did you mean Adam");
+  fails("type: 'AdaGrad' momentum: 0.9", "does not use momentum");
+  fails("regularization_type: 'L3'", "must be L1 or L2, found 'L3'");
+}
+
+}  // namespace
+}  // namespace hearth::caffe

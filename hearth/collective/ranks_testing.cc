@@ -1,0 +1,113 @@
+#include "hearth/collective/ranks_testing.h"
+
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/hmac.h"
+#include "hearth/base/thread.h"
+#include "hearth/rendezvous/coordinator.h"
+
+namespace hearth::collective {
+namespace {
+
+// Joins all threads; throws the most telling of their errors.
+void JoinAll(std::vector<Thread>& threads) {
+  std::exception_ptr own;
+  std::exception_ptr told;
+  for (Thread& thread : threads) {
+    try {
+      thread.Join();
+    } catch (const Error& error) {
+      std::exception_ptr& first = error.code() == ErrorCode::kAborted ? told : own;
+      if (first == nullptr) first = std::current_exception();
+    }
+  }
+  if (own != nullptr) std::rethrow_exception(own);
+  if (told != nullptr) std::rethrow_exception(told);
+}
+
+void RunRank(const rendezvous::MemberOptions& options,
+             const std::function<void(rendezvous::Member&)>& body) {
+  rendezvous::Member member(options);
+  try {
+    member.Reserve(nlohmann::json::object());
+    body(member);
+    member.Done(nullptr);
+  } catch (const Error& error) {
+    member.SendFailure(error);
+    throw;
+  }
+}
+
+std::string HostId(Wiring wiring, int rank) {
+  if (wiring == Wiring::kPairs) return std::to_string(rank / 2);
+  if (wiring == Wiring::kInterleaved) return std::to_string(rank % 2);
+  return "";
+}
+
+void RunThreadGroups(int ranks, const std::function<void(Group&)>& body) {
+  auto groups = Group::ConnectThreads(ranks);
+  std::vector<Thread> threads;
+  for (auto& group : groups) {
+    threads.emplace_back("rank", [&body, &group] {
+      // Ends with the thread, as it would with a process.
+      const std::unique_ptr<Group> own = std::move(group);
+      body(*own);
+    });
+  }
+  JoinAll(threads);
+}
+
+}  // namespace
+
+void RunRanks(int ranks, const std::function<void(rendezvous::Member&)>& body) {
+  const std::string token = NewToken();
+  rendezvous::CoordinatorOptions coordinator_options;
+  coordinator_options.world = ranks;
+  coordinator_options.token = token;
+  rendezvous::Coordinator coordinator(coordinator_options);
+  std::vector<Thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    rendezvous::MemberOptions options;
+    options.host = coordinator.host();
+    options.port = coordinator.port();
+    options.token = token;
+    options.rank = rank;
+    options.world = ranks;
+    options.host_name = "host" + std::to_string(rank);
+    threads.emplace_back("rank", [options, &body] { RunRank(options, body); });
+  }
+  JoinAll(threads);
+}
+
+std::string NameOf(Wiring wiring) {
+  switch (wiring) {
+    case Wiring::kThreads:
+      return "Threads";
+    case Wiring::kShared:
+      return "Shared";
+    case Wiring::kTcp:
+      return "Tcp";
+    case Wiring::kPairs:
+      return "Pairs";
+    case Wiring::kInterleaved:
+      return "Interleaved";
+  }
+  return "Unknown";
+}
+
+void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body,
+               double timeout_s) {
+  if (wiring == Wiring::kThreads) return RunThreadGroups(ranks, body);
+  RunRanks(ranks, [&](rendezvous::Member& member) {
+    const auto groups = Group::Connect(member, {.timeout_s = timeout_s,
+                                                .shared_memory = wiring != Wiring::kTcp,
+                                                .host_id = HostId(wiring, member.rank())});
+    body(*groups.front());
+  });
+}
+
+}  // namespace hearth::collective

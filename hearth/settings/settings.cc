@@ -1,0 +1,46 @@
+#include "hearth/settings/settings.h"
+
+namespace hearth::settings {
+
+const std::vector<Setting>& Table() {
+  static const std::vector<Setting> table = {
+      {.name = "devices",
+       .flag = "devices",
+       .field = &Settings::devices,
+       .help = "solver threads or GPUs per executor",
+       .most = 1024},
+      {.name = "transform_threads",
+       .flag = "",
+       .field = &Settings::transform_threads,
+       .help = "threads that decode and transform rows, per device",
+       .most = 1024},
+      {.name = "resize",
+       .flag = "resize",
+       .field = &Settings::resize,
+       .help = "resize decoded images to the layer's height and width"},
+      {.name = "precision",
+       .flag = "precision",
+       .field = &Settings::precision,
+       .help = "of products in convolutions: float32, or bf16 with sums and weights in float32",
+       .values = {"float32", "bf16"},
+       .in_program = true},
+      {.name = "on_nan",
+       .flag = "onNaN",
+       .field = &Settings::on_nan,
+       .help = "a loss that is no number: stop, or continue with a warning",
+       .values = {"stop", "continue"}},
+      {.name = "on_other_rows",
+       .flag = "onOtherRows",
+       .field = &Settings::on_other_rows,
+       .help = "where a resumed rank meets other rows than before: restartEpoch, or fail",
+       .values = {"restartEpoch", "fail"}},
+      {.name = "connection",
+       .flag = "connection",
+       .field = &Settings::connection,
+       .help = "",
+       .values = {"ethernet", "infiniband"}},
+  };
+  return table;
+}
+
+}  // namespace hearth::settings

@@ -1,0 +1,35 @@
+// What a training or a test can be told beside its prototxts. This one table stands behind the
+// flags of CaffeOnSpark and of the program `hearth`, the attributes of Python's Config, and the job
+// that a trainer gets: a new setting is a field and a row.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hearth::settings {
+
+// The values of one run; the initial ones are the defaults everywhere.
+struct Settings {
+  int devices = 1;
+  int transform_threads = 1;
+  bool resize = false;
+  std::string precision = "float32";
+  std::string on_nan = "continue";
+  std::string on_other_rows = "restartEpoch";
+  std::string connection = "infiniband";
+};
+
+struct Setting {
+  std::string name;  // in a job, and as an attribute of Config
+  std::string flag;  // of CaffeOnSpark; empty: none
+  std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
+  std::string help;                      // empty where the setting has no effect yet: not shown
+  std::vector<std::string> values = {};  // that a text may have
+  int most = 0;                          // of a number; the least is 1
+  bool in_program = false;               // whether it is a flag of `hearth` too
+};
+
+const std::vector<Setting>& Table();
+
+}  // namespace hearth::settings
