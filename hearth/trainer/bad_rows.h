@@ -26,8 +26,8 @@ class BadRows {
   void Recall(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, when `bad` of `rows` rows are more than allowed. Both count one
-  // epoch and all ranks. A fraction is judged from 1000 rows on, and when there are no more. A process
-  // that saw no bad rows never throws, so that the error comes from one that can name them.
+  // epoch and all ranks. A fraction is judged from 1000 rows on, and when there are no more. A
+  // process that saw no bad rows never throws, so that the error comes from one that can name them.
   void Check(int64_t rows, int64_t bad, bool no_more) const;
 
   // Reports so far, a row that comes again in a later epoch counting again; or what SetCount said,

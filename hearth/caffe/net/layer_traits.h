@@ -22,13 +22,13 @@ struct Arity {
 enum class ChannelsLast { kNo, kSame, kAny };
 
 struct LayerTraits {
-  Arity arity;
+  Arity arity = {};
   bool is_loss = false;          // its first top has loss_weight 1
   bool allows_in_place = false;  // a top may be its bottom
   bool automatic_tops = false;   // the net makes tops that the prototxt leaves out
   bool is_net_input = false;     // its tops are the net's inputs
   // Bottoms without a gradient even with force_backward, as labels are.
-  std::vector<int> never_forced;
+  std::vector<int> never_forced = {};
   ChannelsLast channels_last = ChannelsLast::kNo;
 
   // Its gradient is its top's where its bottom is above zero, else zero, as ReLU's.
@@ -42,7 +42,7 @@ struct LayerTraits {
   // Forward and Backward are the user's code: they may write parameters and take any time.
   bool runs_user_code = false;
   // Multiplies the bottom's rows by a matrix: the axis at which the rows begin.
-  std::optional<int> matrix_axis;
+  std::optional<int> matrix_axis = {};
 
   bool AllowsForceBackward(int bottom) const {
     return std::find(never_forced.begin(), never_forced.end(), bottom) == never_forced.end();
