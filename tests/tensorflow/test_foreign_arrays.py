@@ -160,6 +160,18 @@ def test_what_is_forged_is_refused(name):
         pickles.load(pickle.dumps([1, FORGED[name]]), from_afar=True)
 
 
+# 63: NumPy would take the bytes for objects, and touch what they point to.
+@pytest.mark.parametrize("make", [buffered, rebuilt])
+@pytest.mark.parametrize("name", ["f8", "S8", "M8"])
+def test_forged_flags_alone_change_nothing(name, make):
+    plain = np.frombuffer(b"\1" * 16, name)
+    forged = make(dtype(name, plain.dtype.str[0], flags=63))
+    found = pickles.load(pickle.dumps([1, forged]), from_afar=True)[1]
+    assert found.dtype == plain.dtype
+    assert (found.dtype.flags, found.dtype.hasobject) == (plain.dtype.flags, False)
+    assert found.tobytes() == plain.tobytes()
+
+
 def test_a_pickle_cannot_change_what_makes_rows():
     from pyspark.sql.types import _create_row
 
