@@ -50,8 +50,9 @@ def meet(name):
         os._exit(1)
 from hearth import HearthError
 {body}
-member.done()
-send(event="done", model="", **globals().get("outcome", {{}}))
+done = dict(event="done", model="", **globals().get("outcome", {{}}))
+member.done(json.dumps(done))
+send(**done)
 """
 JOIN_AND_READ = """
 join()
@@ -215,7 +216,7 @@ def test_another_number_of_cores_after_a_loss_changes_no_ranks_rows(spark, start
         )
     finally:
         spark.conf.unset(key)
-    assert [event["event"] for event in events] == ["restart"]
+    assert [event["event"] for event in events] == ["restart", "done"]
     assert ids_by_rank(result, "train") == [list(range(500)), list(range(500, 1000))]
 
 
@@ -264,11 +265,12 @@ def test_events_of_rank_0_arrive_and_its_done_event_is_the_result(start):
 join()
 send(event="progress", iteration=1)
 send(event="validation", iteration=10, outputs={"loss": [rank]})
+if rank == 0: time.sleep(0.5)  # the others' words come first, and are none of the run's
 outcome = {"of": rank}
 """
     result, events = start(body)
     assert result == {"event": "done", "model": "", "of": 0}
-    assert [event["event"] for event in events] == ["progress", "validation"]
+    assert [event["event"] for event in events] == ["progress", "validation", "done"]
 
 
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):

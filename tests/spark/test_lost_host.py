@@ -93,7 +93,7 @@ class Driver:
 
     def story(self):
         """What happened when, for whoever reads a failed test."""
-        told = [(at, event) for at, event in self.events if event["event"] not in ("log",)]
+        told = [(at, event) for at, event in self.events if event.get("level") != "I"]
         return f"{told}\n{self._log.read_text()[-3000:]}"
 
     def close(self):

@@ -294,10 +294,11 @@ class _Attempt:
             event = self._coordinator.next_event(_EVENT_WAIT_S)
             if event is not None:
                 value = json.loads(event[1])
-                if isinstance(value, dict):
+                ended = isinstance(value, dict) and value.get("event") == "done"
+                if event[0] == 0 and ended:
+                    done = value
+                if isinstance(value, dict) and (event[0] == 0 or not ended):
                     self._inbox.put(("event", value))
-                    if event[0] == 0 and value.get("event") == "done":
-                        done = value
             elif ending:
                 break
             elif (failure := self._coordinator.failure()) is not None:
