@@ -18,7 +18,7 @@ from hearth.cluster.feed_spec import feed_timeout_or_never
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
 from hearth.cluster.start import ClusterStart
-from hearth.cluster.watch import SparkJob
+from hearth.cluster.watch import ClusterJob
 from hearth.spark.access import spark_access
 
 logger = logging.getLogger(__name__)
@@ -294,7 +294,7 @@ class Cluster:
     def feed_job(self, feed: str, action: Any) -> Any:
         """Runs a Spark action that ends as soon as the cluster fails or its feed is stuck."""
         self.running.watch.check()
-        return SparkJob(self.spark, self.running.watch, action, feed).wait()
+        return ClusterJob(self.spark, self.running.watch, action, feed).wait()
 
     def replay(self, kept: feed_jobs.FeedJob, times: int, feed: str) -> None:
         """Lets the nodes take the rows that they kept of a job `times` more; waits for it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster.errors import NodeError, told_to_driver
 from hearth.cluster.feed_spec import feed_spec, partition_id
 from hearth.cluster.feed_task import FeedSpec, feed, infer
-from hearth.cluster.watch import SparkJob
+from hearth.cluster.watch import ClusterJob
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _feed_once(cluster: Cluster, job: FeedJob) -> bool:
 
 def _unconsumed(cluster: Cluster, job: FeedJob) -> str:
     """How many rows no node has taken. Takes _COUNT_S at most."""
-    counting = SparkJob(cluster.spark, cluster.running.watch, job.rows.count)
+    counting = ClusterJob(cluster.spark, cluster.running.watch, job.rows.count)
     counting.join(_COUNT_S)
     counting.cancel()
     taken = cluster.ledger.taken(job.feed)

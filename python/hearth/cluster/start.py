@@ -14,8 +14,9 @@ from hearth.cluster import reservation, roles
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.feed_ledger import Ledger
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
-from hearth.cluster.watch import ClusterWatch, MarkedRdds, SparkJob
+from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
 from hearth.native.failure import TaskError
+from hearth.spark.silent_executors import give_up_executor
 
 logger = logging.getLogger(__name__)
 
@@ -60,18 +61,19 @@ class ClusterStart:
         self.inferences = MarkedRdds(spark.handle)
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
-        self.job: SparkJob | None = None
-        self._tasks = 0  # nodes that Spark starts
+        self.job: ClusterJob | None = None
+        self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
     def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
         """Starts the job that starts the nodes, and those that run beside the driver."""
-        self._tasks = self._meta["num_executors"] - len(driver_ids)
+        ids = range(self._meta["num_executors"])
+        self._started = [node for node in ids if node not in driver_ids]
         for executor_id in driver_ids:
             thread = threading.Thread(target=_run_quietly, args=(body, executor_id), daemon=True)
             thread.start()
             self._driver_nodes.append(thread)
-        self.job = SparkJob(self._spark, self.watch, self._spark.run_on(nodes, body))
+        self.job = ClusterJob(self._spark, self.watch, self._spark.run_on(nodes, body))
 
     def wait_nodes(self) -> list[dict[str, Any]]:
         """Every node's entry of cluster_info, by id.
@@ -88,8 +90,9 @@ class ClusterStart:
                 return [{**node, "authkey": self._meta["token"]} for node in nodes]
             except TimeoutError as error:
                 waited = time.monotonic() - started
-                beside = self._meta["num_executors"] - self._tasks
-                full = slots is not None and self.watch.joined - beside == slots < self._tasks
+                tasks = len(self._started)
+                beside = self._meta["num_executors"] - tasks
+                full = slots is not None and self.watch.joined - beside == slots < tasks
                 if full or waited > self._timeout_s:
                     text = self._describe_missing(str(error), min(waited, self._timeout_s))
                     raise ReservationTimeoutError(text) from None
@@ -108,11 +111,23 @@ class ClusterStart:
         """Who is missing, where the others are, and why that may be."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
         roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
-        reason = likely_reason(self._spark, self._tasks, self._meta["coordinator"])
+        reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
         return (
             f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
             f"(of the ranks, {roster}); {reason}"
         )
+
+    def replace_silent(self) -> None:
+        """Has Spark replace the executor of a node that fell silent, where one has.
+
+        Its host may be off the network, which Spark itself notices after minutes; until then it
+        would start another node there, which never comes.
+        """
+        failure = self.watch.failure
+        silent = failure is not None and failure.lost and not failure.closed
+        if silent and self.job is not None and self.watch.lost in self._started:
+            partition = self._started.index(self.watch.lost)
+            give_up_executor(self._spark.session, self.job.tag, partition)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
         """To all nodes; to none after close()."""

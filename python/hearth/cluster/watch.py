@@ -7,7 +7,6 @@ import json
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from hearth.cluster import roles
 from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, own_error
 from hearth.cluster.feed_ledger import Ledger
 from hearth.native.failure import Failure
+from hearth.spark.job import SparkJob
 
 logger = logging.getLogger(__name__)
 
@@ -194,33 +194,16 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
 
-class SparkJob:
-    """A Spark action in a thread of its own, which can be left as soon as the cluster fails."""
+class ClusterJob(SparkJob):
+    """A Spark action that can be left as soon as the cluster fails."""
 
     def __init__(
         self, spark: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
     ):
         """Starts the action on spark_access(); `feed` names the feed whose timeout ends it."""
-        self._spark = spark
-        self._tag = f"hearth-{uuid.uuid4()}"
         self._watch = watch
-        self._action = action
         self._feed = feed
-        self.ended = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._thread = spark.thread(self._run)
-        self._thread.daemon = True
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._spark.tag(self._tag)
-            self.result = self._action()
-        except BaseException as error:  # handed to the thread that waits
-            self.error = error
-        self.ended = True
-        self._watch.wake()
+        super().__init__(spark, action, lambda _: watch.wake())
 
     def wait(self) -> Any:
         """The action's result; NodeError as soon as the cluster fails, else the action's error."""
@@ -238,16 +221,6 @@ class SparkJob:
         if self.error is not None:
             raise own_error(self.error) from self.error
         return self.result
-
-    def cancel(self) -> None:
-        """Ends the action; does not wait."""
-        if not self.ended:
-            self._spark.cancel(self._tag)
-
-    def join(self, timeout_s: float) -> bool:
-        """Waits for the action's end; whether it has ended."""
-        self._thread.join(timeout_s)
-        return self.ended
 
 
 class MarkedRdds:

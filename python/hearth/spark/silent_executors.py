@@ -42,6 +42,28 @@ def give_up_silent(spark: SparkSession, tag: str) -> None:
         logger.warning("silent executors cannot be told from others: %s", error)
 
 
+def give_up_executor(spark: SparkSession, tag: str, partition: int) -> None:
+    """Gives up the executor that runs, or ran, that partition of the job that had `tag`.
+
+    For an executor without tasks, whose silence Spark has no cause to notice. Does nothing with
+    Spark Connect, and never raises.
+    """
+    from py4j.protocol import Py4JError
+
+    if not hasattr(spark, "_jsc"):
+        return
+    store = spark._jsc.sc().statusStore()
+    try:
+        for stage in _stages_of(spark, tag):
+            attempt = store.lastStageAttempt(stage).attemptId()
+            tasks = _items(spark, store.taskList(stage, attempt, (1 << 31) - 1))
+            if found := [task for task in tasks if task.index() == partition]:
+                last = max(found, key=lambda task: task.attempt())
+                _give_up(spark, last.executorId(), last.host())
+    except (Py4JError, TypeError) as error:  # a Spark without these functions
+        logger.warning("a silent executor cannot be told from others: %s", error)
+
+
 def _stages_of(spark: SparkSession, tag: str) -> set[int]:
     """The stages of the jobs that had the tag."""
     jobs = _items(spark, spark._jsc.sc().statusStore().jobsList(None))

@@ -21,6 +21,7 @@ from hearth.spark import preflight
 from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss
+from hearth.spark.job import SparkJob
 from hearth.spark.silent_executors import give_up_silent
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
@@ -124,28 +125,27 @@ class _Attempt:
         self._rows = rows
         self._generation = generation
         self._token = secrets.token_hex(32)
-        self._tag = f"hearth-{uuid.uuid4()}"
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._coordinator: Any = None
+        self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, a moment after all ranks were done
         self._begun = False  # ranks have told of themselves, or the job is over
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
-        job = threading.Thread(target=self._run_job, args=(endpoint,), name="hearth-job")
+        job = SparkJob(self._access, partial(self._act, endpoint), self._tell_end)
+        self._job = job
         pump = threading.Thread(target=self._pump_events, name="hearth-pump")
-        job.start()
         pump.start()
         try:
             return self._watch(on_event)
         except KeyboardInterrupt:
-            self._access.cancel(self._tag)
+            job.cancel()
             raise
         finally:
-            job.join(_JOB_END_WAIT_S)
-            if job.is_alive():
-                self._access.cancel(self._tag)
+            if not job.join(_JOB_END_WAIT_S):
+                job.cancel()
                 job.join()
             self._close_coordinator()
             pump.join()
@@ -158,7 +158,7 @@ class _Attempt:
         """
         from hearth import HearthError
 
-        give_up_silent(self._spark, self._tag)
+        give_up_silent(self._spark, self._job.tag)
         try:
             preflight.wait_for_replacements(self._spark, self._plan.world)
         except HearthError as error:
@@ -264,7 +264,8 @@ class _Attempt:
         )
         return host, self._coordinator.port()
 
-    def _run_job(self, endpoint: tuple[str, int] | None) -> None:
+    def _act(self, endpoint: tuple[str, int] | None) -> list[Event]:
+        """The Spark action: all ranks, to their ends. Returns rank 0's last event, if any."""
         plan = self._plan
         spec = RankSpec(
             world=plan.world,
@@ -275,16 +276,14 @@ class _Attempt:
             files=plan.files,
             frames=tuple(plan.frames),
         )
-        try:
-            self._access.tag(self._tag)
-            with session_conf(self._spark, self._rows.conf):
-                task = partial(run_rank, spec)
-                stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
-                rows = stage.collect()
-            events = [json.loads(row.event) for row in rows]
-            self._inbox.put(("result", events))
-        except BaseException as error:  # handed to the thread that waits
-            self._inbox.put(("error", error))
+        with session_conf(self._spark, self._rows.conf):
+            task = partial(run_rank, spec)
+            stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
+            return [json.loads(row.event) for row in stage.collect()]
+
+    def _tell_end(self, job: SparkJob) -> None:
+        failed = job.error is not None
+        self._inbox.put(("error", job.error) if failed else ("result", job.result))
 
     def _pump_events(self) -> None:
         """Moves live events into the inbox until a rank failed or the coordinator is closed."""

@@ -1,0 +1,61 @@
+"""A Spark action in a thread of its own, so that its caller can watch other things meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hearth.spark.access import ClassicSpark, ConnectSpark
+
+
+class SparkJob:
+    """One action, begun at once. Any thread may ask, wait and cancel.
+
+    Attributes:
+        tag: of all Spark jobs of the action.
+        ended: whether it is over; then either `result` or `error` is set.
+    """
+
+    def __init__(
+        self,
+        spark: ClassicSpark | ConnectSpark,
+        action: Callable[[], Any],
+        on_end: Callable[[SparkJob], None] = lambda _: None,
+    ):
+        """`on_end` is called from the action's thread once it is over; it must not raise."""
+        self.tag = f"hearth-{uuid.uuid4()}"
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._spark = spark
+        self._action = action
+        self._on_end = on_end
+        # Not the thread's own: one whose join() was interrupted counts as ended (Python < 3.13).
+        self._over = threading.Event()
+        thread = spark.thread(self._run)
+        thread.name, thread.daemon = "hearth-job", True
+        thread.start()
+
+    @property
+    def ended(self) -> bool:
+        return self._over.is_set()
+
+    def _run(self) -> None:
+        try:
+            self._spark.tag(self.tag)
+            self.result = self._action()
+        except BaseException as error:  # handed to whoever waits
+            self.error = error
+        self._over.set()
+        self._on_end(self)
+
+    def cancel(self) -> None:
+        """Ends the action; does not wait."""
+        if not self.ended:
+            self._spark.cancel(self.tag)
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Waits for the action's end; whether it has ended."""
+        return self._over.wait(timeout_s)
