@@ -99,6 +99,7 @@ class Restarts:
     def _start_again(self, failed: ClusterStart) -> None:
         cluster = self._cluster
         failed.close(wait_for_nodes=True)
+        failed.replace_silent()
         cluster.meta["restart_count"] = self.count
         cluster.ledger.start_again()
         try:

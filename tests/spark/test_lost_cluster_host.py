@@ -1,0 +1,84 @@
+"""A node's host that falls off the network: the cluster starts again elsewhere and loses no row."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import MARK
+from faults import wait_until
+from hosts import FAR, NAME, NEAR, FarHost
+from standalone import Place, StandaloneCluster
+
+HEARTBEAT_S = 10
+ROWS = 600
+
+# Each node writes what it has taken and commits it. The last line is the number of restarts.
+PROGRAM = """
+import os, sys, time
+from hearth import cluster
+from hearth.spark import session as spark_session
+
+def main(folder, ctx):
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        rows = feed.next_batch(5)
+        with open(f"{folder}/{ctx.restart_count}-{ctx.index}", "a") as file:
+            file.write("".join(f"{row[0]}\\n" for row in rows))
+        feed.commit()
+        while not os.path.exists(f"{folder}/cut"):
+            time.sleep(0.05)
+
+spark = spark_session.start("lost host", executors=2, master=sys.argv[1])
+with cluster.run(spark, main, sys.argv[2], nodes=2, restart=True, timeout_s=100) as nodes:
+    for node in nodes.nodes:
+        print(node["host_name"], flush=True)
+    nodes.train(spark.range(0, int(sys.argv[3]), 1, 8))
+print(nodes.restarts.count, flush=True)
+"""
+
+
+@pytest.fixture
+def far():
+    try:
+        host = FarHost().__enter__()
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
+    yield host
+    host.__exit__(None, None, None)
+
+
+def rows_of(folder, start):
+    files = folder.glob(f"{start}-*")
+    return [int(line) for file in files for line in file.read_text().splitlines()]
+
+
+def test_a_cluster_outlives_the_loss_of_a_host(far, tmp_path):
+    os.environ.update([MARK.split("=")])
+    folder, log = tmp_path / "rows", tmp_path / "driver.log"
+    folder.mkdir()
+    with StandaloneCluster(tmp_path, [Place(NEAR), Place(FAR, far.prefix)]) as cluster:
+        command = [sys.executable, "-c", PROGRAM, cluster.url, str(folder), str(ROWS)]
+        with log.open("w") as errors:
+            driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        try:
+            hosts = {driver.stdout.readline().strip() for _ in range(2)}
+            assert NAME in hosts and len(hosts) == 2, log.read_text()[-3000:]
+            assert wait_until(lambda: len(list(folder.glob("0-*"))) == 2, 60)
+            cluster.add_worker(Place(NEAR), cores=2)
+            far.link("down")
+            (folder / "cut").touch()
+            lost_at = time.monotonic()
+            assert wait_until(lambda: list(folder.glob("1-*")), 90), log.read_text()[-3000:]
+            again_after = time.monotonic() - lost_at
+            said, _ = driver.communicate(timeout=90)
+        finally:
+            driver.kill()
+            driver.wait()
+    told = log.read_text()
+    assert (driver.returncode, said) == (0, "1\n"), told[-3000:]
+    assert re.search(rf"worker:\d on host {NAME} has been silent for {HEARTBEAT_S} s", told), told
+    assert set(rows_of(folder, 0)) | set(rows_of(folder, 1)) == set(range(ROWS))
+    assert again_after < HEARTBEAT_S + 35, told[-3000:]  # 15 s on a machine of one's own
