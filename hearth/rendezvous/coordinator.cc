@@ -167,11 +167,7 @@ void Coordinator::AddEvent(int rank, Json value) {
 void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (membership_.done(rank)) return;
-  SetFailure({.rank = rank,
-              .host = HostOf(rank),
-              .code = code,
-              .message = reason,
-              .lost = true});
+  SetFailure({.rank = rank, .host = HostOf(rank), .code = code, .message = reason, .lost = true});
 }
 
 Deadline Coordinator::NextAlarm() {
