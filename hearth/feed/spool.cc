@@ -17,7 +17,7 @@ constexpr uint64_t kPagesAroundARead = 64 << 10;  // /sys/kernel/debug/fault_aro
 Spool::Spool(RingEnd ring, const SpoolOptions& options)
     : options_(options),
       reader_(std::move(ring)),
-      file_(options.directory),
+      batches_(options.directory, options.resident_bytes),
       thread_("feed-spool", [this] { Drain(); }) {}
 
 Spool::~Spool() {
@@ -46,12 +46,10 @@ void Spool::Drain() {
 }
 
 void Spool::Keep(std::span<const std::byte> image) {
-  BatchView batch(file_.Append(image));
-  CountTouched(image.size());  // by the view's checks and the hash
-  const uint64_t hash = HashRows(hash_, batch.columns(), batch.rows());
+  const BatchView& kept = batches_.Append(image);
+  const uint64_t hash = HashRows(hash_, kept.columns(), kept.rows());
   const std::lock_guard lock(mutex_);
-  batches_.push_back(std::move(batch));
-  const BatchView& kept = batches_.back();
+  ++arrived_;
   if (kept.rows() > 0) starts_.push_back({rows_, &kept, hash_});
   hash_ = hash;
   rows_ += kept.rows();
@@ -81,9 +79,8 @@ void Spool::Stop() {
 
 const BatchView* Spool::WaitBatch(size_t index) {
   std::unique_lock lock(mutex_);
-  Wait(lock, Deadline::After(options_.timeout_s),
-       [&] { return complete_ || batches_.size() > index; });
-  return batches_.size() > index ? &batches_[index] : nullptr;
+  Wait(lock, Deadline::After(options_.timeout_s), [&] { return complete_ || arrived_ > index; });
+  return arrived_ > index ? &batches_.at(index) : nullptr;
 }
 
 int64_t Spool::WaitComplete(Deadline deadline) {
@@ -125,13 +122,7 @@ void Spool::CountRead(int64_t rows) {
     row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
                          columns * kPagesAroundARead / ShuffledOrder::kBlockRows);
   }
-  CountTouched(row_bytes * static_cast<uint64_t>(rows));
-}
-
-void Spool::CountTouched(uint64_t bytes) {
-  if (touched_bytes_.fetch_add(bytes) + bytes <= options_.resident_bytes) return;
-  touched_bytes_ = 0;
-  file_.DropPages();
+  batches_.CountTouched(row_bytes * static_cast<uint64_t>(rows));
 }
 
 void Spool::IndexStrides() {

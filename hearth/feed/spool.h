@@ -2,10 +2,8 @@
 // disk takes them, so that a feeder never waits for training and later epochs need no feeder.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -14,9 +12,9 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/thread.h"
+#include "hearth/feed/kept_batches.h"
 #include "hearth/feed/minibatch.h"
 #include "hearth/feed/ring_reader.h"
-#include "hearth/feed/spill_file.h"
 
 namespace hearth::feed {
 
@@ -24,8 +22,7 @@ struct SpoolOptions {
   std::string directory = "/tmp";  // of the spill file
   // How long one wait for the feeder's next rows may take, on either side of the spool.
   double timeout_s = 3600;
-  // About how many bytes of the file may be mapped pages, which resource managers such as YARN
-  // count as memory of the process although the system can take them back.
+  // About how many bytes of the file may be mapped pages; see KeptBatches.
   uint64_t resident_bytes = uint64_t{256} << 20;
 };
 
@@ -76,25 +73,22 @@ class Spool {
   void Drain();
   void Keep(std::span<const std::byte> image);
   void IndexStrides();
-  void CountTouched(uint64_t bytes);
   template <typename Ready>
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready);
 
   const SpoolOptions options_;
   RingReader reader_;
-  SpillFile file_;
+  KeptBatches batches_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<BatchView> batches_;  // addresses stay
+  size_t arrived_ = 0;  // batches that readers may see
   // Immutable once complete: each batch that has rows, and the batch of every kStride-th row.
   std::vector<Start> starts_;
   std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
   uint64_t hash_ = 0;   // of all rows
   uint64_t bytes_ = 0;  // the same
-  // Bytes that may have become resident since pages were last dropped.
-  std::atomic<uint64_t> touched_bytes_ = 0;
   bool complete_ = false, stopped_ = false;
   std::exception_ptr error_;
 

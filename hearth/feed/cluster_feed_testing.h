@@ -1,0 +1,71 @@
+// What tests of a cluster's feed share: a feed task at the other end of its rings.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/feed/feed_testing.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/feed/task_link.h"
+
+namespace hearth::feed {
+
+// Takes what is told; any thread.
+class Told {
+ public:
+  Tell tell() {
+    return [this](const nlohmann::json& message) {
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(message);
+    };
+  }
+  // All messages, of that event or operation where one is named.
+  std::vector<nlohmann::json> all(const std::string& name = "") const {
+    const std::lock_guard lock(mutex_);
+    std::vector<nlohmann::json> found;
+    for (const auto& message : messages_) {
+      if (name.empty() || message.value("event", message.value("op", "")) == name) {
+        found.push_back(message);
+      }
+    }
+    return found;
+  }
+  nlohmann::json last() const { return all().empty() ? nlohmann::json() : all().back(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<nlohmann::json> messages_;
+};
+
+// A feed task: writes rows, reads results and is told things. Its node's end is `link`.
+struct TestTask {
+  TestTask() : TestTask(CreateRing(1 << 20), CreateRing(1 << 20)) {}
+
+  Told told;
+  std::unique_ptr<RingWriter> rows;
+  std::unique_ptr<RingReader> results;
+  std::shared_ptr<TaskLink> link;
+
+ private:
+  TestTask(RingEnds rows_ring, RingEnds results_ring)
+      : rows(std::make_unique<RingWriter>(std::move(rows_ring.writer))),
+        results(std::make_unique<RingReader>(std::move(results_ring.reader))),
+        link(std::make_shared<TaskLink>(std::move(rows_ring.reader), std::move(results_ring.writer),
+                                        false, told.tell())) {}
+};
+
+// What a task announces of a partition; `more` overrides it.
+inline nlohmann::json Announced(int index, const nlohmann::json& more = nlohmann::json::object()) {
+  nlohmann::json message = {{"op", "partition"}, {"feed", "f"},     {"index", index},
+                            {"mode", "train"},   {"keep", false},   {"fenced", false},
+                            {"format", "arrow"}, {"batched", true}, {"queue", "input"}};
+  message.update(more);
+  return message;
+}
+
+}  // namespace hearth::feed

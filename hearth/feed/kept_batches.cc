@@ -1,0 +1,35 @@
+#include "hearth/feed/kept_batches.h"
+
+#include <utility>
+
+namespace hearth::feed {
+
+const BatchView& KeptBatches::Append(std::span<const std::byte> image) {
+  BatchView batch(file_.Append(image));
+  CountTouched(image.size());  // by the view's checks
+  const std::lock_guard lock(mutex_);
+  return batches_.emplace_back(std::move(batch));
+}
+
+void KeptBatches::TakeBack(size_t count) {
+  const std::lock_guard lock(mutex_);
+  while (batches_.size() > count) batches_.pop_back();
+}
+
+size_t KeptBatches::size() const {
+  const std::lock_guard lock(mutex_);
+  return batches_.size();
+}
+
+const BatchView& KeptBatches::at(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return batches_.at(index);
+}
+
+void KeptBatches::CountTouched(uint64_t bytes) {
+  if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
+  touched_bytes_ = 0;
+  file_.DropPages();
+}
+
+}  // namespace hearth::feed

@@ -1,0 +1,47 @@
+// Batches in a spill file, in the order in which they came: what a spool keeps of a ring, and what
+// later epochs of a cluster's feed read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "hearth/feed/batch_view.h"
+#include "hearth/feed/spill_file.h"
+
+namespace hearth::feed {
+
+// One thread appends and takes back; any may read. Append throws as SpillFile::Append() and
+// BatchView do.
+class KeptBatches {
+ public:
+  // `resident_bytes`: about how many bytes of the file may be mapped pages, which resource managers
+  // such as YARN count as memory of the process although the system can take them back.
+  explicit KeptBatches(std::string directory, uint64_t resident_bytes = uint64_t{256} << 20)
+      : file_(std::move(directory)), resident_bytes_(resident_bytes) {}
+
+  // The batch where it lies, valid until it is taken back.
+  const BatchView& Append(std::span<const std::byte> image);
+  // Forgets all but the first `count`; their room in the file is not used again.
+  void TakeBack(size_t count);
+
+  size_t size() const;
+  const BatchView& at(size_t index) const;
+
+  // Says that so many bytes are about to be read: now and then the pages of all are dropped.
+  void CountTouched(uint64_t bytes);
+
+ private:
+  SpillFile file_;
+  const uint64_t resident_bytes_;
+  // Bytes that may have become resident since pages were last dropped.
+  std::atomic<uint64_t> touched_bytes_ = 0;
+  mutable std::mutex mutex_;
+  std::deque<BatchView> batches_;  // addresses stay
+};
+
+}  // namespace hearth::feed

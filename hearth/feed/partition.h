@@ -1,0 +1,82 @@
+// Rows of one partition as a node's program reads them: from a feed task, or once more from disk.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::feed {
+
+// Takes an event for the driver, or a message for a feed task; called on any thread, never with a
+// lock held. What it throws reaches the caller of whatever told it.
+using Tell = std::function<void(const nlohmann::json&)>;
+
+// How the batches of a feed hold its rows.
+struct RowFormat {
+  bool pickled = false;    // else in columns
+  bool batched = false;    // each pickle is a list of rows
+  bool from_afar = false;  // they came from another host
+};
+
+// One thread reads, the others end it; each method says where any may call it.
+class Partition {
+ public:
+  struct Batch {
+    std::shared_ptr<const BatchView> view;
+    std::span<const std::byte> image;  // where it lies in a ring, until Release(); else empty
+    RowFormat format;
+  };
+
+  // `index`: in its job, below 0: replayed; `claim`: this attempt's number at its node.
+  Partition(std::string feed, int index, int64_t claim)
+      : feed_(std::move(feed)), index_(index), claim_(claim) {}
+  virtual ~Partition() = default;
+  Partition(const Partition&) = delete;
+
+  const std::string& feed() const { return feed_; }
+  int index() const { return index_; }
+  int64_t claim() const { return claim_; }
+  // Whether the node keeps the rows for later epochs; whether each row has a result.
+  virtual bool keep() const { return false; }
+  virtual bool inference() const { return false; }
+
+  // The next batch, which counts as held; none at the partition's end. Throws kUnavailable where
+  // the rest will not come.
+  virtual std::optional<Batch> Read() = 0;
+  // The last batch has been read: the feed task may write into its place.
+  virtual void Release() {}
+  // No row of the batches that were read waits for another batch.
+  virtual void NoteGiven() {}
+  // The results of `count` more rows are owed.
+  virtual void Hold(int64_t /*count*/) {}
+  // `count` held batches are used up, or owed results are written.
+  virtual void Settle(int64_t count) = 0;
+  // Sends results back. Throws kUnavailable, kAborted where the feed task is gone.
+  virtual void WriteResults(const class PiecesImage& /*rows*/) {}
+
+  // Any thread: no more rows will be read here. The cluster failed, for `reason`;
+  virtual void Refuse(const std::string& reason) = 0;
+  // the rest of the rows is not wanted;
+  virtual void Drop() = 0;
+  // the feed task is gone, so another attempt may bring what was not given.
+  virtual void Lose() = 0;
+
+  // Rows that the program was given.
+  std::atomic<int64_t> taken = 0;
+
+ private:
+  const std::string feed_;
+  const int index_;
+  const int64_t claim_;
+};
+
+}  // namespace hearth::feed

@@ -1,0 +1,98 @@
+#include "hearth/feed/replay.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/feed/cluster_feed_testing.h"
+
+namespace hearth::feed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+void Keep(KeptRows& kept, int32_t number, RowFormat format = {}) {
+  BatchBuilder rows;
+  rows.AddInt32("n", {number});
+  kept.Add(TestImage(rows).bytes(), format);
+}
+
+std::vector<int64_t> ReadAll(Replay& replay) {
+  std::vector<int64_t> numbers;
+  while (const auto batch = replay.Read()) {
+    numbers.push_back(batch->view->column("n").AsInt64(0));
+    replay.Settle(1);
+  }
+  return numbers;
+}
+
+const Json kReplayed = {{"event", "replayed"}, {"feed", "again"}};
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<KeptRows> kept_ = std::make_shared<KeptRows>(::testing::TempDir());
+  Told driver_;
+};
+
+TEST_F(ReplayTest, GivesAllKeptRowsAsOftenAsItIsTold) {
+  for (const int32_t number : {1, 2}) Keep(*kept_, number);
+  kept_->Commit();
+  Replay replay("again", kept_, 3, driver_.tell());
+  EXPECT_EQ(replay.index(), -1);
+  EXPECT_THAT(ReadAll(replay), ElementsAre(1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));
+}
+
+TEST_F(ReplayTest, RowsOfABrokenPartitionAreThoseThatWereWhole) {
+  Keep(*kept_, 1);
+  kept_->Commit();
+  Keep(*kept_, 2);  // a row goes on in a batch that never comes
+  kept_->Rollback();
+  Keep(*kept_, 3);
+  kept_->Commit();
+  Keep(*kept_, 4);
+  Replay replay("again", kept_, 1, driver_.tell());
+  EXPECT_THAT(ReadAll(replay), ElementsAre(1, 3));
+}
+
+TEST_F(ReplayTest, EachBatchKeepsItsFormatAndLivesAsLongAsAnyoneReadsIt) {
+  Keep(*kept_, 1, {true, true, false});
+  Keep(*kept_, 2, {true, false, true});
+  kept_->Commit();
+  std::optional<Partition::Batch> first, second;
+  {
+    Replay replay("again", std::exchange(kept_, nullptr), 1, driver_.tell());
+    first = replay.Read();
+    second = replay.Read();
+  }
+  EXPECT_TRUE(first->format.batched);
+  EXPECT_FALSE(first->format.from_afar);
+  EXPECT_TRUE(second->format.from_afar);
+  EXPECT_EQ(second->view->column("n").AsInt64(0), 2);
+}
+
+TEST_F(ReplayTest, WithoutRowsTheDriverHearsAtOnceThatItIsDone) {
+  Replay nothing("again", nullptr, 2, driver_.tell());
+  EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));
+  EXPECT_EQ(nothing.Read(), std::nullopt);
+  nothing.Refuse("over");
+  nothing.Drop();
+  EXPECT_EQ(driver_.all().size(), 1u);
+}
+
+TEST_F(ReplayTest, DriverHearsWhyTheRestIsNotTaken) {
+  Keep(*kept_, 1);
+  kept_->Commit();
+  Replay refused("again", kept_, 1, driver_.tell());
+  refused.Refuse("the cluster failed");
+  EXPECT_EQ(driver_.last(), Json({{"event", "feed_error"},
+                                  {"feed", "again"},
+                                  {"text", "the cluster failed"},
+                                  {"timeout", false}}));
+  Replay dropped("again", kept_, 1, driver_.tell());
+  dropped.Drop();
+  EXPECT_EQ(driver_.last(), kReplayed);
+}
+
+}  // namespace
+}  // namespace hearth::feed

@@ -1,0 +1,48 @@
+// How far the rows of a feed have come, as its node counts them; the driver's Ledger keeps them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "hearth/feed/partition.h"
+
+namespace hearth::feed {
+
+// What a program has taken of one feed, and what of it is safe: a partition is when all of its rows
+// were taken before a Commit(). Any thread may use it.
+class RowCount {
+ public:
+  // `report` tells the driver.
+  explicit RowCount(Tell report) : report_(std::move(report)) {}
+
+  // The program was given `rows` more of a partition.
+  void Take(Partition& partition, int64_t rows);
+  // No more rows of a partition come here: all were taken, or who brought them is gone.
+  void Complete(const Partition& partition);
+  // All rows taken so far are safe.
+  void Commit();
+
+ private:
+  struct End {
+    int64_t rows;  // taken by then
+    std::string feed;
+    int partition;
+    int64_t claim;
+  };
+
+  void TellRows(const Partition& partition);
+  void TellSafe();
+
+  const Tell report_;
+  std::mutex mutex_;
+  int64_t taken_ = 0;
+  int64_t safe_ = 0;          // of the rows taken, in their order
+  std::deque<End> complete_;  // partitions that came to an end and are not safe
+  std::optional<std::chrono::steady_clock::time_point> told_;
+};
+
+}  // namespace hearth::feed

@@ -1,0 +1,40 @@
+// A node's end of one feed task's connection: a ring of rows, a ring of results, and messages.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "hearth/feed/partition.h"
+#include "hearth/feed/ring_reader.h"
+#include "hearth/feed/ring_writer.h"
+
+namespace hearth::feed {
+
+// Partitions follow each other on it, one at a time. `tell` must not throw: a task that is gone
+// needs to know nothing.
+class TaskLink {
+ public:
+  TaskLink(RingEnd rows, RingEnd results, bool from_afar, Tell tell)
+      : from_afar(from_afar),
+        tell(std::move(tell)),
+        rows(std::move(rows)),
+        results(std::move(results)) {}
+
+  // Ends all waits of both sides; any thread. The connection is of no use any more.
+  void Close() {
+    closed_ = true;
+    rows.Close();
+    results.Close();
+  }
+  bool closed() const { return closed_; }
+
+  const bool from_afar;  // of another host
+  const Tell tell;
+  RingReader rows;
+  RingWriter results;
+
+ private:
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace hearth::feed
