@@ -79,8 +79,14 @@ bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
   return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
 }
 
-nb::tuple Next(nb::handle self, double timeout_s, bool in_place) {
-  auto& ring = nb::cast<PythonReader&>(self);
+// A batch in a ring, and what keeps the ring.
+struct InRing {
+  std::shared_ptr<PythonReader> ring;
+  BatchView view;
+};
+
+nb::tuple Next(const std::shared_ptr<PythonReader>& self, double timeout_s, bool in_place) {
+  PythonReader& ring = *self;
   feed::RingEntry entry;
   std::shared_ptr<const BatchView> batch;
   {
@@ -94,7 +100,11 @@ nb::tuple Next(nb::handle self, double timeout_s, bool in_place) {
   if (entry.kind != feed::EntryKind::kBatch) {
     return nb::make_tuple(entry.kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
   }
-  if (in_place) return nb::make_tuple("batch", PythonBatch(entry.image, nb::borrow(self)));
+  if (in_place) {
+    const auto held = std::make_shared<InRing>(self, BatchView(entry.image));
+    batch = std::shared_ptr<const BatchView>(held, &held->view);
+    return nb::make_tuple("batch", PythonBatch(std::move(batch), entry.image));
+  }
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
 

@@ -37,13 +37,12 @@ nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
 
 }  // namespace
 
-PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch) : batch_(std::move(batch)) {}
-
-PythonBatch::PythonBatch(std::span<const std::byte> image, nb::object ring)
-    : batch_(std::make_shared<BatchView>(image)), image_(image), ring_(std::move(ring)) {}
+PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
+                         std::span<const std::byte> ring_image)
+    : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
-  return ExportRows(image_.empty() ? batch_ : feed::CopyBatch(image_));
+  return ExportRows(ring_image_.empty() ? batch_ : feed::CopyBatch(ring_image_));
 }
 
 nb::tuple PythonBatch::Split(nb::handle self) const {
@@ -94,10 +93,6 @@ void DefineBatches(nb::module_& m) {
       .def(
           "pieces", [](nb::handle self) { return nb::cast<const PythonBatch&>(self).Split(self); },
           "What Pieces has sent: ([memoryview], [whether it is the last of its pickle]).")
-      .def("hash_after", &PythonBatch::hash_after, "before"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
-           "Continues a hash of 64 bits, 0 at first, by this batch: the same for equal columns and "
-           "rows, it tells whether the same batches came again.")
       .def_prop_ro("num_rows", &PythonBatch::rows);
   nb::class_<PythonPieces>(m, "Pieces",
                            "Bytes for RingWriter.write(), which gathers them into the ring as "

@@ -12,20 +12,18 @@
 
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/pieces_image.h"
-#include "hearth/feed/row_hash.h"
 
 namespace hearth::bindings {
 
-// A batch that was read. The GIL is held where it is made and destroyed.
+// A batch that was read.
 class PythonBatch {
  public:
-  // Rows on the heap.
-  explicit PythonBatch(std::shared_ptr<const feed::BatchView> batch);
-  // Rows where they lie in a ring, which lives as long; they hold until its reader goes on.
-  PythonBatch(std::span<const std::byte> image, nanobind::object ring);
+  // `ring_image`: where the rows lie in a ring, which the view keeps; they hold until its reader
+  // goes on. Empty: they stay.
+  explicit PythonBatch(std::shared_ptr<const feed::BatchView> batch,
+                       std::span<const std::byte> ring_image = {});
 
   int64_t rows() const { return batch_->rows(); }
-  uint64_t hash_after(uint64_t before) const { return feed::HashBatch(before, *batch_); }
   // Two capsules of Arrow's C data interface; rows in a ring are copied.
   nanobind::tuple Export() const;
   // (memoryviews of the column `piece`, flags of the column `last`). `self` is this as an object.
@@ -33,11 +31,11 @@ class PythonBatch {
 
  private:
   std::shared_ptr<const feed::BatchView> batch_;
-  std::span<const std::byte> image_;  // in the ring
-  nanobind::object ring_;
+  std::span<const std::byte> ring_image_;
 };
 
-// Bytes of Python objects that go into a ring as one batch. As PythonBatch.
+// Bytes of Python objects that go into a ring as one batch. The GIL is held where it is made and
+// destroyed.
 class PythonPieces {
  public:
   // Objects with the buffer interface, which are kept. Throws Python's error for others.

@@ -2,6 +2,8 @@
 #include "module.h"
 
 NB_MODULE(_core, m) {
+  // A program may end while a thread of it still waits for rows.
+  nanobind::set_leak_warnings(false);
   m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);
   hearth::bindings::RegisterPrototxt(m);
@@ -9,6 +11,8 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterSettings(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterFeedLedger(m);
+  hearth::bindings::RegisterFeedQueue(m);
   hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);

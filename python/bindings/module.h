@@ -10,6 +10,8 @@ namespace hearth::bindings {
 // hearth::Error as Python exceptions; makes HearthError. Serves every module that imports _core.
 void RegisterErrors(nanobind::module_& m);
 void RegisterFeed(nanobind::module_& m);
+void RegisterFeedLedger(nanobind::module_& m);
+void RegisterFeedQueue(nanobind::module_& m);
 void RegisterCollective(nanobind::module_& m);
 void RegisterPickleRows(nanobind::module_& m);
 void RegisterPrototxt(nanobind::module_& m);

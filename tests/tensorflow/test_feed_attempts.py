@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from hearth.cluster.errors import NodeError
-from hearth.cluster.feed_partition import Given, Partition
 from tensorflowonspark import TFCluster
 
 from test_placements import run_program  # isort: skip
@@ -223,55 +222,3 @@ def test_no_log_of_the_driver_or_of_events_holds_a_token(tmp_path):
     assert len(tokens) == 3
     assert said.count("in []\n") == 9
     assert all(said.count(token) == 1 for token in tokens)
-
-
-class Batch:
-    num_rows = 5
-
-    def __init__(self, number):
-        self.number = number
-
-    def hash_after(self, before):
-        return 31 * before + self.number
-
-
-class Batches:
-    """As much of a session as a Partition asks for."""
-
-    from_afar = False
-
-    def __init__(self, *numbers):
-        self._batches = [Batch(number) for number in numbers]
-
-    def read(self, in_place):
-        return ("batch", self._batches.pop(0)) if self._batches else ("end", None)
-
-    def tell(self, message):
-        pass
-
-    close_rings = release = lambda self: None
-
-
-@pytest.mark.parametrize(
-    ("whole", "numbers", "given"),
-    [
-        (True, [1, 2], []),
-        (True, [1, 2, 3], None),  # more rows than there were
-        (True, [1], None),
-        (False, [1, 2, 3], [3]),
-        (False, [1], None),  # fewer than were given
-        (False, [1, 3, 4], None),
-    ],
-)
-def test_rows_behind_those_that_were_given_are_told_by_what_comes_before(whole, numbers, given):
-    where = {"feed": "f", "index": 0, "format": "pickle", "batched": False, "keep": False}
-    events = []
-    part = Partition(Batches(*numbers), where | {"mode": "train", "fenced": True}, events.append)
-    before = Given().after(Batch(1)).after(Batch(2))
-    part.begin({"batches": 2, "hash": before.hash, "rows": 10, "whole": whole})
-    if given is None:
-        with pytest.raises(ConnectionError, match="other rows"):
-            list(iter(part.read, None))
-        assert "feed_error" in [event["event"] for event in events]
-    else:
-        assert [batch.number for batch in iter(part.read, None)] == given

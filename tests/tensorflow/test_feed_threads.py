@@ -128,13 +128,14 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
 
 def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     from hearth.cluster import feed_task
+    from hearth.cluster.feed_spec import FeedSpec
 
     ours, theirs = socket.socketpair()
     node = Channel(theirs)
     monkeypatch.setattr(feed_task.Connection, "_open", lambda *_: Channel(ours))
     node.send({"op": "welcome"})
     place = {"host_name": socket.gethostname(), "job_name": "worker", "task_index": 0}
-    spec = feed_task.FeedSpec(
+    spec = FeedSpec(
         KEY.hex(), ({**place, "addr": "a", "executor_pid": os.getpid()},), "input", 60.0, "f"
     )
 
@@ -151,19 +152,20 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
 
 
 def test_a_driver_that_cannot_follow_its_nodes_says_so():
-    from hearth.native._core import Coordinator, Member, new_token
+    from hearth.native._core import Coordinator, FeedLedger, Member, new_token
 
-    from hearth.cluster.feed_ledger import Ledger
     from hearth.cluster.watch import ClusterWatch
 
     token, reasons = new_token(), []
     coordinator = Coordinator(world=1, token=token)
-    watch = ClusterWatch(coordinator, {"worker": [0]}, reasons.append, Ledger())
+    watch = ClusterWatch(coordinator, {"worker": [0]}, reasons.append, FeedLedger())
     member = Member(host="127.0.0.1", port=coordinator.port(), token=token, rank=0, world=1)
     member.reserve("{}")
     member.send_event('{"event": "rows"}')  # of no feed
     assert not watch.wait_done([0], 10)
-    with pytest.raises(NodeError, match="the driver could not follow its nodes: KeyError"):
+    with pytest.raises(
+        NodeError, match=r"could not follow its nodes: ValueError: .*'feed' not found"
+    ):
         watch.check()
     assert len(reasons) == 1
     member.done("{}")

@@ -15,8 +15,6 @@ import pytest
 
 from hearth.cluster import feed_jobs
 from hearth.cluster.errors import ClusterError, NodeError
-from hearth.cluster.feed_ledger import Ledger
-from hearth.cluster.feed_progress import RowCount
 from tensorflowonspark import TFCluster
 
 from conftest import no_node_left  # isort: skip
@@ -306,72 +304,6 @@ def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, 
     given = train_through_a_kill(sc, notes, rows)
     assert set(given) == set(range(800))
     assert sum(given.values()) - 800 <= 4 * 100
-
-
-class OfFeed:
-    """What RowCount asks of a partition."""
-
-    def __init__(self, index, claim):
-        self.feed, self.index, self.claim, self.taken = "f", index, claim, 0
-
-
-def claim(ledger, partition):
-    where = {"feed": "f", "partition": partition.index, "claim": partition.claim}
-    return [answer["answer"] for answer in ledger.note(0, {"event": "claim", **where})]
-
-
-def claim_end(ledger, partition, state):
-    where = {"feed": "f", "partition": partition.index, "claim": partition.claim}
-    given = {"batches": 1, "hash": 1, "rows": partition.taken}
-    return ledger.note(0, {"event": "claim_end", **where, **given, "state": state})
-
-
-def test_a_partition_is_safe_when_all_its_rows_were_taken_before_a_commit():
-    ledger = Ledger()
-    ledger.open("f")
-    count = RowCount(lambda event: ledger.note(0, event))
-    first, second = OfFeed(1, 1), OfFeed(2, 2)
-    assert claim(ledger, first) == claim(ledger, second) == ["begin"]
-    count.take(first, 10)
-    count.commit()
-    assert ledger.safe("f") == frozenset()  # it is not known yet that these were all rows
-    count.complete(first)
-    claim_end(ledger, first, "taken")
-    assert ledger.safe("f") == {1}
-    count.take(second, 5)
-    count.complete(second)
-    claim_end(ledger, second, "taken")
-    assert ledger.safe("f") == {1}
-    assert ledger.taken("f") == 15
-    count.commit()
-    assert ledger.safe("f") == {1, 2}
-    ledger.close("f")
-    count.commit()
-    assert (ledger.taken("f"), ledger.safe("f")) == (0, frozenset())
-
-
-def test_a_partition_that_two_nodes_took_is_safe_when_both_committed():
-    ledger = Ledger()
-    ledger.open("f")
-    counts = [RowCount(lambda event, rank=rank: ledger.note(rank, event)) for rank in (0, 1)]
-    first, second = OfFeed(3, 1), OfFeed(3, 1)
-    assert claim(ledger, first) == ["begin"]
-    where = {"feed": "f", "partition": 3, "claim": 1}
-    assert ledger.note(1, {"event": "claim", **where}) == []  # it waits
-    counts[0].take(first, 10)
-    counts[0].complete(first)
-    (answer,) = claim_end(ledger, first, "broken")
-    assert (answer["to"], answer["answer"], answer["rows"]) == (1, "begin", 10)
-    second.taken = 10
-    counts[1].take(second, 5)
-    counts[1].complete(second)
-    ledger.note(1, {"event": "claim_end", **where, "batches": 2, "hash": 2, "rows": 15,
-                    "state": "taken"})  # fmt: skip
-    counts[1].commit()
-    assert ledger.safe("f") == frozenset()
-    counts[0].commit()
-    assert ledger.safe("f") == {3}
-    assert ledger.taken("f") == 15
 
 
 def test_a_stream_cannot_feed_a_cluster_that_starts_again():

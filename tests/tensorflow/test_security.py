@@ -272,7 +272,7 @@ def test_reservations_wait_for_all_and_say_how_many_are_missing():
 
 
 def test_keys_do_not_print():
-    from hearth.cluster.feed_task import FeedSpec
+    from hearth.cluster.feed_spec import FeedSpec
     from hearth.cluster.start import Key
 
     key = Key("ab" * 32)

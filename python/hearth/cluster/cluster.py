@@ -13,12 +13,9 @@ from typing import Any
 
 from hearth.cluster import feed_jobs, reservation, roles
 from hearth.cluster.errors import ClusterError, NodeError
-from hearth.cluster.feed_ledger import Ledger
-from hearth.cluster.feed_spec import feed_timeout_or_never
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
 from hearth.cluster.start import ClusterStart
-from hearth.cluster.watch import ClusterJob
 from hearth.spark.access import spark_access
 
 logger = logging.getLogger(__name__)
@@ -110,6 +107,8 @@ class Cluster:
 
     def __init__(self, spark: Any, plan: Plan):
         """Starts nothing yet: start() does."""
+        from hearth.native._core import FeedLedger
+
         self.plan = plan
         self.spark = spark_access(spark)
         size = sum(map(len, plan.template.values()))
@@ -125,7 +124,7 @@ class Cluster:
             "restart_count": 0,
         }
         self.nodes: list[dict[str, Any]] = []
-        self.ledger = Ledger()
+        self.ledger = FeedLedger()
         self.restarts = Restarts(self) if plan.restart else None
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
@@ -290,15 +289,3 @@ class Cluster:
             return
         self._ended, self._error = True, error
         self.end()
-
-    def feed_job(self, feed: str, action: Any) -> Any:
-        """Runs a Spark action that ends as soon as the cluster fails or its feed is stuck."""
-        self.running.watch.check()
-        return ClusterJob(self.spark, self.running.watch, action, feed).wait()
-
-    def replay(self, kept: feed_jobs.FeedJob, times: int, feed: str) -> None:
-        """Lets the nodes take the rows that they kept of a job `times` more; waits for it."""
-        message = {"op": "replay", "queue": kept.queue, "times": times, "feed": feed}
-        self.running.broadcast({**message, "kept": kept.feed})
-        nodes = roles.fed_ids(self.plan.template)
-        self.running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(kept.timeout_s))

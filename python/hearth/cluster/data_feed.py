@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
-from hearth.cluster import feed_rows
+import numpy as np
+
+from hearth.cluster.errors import ClusterError
+from hearth.rows import pickled_arrays, pickles
+from hearth.rows.columns import Columns
+from hearth.rows.pickled_arrays import PickledArrays
+
+# A chunk of rows: a list of Python objects, Columns or PickledArrays.
+Chunk = Any
 
 
 class DataFeed:
@@ -42,8 +51,8 @@ class DataFeed:
         self._source = self._open()
 
     def _open(self) -> Any:
-        """The source of the rows: something like a FeedSource."""
-        return feed_rows.open_source(self.queue_in)
+        """The source of the rows: something like a RowSource."""
+        return RowSource(self.queue_in)
 
     def next_batch(self, batch_size):
         """Waits for up to `batch_size` rows: a list, or {tensor: list} with an input_mapping.
@@ -54,7 +63,7 @@ class DataFeed:
         Raises:
             ClusterError: a node of the cluster failed.
         """
-        rows = feed_rows.as_rows(self._take(batch_size))
+        rows = as_rows(self._take(batch_size))
         if self.input_tensors is None:
             return rows
         return {name: [row[i] for row in rows] for i, name in enumerate(self.input_tensors)}
@@ -66,8 +75,7 @@ class DataFeed:
         one Arrow batch holds them all; Python rows come as a tuple of arrays where a row is a
         tuple, else as one array.
         """
-        chunks = self._take(batch_size, arrays=True)
-        return feed_rows.as_arrays(chunks, self._columns, self.input_tensors)
+        return as_arrays(self._take(batch_size, arrays=True), self._columns, self.input_tensors)
 
     def should_stop(self):
         """Whether the feed has ended, as next_batch() has seen."""
@@ -95,9 +103,186 @@ class DataFeed:
         """
         self._source.commit()
 
-    def _take(self, batch_size: int, arrays: bool = False) -> list[Any]:
+    def _take(self, batch_size: int, arrays: bool = False) -> list[Chunk]:
         if self.done_feeding:
             return []
         chunks = self._source.take(batch_size, self.train_mode, arrays)
         self.done_feeding = self._source.ended
         return chunks
+
+
+class RowSource:
+    """The rows of a node's feed as Python objects or arrays; one thread.
+
+    A FeedReader of the core takes them out of rings and counts what was given.
+    """
+
+    def __init__(self, queue: Any):
+        """Reads a FeedQueue. Raises ValueError where there is none."""
+        from hearth.native._core import FeedReader
+
+        if queue is None:
+            raise ValueError("the cluster has no feed of that name: name it in run(queues=)")
+        self._queue = queue
+        self._reader = FeedReader(queue)
+        self._chunk: Chunk = []
+        self._at = 0  # the chunk's next row
+        self._unpickler = pickles.Unpickler()
+
+    @property
+    def ended(self) -> bool:
+        return self._reader.ended
+
+    def terminate(self) -> None:
+        self._queue.terminate()
+
+    def commit(self) -> None:
+        self._queue.commit()
+
+    def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
+        """Up to `count` rows, as slices of chunks; fewer at the end of the feed.
+
+        Waits for rows. Where not `across_partitions`, also a partition's end cuts the batch short.
+        With `arrays`, pickled rows of numbers come as PickledArrays.
+
+        Raises:
+            ClusterError: the cluster failed.
+        """
+        slices: list[Chunk] = []
+        wanted = count
+        while wanted > 0:
+            left = len(self._chunk) - self._at
+            if left == 0:
+                if not self._advance(arrays) and (self.ended or (slices and not across_partitions)):
+                    break
+                continue
+            used = min(left, wanted)
+            slices.append(self._slice(used))
+            self._reader.give(used)
+            self._at += used
+            wanted -= used
+        return slices
+
+    def _slice(self, count: int) -> Chunk:
+        if count == len(self._chunk):
+            return self._chunk
+        if isinstance(self._chunk, list):
+            return self._chunk[self._at : self._at + count]
+        return self._chunk.slice(self._at, count)
+
+    def _advance(self, arrays: bool) -> bool:
+        """Makes the next chunk the current one; False at the end of a partition, or of the feed."""
+        from hearth import HearthError
+
+        self._chunk, self._at = [], 0
+        try:
+            found = self._reader.next()
+        except HearthError:
+            self._check()
+            raise
+        if found is None:
+            self._unpickler = pickles.Unpickler()
+            return False
+        batch, pickled, batched, from_afar = found
+        if pickled:
+            self._chunk = self._unpickle(batch, batched, from_afar, arrays and batched)
+        else:
+            import pyarrow as pa
+
+            self._chunk = Columns(pa.record_batch(batch))
+        self._reader.opened(len(self._chunk), self._unpickler.within_pickle)
+        return True
+
+    def _check(self) -> None:
+        if reason := self._queue.failure:
+            raise ClusterError(reason) from None
+
+    def _unpickle(self, batch: Any, batched: bool, from_afar: bool, arrays: bool) -> Chunk:
+        """The rows of all pickles that end in this batch."""
+        if arrays and not self._unpickler.within_pickle:
+            found = pickled_arrays.load_batch(batch)
+            if found is not None:
+                return found
+        rows: list[Any] = []
+        for value in self._unpickler.values(batch, from_afar):
+            if not batched:
+                rows.append(value)
+            elif rows:
+                rows.extend(value)
+            else:
+                rows = value if isinstance(value, list) else list(value)
+        return rows
+
+    def put_results(self, results: list[Any]) -> None:
+        """Sends results back, one per row, in the order in which the rows were taken.
+
+        Raises:
+            ValueError: there are more results than rows without one.
+            ClusterError: the cluster failed.
+        """
+        owed = self._reader.owed
+        if len(results) > owed:
+            raise ValueError(
+                f"batch_results() was given {len(results)} results, but only {owed} rows are "
+                "without one: give exactly one result per row of next_batch()"
+            )
+        start = 0
+        while start < len(results):
+            part = results[start : start + self._reader.owed_first]
+            self._send(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+            self._reader.answered(len(part))
+            start += len(part)
+
+    def _send(self, results: bytes) -> None:
+        from hearth import HearthError
+
+        try:
+            for pieces in pickles.batches_of_pickles([results]):
+                if not self._reader.write_results(pieces):
+                    return  # only this feed task is gone; Spark sends its rows again
+        except HearthError:
+            self._check()
+            raise
+
+
+def as_rows(chunks: list[Chunk]) -> list[Any]:
+    """All rows in one list; a row of columns becomes a tuple."""
+    rows: list[Any] = []
+    for chunk in chunks:
+        if not isinstance(chunk, list):
+            chunk = chunk.rows()
+        if rows:
+            rows.extend(chunk)
+        else:
+            rows = chunk
+    return rows
+
+
+def as_arrays(chunks: list[Chunk], columns: list[str] | None, tensors: list[str] | None) -> Any:
+    """As DataFeed.next_numpy() says; None without rows."""
+    if len(chunks) > 1:
+        chunks = [chunk for chunk in chunks if len(chunk)]
+    if not chunks or not len(chunks[0]):
+        return None
+    if isinstance(chunks[0], Columns):
+        names = columns or chunks[0].names
+        arrays = [_join(chunks, name) for name in names]
+        return dict(zip(tensors or names, arrays, strict=True))
+    if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
+        arrays = pickled_arrays.join(chunks)
+        if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
+            if tensors is None:
+                return arrays[0]
+            arrays = tuple(arrays[0].T)
+    else:
+        rows = as_rows(chunks)
+        if not isinstance(rows[0], tuple) and tensors is None:
+            return np.asarray(rows)
+        arrays = tuple(np.asarray(values) for values in zip(*rows, strict=True))
+    return dict(zip(tensors, arrays, strict=True)) if tensors is not None else arrays
+
+
+def _join(chunks: list[Columns], name: str) -> np.ndarray:
+    if len(chunks) == 1:
+        return chunks[0].array(name)
+    return np.concatenate([chunk.array(name) for chunk in chunks])

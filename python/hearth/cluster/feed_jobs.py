@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.cluster import roles
 from hearth.cluster.errors import NodeError, told_to_driver
-from hearth.cluster.feed_spec import feed_spec, partition_id
-from hearth.cluster.feed_task import FeedSpec, feed, infer
+from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never, partition_id
+from hearth.cluster.feed_task import feed, infer
 from hearth.cluster.watch import ClusterJob
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
@@ -100,7 +101,11 @@ def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
     feed_name = secrets.token_hex(8)
     cluster.ledger.open(feed_name)
     try:
-        cluster.replay(job, times, feed_name)
+        message = {"op": "replay", "queue": job.queue, "times": times, "feed": feed_name}
+        cluster.running.broadcast({**message, "kept": job.feed})
+        nodes = roles.fed_ids(cluster.plan.template)
+        timeout_s = feed_timeout_or_never(job.timeout_s)
+        cluster.running.watch.wait_replayed(feed_name, nodes, timeout_s)
     except NodeError:
         watch = cluster.running.watch
         if watch.lost is not None:
@@ -129,7 +134,7 @@ def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
         feed=job.feed,
         keep=job.keep,
         fenced=True,
-        safe=frozenset() if job.compare else cluster.ledger.safe(job.feed),
+        safe=frozenset() if job.compare else frozenset(cluster.ledger.safe(job.feed)),
     )
     if is_frame(job.rows):
         task = partial(_feed_batches, replace(spec, format="arrow"))
@@ -137,7 +142,9 @@ def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
     else:
         chunks, spec = _pickles(job.rows, spec)
         tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
-    results = [tuple(row) for row in cluster.feed_job(job.feed, tasks.collect)]
+    watch = cluster.running.watch
+    watch.check()
+    results = list(map(tuple, ClusterJob(cluster.spark, watch, tasks.collect, job.feed).wait()))
     if not any(ended for _, ended in results):
         _check_finished(cluster, job, {index for index, _ in results})
     return results

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.feed_task import FeedSpec
+from hearth.cluster.channel import Message
+
+
+@dataclass(frozen=True)
+class FeedSpec:
+    """One feed job, the same for all its tasks; travels in Spark's task closure."""
+
+    token: str
+    nodes: tuple[Message, ...]  # those that take rows
+    queue: str
+    timeout_s: float
+    feed: str  # this job's own name
+    mode: str = "train"  # or "inference"
+    format: str = "pickle"  # or "arrow"
+    batched: bool = True  # each pickle is a list of rows
+    keep: bool = False  # the node replays the rows later
+    safe: frozenset[int] = frozenset()  # partitions that were brought before
+    # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
+    fenced: bool = False
+
+    def __repr__(self) -> str:  # the token must not reach a log
+        return f"FeedSpec(queue={self.queue}, mode={self.mode})"
 
 
 def feed_spec(

@@ -6,15 +6,15 @@ import atexit
 import gc
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message, offer_handshake
 from hearth.cluster.errors import FeedTimeoutError, NodeError
+from hearth.cluster.feed_spec import FeedSpec
 from hearth.cluster.node_process import executor_pid
 from hearth.rows import pickles
 
@@ -25,27 +25,6 @@ _CONNECT_TIMEOUT_S = 10.0
 _REASON_TIMEOUT_S = 8.0
 # What a node says while it goes on taking rows.
 _KEEPING = ("begin", "taken", "progress")
-
-
-@dataclass(frozen=True)
-class FeedSpec:
-    """One feed job, the same for all its tasks; travels in Spark's task closure."""
-
-    token: str
-    nodes: tuple[Message, ...]  # those that take rows
-    queue: str
-    timeout_s: float
-    feed: str  # this job's own name
-    mode: str = "train"  # or "inference"
-    format: str = "pickle"  # or "arrow"
-    batched: bool = True  # each pickle is a list of rows
-    keep: bool = False  # the node replays the rows later
-    safe: frozenset[int] = frozenset()  # partitions that were brought before
-    # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
-    fenced: bool = False
-
-    def __repr__(self) -> str:  # the token must not reach a log
-        return f"FeedSpec(queue={self.queue}, mode={self.mode})"
 
 
 class TerminatedError(NodeError):
@@ -369,8 +348,3 @@ def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
             return
         for results in unpickler.values(entry, connection.from_afar):
             yield from results
-
-
-def task_of(feeding: Callable[..., Any], spec: FeedSpec, index: int, chunks: Iterator[bytes]):
-    """`feeding` (feed or infer) of the pickles of a partition."""
-    return feeding(spec, index, pickles.batches_of_pickles(chunks))

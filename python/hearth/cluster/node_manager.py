@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hearth.cluster.feed_server import FeedQueue, FeedServer
+from hearth.cluster.feed_server import FeedServer
 
 
 class NodeManager:
@@ -14,8 +14,8 @@ class NodeManager:
         self._server = server
         self._values: dict[str, Any] = {"state": "running"}
 
-    def get_queue(self, name: str) -> FeedQueue | None:
-        """The feed of that name; None where the cluster has none."""
+    def get_queue(self, name: str) -> Any:
+        """The feed of that name, a FeedQueue; None where the cluster has none."""
         return self._server.queues.get(name)
 
     def get(self, key: str) -> Any:

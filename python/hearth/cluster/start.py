@@ -12,7 +12,6 @@ from typing import Any
 
 from hearth.cluster import reservation, roles
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
-from hearth.cluster.feed_ledger import Ledger
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
 from hearth.native.failure import TaskError
@@ -37,7 +36,7 @@ class Key(str):
 class ClusterStart:
     """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
 
-    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Ledger):
+    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Any):
         from hearth.native._core import Coordinator, new_token
 
         self._meta = meta

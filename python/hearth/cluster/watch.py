@@ -13,7 +13,6 @@ from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, own_error
-from hearth.cluster.feed_ledger import Ledger
 from hearth.native.failure import Failure
 from hearth.spark.job import SparkJob
 
@@ -31,7 +30,7 @@ class ClusterWatch:
         coordinator: Any,
         template: Mapping[str, Sequence[int]],
         on_failure: Callable[[Failure], None],
-        ledger: Ledger,
+        ledger: Any,
     ):
         self._coordinator = coordinator
         self._template = template
@@ -161,7 +160,7 @@ class ClusterWatch:
             news = failure is not None and self._failure is None and not self._closing
             with self._changed:
                 if event is not None:
-                    self._handle(event[0], json.loads(event[1]))
+                    self._handle(*event)
                 if news:
                     self._failure = roles.node_failure(self._template, failure)
                     self.lost = failure["rank"] if failure["lost"] else None
@@ -177,16 +176,17 @@ class ClusterWatch:
         except Exception as error:  # such as a SparkContext that was stopped; events must go on
             logger.warning("jobs of a failed cluster could not be cancelled: %s", error)
 
-    def _handle(self, rank: int, event: dict[str, Any]) -> None:
+    def _handle(self, rank: int, text: str) -> None:
         self._last_event = time.monotonic()
+        event = json.loads(text)
         if event["event"] in ("done", "stopped"):
             self._done.add(rank)
         elif event["event"] == "joined":
             self._joined.add(rank)
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
-            for message in self._ledger.note(rank, event):
+            for message in self._ledger.note(rank, text):
                 if not self._closing:
-                    self._coordinator.broadcast(json.dumps(message))
+                    self._coordinator.broadcast(message)
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":

@@ -11,7 +11,6 @@ import io
 import itertools
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,15 +34,6 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
 }
 # A batch costs as much as copying some 100 KB does.
 _BATCH_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class RowFormat:
-    """How the batches of a feed hold its rows."""
-
-    pickled: bool  # else in columns
-    batched: bool  # each pickle is a list of rows
-    from_afar: bool  # they came from another host
 
 
 def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[Pieces]:

@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from hearth.cluster import data_feed, file_feed
-from hearth.cluster.feed_server import FeedQueue
 from hearth.files.uri import absolute_uri
 from hearth.tensorflowonspark.queue_source import QueueSource
 
@@ -75,6 +74,8 @@ class DataFeed(_AsDataset, data_feed.DataFeed):
     """The feed of a node, or of a TFManager whose queues the program fills itself."""
 
     def _open(self) -> Any:
+        from hearth.native._core import FeedQueue
+
         if self.queue_in is None or isinstance(self.queue_in, FeedQueue):
             return super()._open()
         return QueueSource(self.queue_in, self.queue_out)
