@@ -7,7 +7,6 @@
 // behind the last row that was given, after its node has seen the same rows come before it.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hearth::feed {
@@ -49,7 +49,10 @@ class Ledger {
   struct Attempt {
     int rank;
     int64_t claim;  // its number at that node
-    auto operator<=>(const Attempt&) const = default;
+    bool operator==(const Attempt&) const = default;
+    bool operator<(const Attempt& other) const {
+      return std::pair(rank, claim) < std::pair(other.rank, other.claim);
+    }
   };
 
   struct Part {

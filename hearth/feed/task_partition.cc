@@ -66,7 +66,7 @@ void TaskPartition::Wait() { link_->tell({{"op", "progress"}}); }
 
 std::optional<Partition::Batch> TaskPartition::Read() {
   while (const auto image = NextImage()) {
-    const auto held = std::make_shared<InRing>(link_, BatchView(*image));
+    const auto held = std::make_shared<InRing>(InRing{link_, BatchView(*image)});
     const BatchView& batch = held->view;
     {
       const std::lock_guard lock(mutex_);

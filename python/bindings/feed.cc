@@ -101,7 +101,7 @@ nb::tuple Next(const std::shared_ptr<PythonReader>& self, double timeout_s, bool
     return nb::make_tuple(entry.kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
   }
   if (in_place) {
-    const auto held = std::make_shared<InRing>(self, BatchView(entry.image));
+    const auto held = std::make_shared<InRing>(InRing{self, BatchView(entry.image)});
     batch = std::shared_ptr<const BatchView>(held, &held->view);
     return nb::make_tuple("batch", PythonBatch(std::move(batch), entry.image));
   }
