@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "hearth/base/deadline.h"
 #include "hearth/feed/batch_view.h"
 
 namespace hearth::feed {
@@ -63,6 +64,8 @@ class Partition {
   // Sends results back. Throws kUnavailable, kAborted where the feed task is gone.
   virtual void WriteResults(const class PiecesImage& /*rows*/) {}
 
+  // Any thread: where all rows that were read are used up, waits for the word that these were all.
+  virtual void AwaitEnd(Deadline /*deadline*/) {}
   // Any thread: no more rows will be read here. The cluster failed, for `reason`;
   virtual void Refuse(const std::string& reason) = 0;
   // the rest of the rows is not wanted;

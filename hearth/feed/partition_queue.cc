@@ -6,6 +6,11 @@
 #include "hearth/base/error.h"
 
 namespace hearth::feed {
+namespace {
+
+constexpr double kLastWordS = 1;
+
+}  // namespace
 
 std::shared_ptr<TaskPartition> PartitionQueue::Announce(std::shared_ptr<TaskLink> link,
                                                         const Json& announced) {
@@ -139,7 +144,15 @@ bool PartitionQueue::terminated() const {
 }
 
 void PartitionQueue::Close(const std::string& reason) {
-  if (!terminated()) Fail(reason);
+  std::shared_ptr<Partition> reading;
+  {
+    const std::lock_guard lock(mutex_);
+    if (terminated_) return;
+    reading = reading_;
+  }
+  // The word that the last rows were the last may be on its way.
+  if (reading != nullptr) reading->AwaitEnd(Deadline::After(kLastWordS));
+  Fail(reason);
 }
 
 // All partitions that are here; the one that is read stays.

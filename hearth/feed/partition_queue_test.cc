@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "hearth/feed/cluster_feed_testing.h"
@@ -54,11 +56,13 @@ TEST_F(PartitionQueueTest, PartitionsComeInTheirOrderThenTheEnd) {
 }
 
 TEST_F(PartitionQueueTest, WaitEndsWhenAPartitionComesAndWhenTheClusterFails) {
+  std::promise<int> first;
   std::thread program([&] {
-    EXPECT_EQ(queue_.Next()->index(), 1);
+    first.set_value(queue_.Next()->index());
     EXPECT_EQ(Thrown([&] { queue_.Next(); }).message(), "a node failed");
   });
   Announce(first_, 1);
+  EXPECT_EQ(first.get_future().get(), 1);
   queue_.Fail("a node failed");
   program.join();
   EXPECT_EQ(queue_.failure(), "a node failed");
@@ -144,6 +148,30 @@ TEST_F(PartitionQueueTest, TerminatedFeedSkipsRowsAndItsReadersEndIsNoError) {
 TEST_F(PartitionQueueTest, RowsLeftWhenTheReaderIsGoneAreAnError) {
   Announce(first_, 1);
   queue_.Close("the main function has returned");
+  EXPECT_EQ(first_.told.last(), Json({{"error", "the main function has returned"}}));
+}
+
+TEST_F(PartitionQueueTest, ReaderThatIsGoneWithTheLastRowBeforeTheTaskSaysSoIsNoError) {
+  const auto partition = Announce(first_, 1);
+  WriteNumbers(*first_.rows, 1, 1);
+  queue_.Next()->Read();
+  partition->Settle(1);
+  std::thread task([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    partition->SetTotal(1);
+  });
+  queue_.Close("the main function has returned");
+  task.join();
+  EXPECT_THAT(first_.told.all(), ElementsAre(Json{{"op", "taken"}}));
+}
+
+TEST_F(PartitionQueueTest, RowsThatWereReadButNotGivenAreAnErrorAtOnce) {
+  Announce(first_, 1);
+  WriteNumbers(*first_.rows, 1, 1);
+  queue_.Next()->Read();
+  const auto began = std::chrono::steady_clock::now();
+  queue_.Close("the main function has returned");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
   EXPECT_EQ(first_.told.last(), Json({{"error", "the main function has returned"}}));
 }
 

@@ -159,6 +159,12 @@ void TaskPartition::SetTotal(int64_t entries) {
     total_ = entries;
   }
   EndIfComplete();
+  total_came_.notify_all();
+}
+
+void TaskPartition::AwaitEnd(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  total_came_.wait_until(lock, deadline.at(), [this] { return ended_ || open_ != 0 || total_; });
 }
 
 void TaskPartition::WriteResults(const PiecesImage& rows) {

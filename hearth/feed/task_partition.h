@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,7 @@ class TaskPartition : public Partition {
   void Hold(int64_t count) override;
   void Settle(int64_t count) override;
   void WriteResults(const PiecesImage& rows) override;
+  void AwaitEnd(Deadline deadline) override;
   void Refuse(const std::string& reason) override;
   void Drop() override;
   void Lose() override;
@@ -70,7 +72,8 @@ class TaskPartition : public Partition {
   const bool keep_, inference_, fenced_;
   const RowFormat format_;
 
-  std::mutex mutex_;     // of all below; never held while anybody is told anything
+  std::mutex mutex_;  // of all below; never held while anybody is told anything
+  std::condition_variable total_came_;
   int64_t entries_ = 0;  // rows of batches, taken from the ring
   std::optional<int64_t> total_;
   int64_t open_ = 0;  // batches that are not used up, and rows whose results are owed
