@@ -37,10 +37,15 @@ ErrorCode CodeOfErrno(int error_number) {
     case ENFILE:
     case EFBIG:
       return ErrorCode::kResourceExhausted;
+    case ECONNABORTED:
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:
+    case ENOTCONN:
+    case EHOSTDOWN:
     case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
     case ENETUNREACH:
       return ErrorCode::kUnavailable;
     case ETIMEDOUT:

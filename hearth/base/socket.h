@@ -46,6 +46,9 @@ class Connection {
   // open until destruction, so a concurrent call cannot touch a reused number.
   void Shutdown() noexcept;
 
+  // Gives the descriptor away; the connection is of no use then.
+  Fd Release() { return std::move(fd_); }
+
   int fd() const { return fd_.get(); }
   const std::string& peer() const { return peer_; }
 
