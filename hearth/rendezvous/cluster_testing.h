@@ -28,23 +28,6 @@ Error ErrorOf(Function function) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
-// What a server does with the pure functions. Throws when the client is refused.
-inline Identity AcceptHandshake(Connection& connection, const Credentials& credentials,
-                                uint32_t generation) {
-  const Deadline soon = Deadline::After(10);
-  const std::string hello = MakeHello(RandomBytes(32));
-  connection.Write(hello, soon);
-  std::string claim(kClaimBytes, '\0');
-  connection.Read(claim.data(), claim.size(), soon);
-  const Identity identity = CheckClaim(credentials, hello, claim);
-  const bool same = identity.generation == generation;
-  const Verdict verdict = same ? Verdict::kAccepted : Verdict::kOtherGeneration;
-  connection.Write(MakeVerdict(credentials, hello, claim, verdict, generation), soon);
-  Require(same, ErrorCode::kPermissionDenied, "refused rank {} of generation {}", identity.rank,
-          identity.generation);
-  return identity;
-}
-
 inline CoordinatorOptions TestOptions(int world) {
   CoordinatorOptions options;
   options.world = world;

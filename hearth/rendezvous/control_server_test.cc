@@ -142,7 +142,7 @@ TEST_F(ControlServerTest, OlderGenerationIsRefusedAndCounted) {
 
 TEST_F(ControlServerTest, UnknownAndTakenRanksAreRefusedAndCounted) {
   Start();
-  EXPECT_THAT(ErrorOf([&] { Join(2); }).message(), HasSubstr("its cluster is smaller"));
+  EXPECT_THAT(ErrorOf([&] { Join(2); }).message(), HasSubstr("there is no such rank"));
   const Connection member = Join(1);
   EXPECT_THAT(ErrorOf([&] { Join(1); }).message(), HasSubstr("has come already"));
   EXPECT_EQ(server_->refusals().rank, 2);

@@ -8,6 +8,7 @@ namespace hearth::rendezvous {
 
 namespace {
 
+constexpr size_t kLengthBytes = 4;
 // Of a frame's length: the message goes on in the next frame.
 constexpr uint32_t kMoreFollows = 1u << 31;
 
@@ -42,9 +43,6 @@ std::string EncodeMessage(const Json& message) {
 
 namespace {
 
-// Json copies and prints by recursion, so deep nesting would overflow the stack.
-constexpr int kDeepestNesting = 64;
-
 Json ParseShallow(std::string_view text) {
   const auto check = [](int depth, Json::parse_event_t, Json&) {
     Require(depth <= kDeepestNesting, ErrorCode::kDataLoss,
@@ -56,8 +54,13 @@ Json ParseShallow(std::string_view text) {
 
 }  // namespace
 
+size_t FrameReader::missing() const {
+  if (buffer_.size() < kLengthBytes) return kLengthBytes - buffer_.size();
+  return kLengthBytes + (DecodeU32(buffer_) & ~kMoreFollows) - buffer_.size();
+}
+
 std::optional<Json> FrameReader::Next() {
-  while (buffer_.size() >= 4) {
+  while (buffer_.size() >= kLengthBytes) {
     const uint32_t length = DecodeU32(buffer_);
     const bool more = (length & kMoreFollows) != 0;
     const size_t size = length & ~kMoreFollows;
@@ -67,9 +70,9 @@ std::optional<Json> FrameReader::Next() {
             "a control frame of {} bytes says that more follows, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,
             "a control message has more than {} bytes", kMaxMessageBytes);
-    if (buffer_.size() < 4 + size) return std::nullopt;
-    parts_.append(buffer_, 4, size);
-    buffer_.erase(0, 4 + size);
+    if (buffer_.size() < kLengthBytes + size) return std::nullopt;
+    parts_.append(buffer_, kLengthBytes, size);
+    buffer_.erase(0, kLengthBytes + size);
     if (more) continue;
     const std::string text = std::exchange(parts_, {});
     Json message = ParseShallow(text);

@@ -1,4 +1,4 @@
-// Control messages on an authenticated connection: JSON in frames of a big-endian u32 length and
+// Messages on an authenticated connection: JSON in frames of a big-endian u32 length and
 // that many bytes, at most 1 MiB. A longer message is cut into frames that say that more follows.
 #pragma once
 
@@ -14,6 +14,8 @@ using Json = nlohmann::json;
 
 inline constexpr size_t kMaxFrameBytes = 1 << 20;
 inline constexpr size_t kMaxMessageBytes = size_t{256} << 20;  // what a reader holds at most
+// Json copies and prints by recursion, so deep nesting would overflow the stack.
+inline constexpr int kDeepestNesting = 64;
 
 std::string EncodeU32(uint32_t value);
 uint32_t DecodeU32(std::string_view bytes);
@@ -29,6 +31,9 @@ class FrameReader {
   // The next whole message. Throws kDataLoss for a length over a limit, as soon as it is known, and
   // for what is no JSON object; the stream is useless then.
   std::optional<Json> Next();
+  // After Next gave none: how many bytes its next step needs at least. Who reads no more than these
+  // leaves what follows a message in the socket.
+  size_t missing() const;
 
  private:
   std::string buffer_;

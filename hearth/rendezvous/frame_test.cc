@@ -39,6 +39,22 @@ TEST(Frame, ALongMessageTravelsInSeveralFrames) {
   }
 }
 
+TEST(Frame, AReaderOfWhatIsMissingTakesNoByteOfWhatFollows) {
+  const Json message = {{"a", std::string(kMaxFrameBytes, 'x')}};
+  const std::string stream = EncodeMessage(message) + "rows";
+  FrameReader reader;
+  size_t at = 0;
+  std::optional<Json> taken;
+  while (!(taken = reader.Next())) {
+    const size_t count = reader.missing();
+    ASSERT_GT(count, 0u);
+    reader.Append(std::string_view(stream).substr(at, count));
+    at += count;
+  }
+  EXPECT_EQ(*taken, message);
+  EXPECT_EQ(stream.substr(at), "rows");
+}
+
 TEST(Frame, AFrameThatIsNotFullIsTheLastOfItsMessage) {
   FrameReader reader;
   reader.Append("\x80" + EncodeU32(5).substr(1) + "{\"a\":");

@@ -42,7 +42,7 @@ void RequireAccepted(Verdict verdict, uint32_t server_generation, Identity ident
             "{} refused rank {} of generation {}: it serves generation {}", peer, identity.rank,
             identity.generation, server_generation);
     case Verdict::kUnknownRank:
-      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: its cluster is smaller", peer,
+      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: there is no such rank", peer,
             identity.rank);
     case Verdict::kRankTaken:
       Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: that rank has come already", peer,
@@ -112,6 +112,25 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
   }
   const Verdict verdict = ReadVerdict(credentials, hello, claim, answer, connection.peer());
   RequireAccepted(verdict, DecodeU32(answer.substr(1)), identity, connection.peer());
+}
+
+void AcceptHandshake(Connection& connection, const Credentials& credentials, Identity identity,
+                     Deadline deadline) {
+  const std::string hello = MakeHello(RandomBytes(kNonceBytes));
+  connection.Write(hello, deadline);
+  std::string claim(kClaimBytes, '\0');
+  connection.Read(claim.data(), claim.size(), deadline);
+  const Identity client = CheckClaim(credentials, hello, claim);
+  Verdict verdict = Verdict::kAccepted;
+  if (client.generation != identity.generation) {
+    verdict = Verdict::kOtherGeneration;
+  } else if (client.rank != identity.rank) {
+    verdict = Verdict::kUnknownRank;
+  }
+  connection.Write(MakeVerdict(credentials, hello, claim, verdict, identity.generation), deadline);
+  Require(verdict == Verdict::kAccepted, ErrorCode::kPermissionDenied,
+          "{} looks for rank {} of generation {}, this is rank {} of generation {}",
+          connection.peer(), client.rank, client.generation, identity.rank, identity.generation);
 }
 
 }  // namespace hearth::rendezvous

@@ -1,6 +1,6 @@
 // Mutual authentication of two ends that share a token, before anything else is parsed. Fixed
-// sizes; docs/format_control.md has the bytes. Pure functions first, then the client's waiting
-// half.
+// sizes; docs/format_control.md has the bytes. Pure functions first, then both halves for a thread
+// that waits; a server of many (control_server.h) uses the pure ones.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class Credentials {
   std::string service_;
 };
 
-// Who a client says it is.
+// Who a client says it is; where the servers have ranks and the clients none, whom it looks for.
 struct Identity {
   uint32_t generation = 0;
   uint32_t rank = 0;
@@ -51,8 +51,14 @@ std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
 // they prove another token, service or connection (a replay).
 Identity CheckClaim(const Credentials& credentials, std::string_view hello, std::string_view claim);
 
-// The client's half. Throws kPermissionDenied when the server refuses or cannot prove itself.
+// The client's half. Throws kPermissionDenied when the server refuses or cannot prove itself,
+// kDeadlineExceeded or kUnavailable as Connection does. The deadline is that of the whole: a peer
+// that sends byte by byte gets no more time.
 void OfferHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                     Deadline deadline);
+// The server's half, which takes only a client of this `identity`. Throws as CheckClaim does,
+// kPermissionDenied for another identity, which the client is told, and as Connection does.
+void AcceptHandshake(Connection& connection, const Credentials& credentials, Identity identity,
+                     Deadline deadline);
 
 }  // namespace hearth::rendezvous

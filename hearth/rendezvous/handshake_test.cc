@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "hearth/base/hmac.h"
@@ -21,15 +23,14 @@ Deadline Soon() { return Deadline::After(5); }
 // Runs both halves against each other; gives what each side threw.
 struct Outcome {
   std::string client, server;
-  Identity identity;
 };
 
-Outcome Shake(const Credentials& client, const Credentials& server, uint32_t generation) {
+Outcome Shake(const Credentials& client, const Credentials& server, Identity expected) {
   auto [near, far] = Connection::Pair();
   Outcome outcome;
   Thread thread("server", [&, &far = far] {
     try {
-      outcome.identity = AcceptHandshake(far, server, generation);
+      AcceptHandshake(far, server, expected, Soon());
     } catch (const Error& error) {
       outcome.server = error.message();
     }
@@ -48,31 +49,36 @@ Outcome Shake(const Credentials& client, const Credentials& server, uint32_t gen
 
 TEST(Handshake, BothSidesAcceptTheSameToken) {
   const Credentials credentials(kToken, "control");
-  const Outcome outcome = Shake(credentials, credentials, 3);
+  const Outcome outcome = Shake(credentials, credentials, kRank1);
   EXPECT_EQ(outcome.client, "");
   EXPECT_EQ(outcome.server, "");
-  EXPECT_EQ(outcome.identity.rank, 1u);
-  EXPECT_EQ(outcome.identity.generation, 3u);
 }
 
 TEST(Handshake, AnotherTokenIsRefused) {
   const Outcome outcome =
-      Shake(Credentials(NewToken(), "control"), Credentials(kToken, "control"), 3);
+      Shake(Credentials(NewToken(), "control"), Credentials(kToken, "control"), kRank1);
   EXPECT_THAT(outcome.client, HasSubstr("refused the token of rank 1"));
   EXPECT_THAT(outcome.server, HasSubstr("another token"));
 }
 
 TEST(Handshake, ProofForAnotherServiceIsRefused) {
   const Outcome outcome =
-      Shake(Credentials(kToken, "collective"), Credentials(kToken, "control"), 3);
+      Shake(Credentials(kToken, "collective"), Credentials(kToken, "control"), kRank1);
   EXPECT_THAT(outcome.server, HasSubstr("another token"));
 }
 
 TEST(Handshake, OlderGenerationIsToldSo) {
   const Credentials credentials(kToken, "control");
-  const Outcome outcome = Shake(credentials, credentials, 4);
+  const Outcome outcome = Shake(credentials, credentials, {.generation = 4, .rank = 1});
   EXPECT_THAT(outcome.client, HasSubstr("generation 3: it serves generation 4"));
-  EXPECT_THAT(outcome.server, HasSubstr("refused rank 1 of generation 3"));
+  EXPECT_THAT(outcome.server, HasSubstr("looks for rank 1 of generation 3, this is rank 1 of"));
+}
+
+TEST(Handshake, AnotherRankIsToldSo) {
+  const Credentials credentials(kToken, "feed");
+  const Outcome outcome = Shake(credentials, credentials, {.generation = 3, .rank = 2});
+  EXPECT_THAT(outcome.client, HasSubstr("refused rank 1: there is no such rank"));
+  EXPECT_THAT(outcome.server, HasSubstr("looks for rank 1 of generation 3, this is rank 2 of"));
 }
 
 TEST(Handshake, ReplayedClaimIsRefused) {
@@ -129,6 +135,46 @@ TEST(Handshake, SilentServerIsADeadline) {
   const Error error =
       ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+}
+
+// Of claims and of hellos, both in time for each byte and late for the whole.
+TEST(Handshake, APeerThatDribblesHasNoMoreTimeThanAnother) {
+  const Credentials credentials(kToken, "feed");
+  for (const bool server : {true, false}) {
+    auto pair = Connection::Pair();
+    Connection& near = pair.first;
+    Connection& far = pair.second;
+    std::promise<void> over;
+    Thread drip("drip", [&far, ended = over.get_future().share()] {
+      const std::string bytes = "HEARTH1\n" + std::string(72, 'x');
+      for (size_t at = 0; at < 40; ++at) {
+        if (ended.wait_for(std::chrono::milliseconds(20)) == std::future_status::ready) return;
+        far.TryWrite(&bytes[at], 1);
+      }
+    });
+    const auto began = std::chrono::steady_clock::now();
+    const Deadline deadline = Deadline::After(0.2);
+    const Error error = ErrorOf(
+        [&] { (server ? AcceptHandshake : OfferHandshake)(near, credentials, kRank1, deadline); });
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(600));
+    over.set_value();
+    drip.Join();
+  }
+}
+
+TEST(Handshake, AClientOfAnotherKindLearnsNothing) {
+  auto pair = Connection::Pair();
+  Connection& near = pair.first;
+  Connection& far = pair.second;
+  far.Write(std::string(kClaimBytes, 'x'), Soon());
+  const Credentials credentials(kToken, "feed");
+  const Error error = ErrorOf([&] { AcceptHandshake(near, credentials, kRank1, Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  near.Shutdown();
+  std::string got(kHelloBytes + 1, '\0');
+  far.Read(got.data(), kHelloBytes, Soon());
+  EXPECT_EQ(far.ReadSome(got.data(), 1, Soon()), 0u);
 }
 
 TEST(Credentials, RefuseATokenOfAnotherLengthWithoutRepeatingIt) {

@@ -206,7 +206,8 @@ TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
   std::promise<void> over;
   Thread silent("silent coordinator", [&] {
     Connection connection = listener.Accept(Soon());
-    AcceptHandshake(connection, Credentials(options.token, kControlService), 3);
+    AcceptHandshake(connection, Credentials(options.token, kControlService), {3, 0},
+                    Deadline::After(10));
     connection.Write(EncodeMessage({{"type", "welcome"},
                                     {"world", 1},
                                     {"heartbeat_interval_s", 0.02},

@@ -1,0 +1,82 @@
+#include "hearth/rendezvous/message_channel.h"
+
+#include <string>
+#include <utility>
+
+#include "hearth/base/descriptors.h"
+#include "hearth/base/error.h"
+
+namespace hearth::rendezvous {
+namespace {
+
+void RequireOpen(const std::shared_ptr<Connection>& connection) {
+  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+}
+
+}  // namespace
+
+MessageChannel::MessageChannel(Connection connection)
+    : connection_(std::make_shared<Connection>(std::move(connection))) {}
+
+std::shared_ptr<Connection> MessageChannel::connection() const {
+  const std::lock_guard lock(mutex_);
+  return connection_;
+}
+
+void MessageChannel::Send(const Json& message, std::span<const int> descriptors,
+                          std::string_view data) {
+  const std::string frames = EncodeMessage(message);
+  const auto connection = this->connection();
+  RequireOpen(connection);
+  const std::lock_guard lock(sending_);
+  const size_t sent = descriptors.empty() ? 0
+                                          : WriteWithDescriptors(*connection, frames, descriptors,
+                                                                 Deadline::Never());
+  connection->Write(std::string_view(frames).substr(sent), Deadline::Never());
+  connection->Write(data, Deadline::Never());
+}
+
+std::optional<MessageChannel::Received> MessageChannel::Receive(Deadline deadline) {
+  const auto connection = this->connection();
+  RequireOpen(connection);
+  Received received;
+  FrameReader reader;
+  std::string bytes(reader.missing(), '\0');
+  const size_t got =
+      ReadWithDescriptors(*connection, bytes.data(), bytes.size(), &received.descriptors, deadline);
+  if (got == 0) return std::nullopt;
+  reader.Append(std::string_view(bytes).substr(0, got));
+  while (true) {
+    if (auto message = reader.Next()) {
+      received.message = std::move(*message);
+      return received;
+    }
+    bytes.resize(reader.missing());
+    connection->Read(bytes.data(), bytes.size(), deadline);
+    reader.Append(bytes);
+  }
+}
+
+void MessageChannel::ReceiveData(void* data, size_t size) {
+  const auto connection = this->connection();
+  RequireOpen(connection);
+  connection->Read(data, size, Deadline::Never());
+}
+
+void MessageChannel::End() noexcept {
+  if (const auto connection = this->connection()) connection->Shutdown();
+}
+
+void MessageChannel::Close() noexcept {
+  End();
+  const std::lock_guard lock(mutex_);
+  connection_.reset();
+}
+
+Fd MessageChannel::Release() {
+  const std::lock_guard lock(mutex_);
+  RequireOpen(connection_);
+  return std::exchange(connection_, nullptr)->Release();
+}
+
+}  // namespace hearth::rendezvous
