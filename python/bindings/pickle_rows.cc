@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "buffer_view.h"
 #include "hearth/feed/pickle_guard.h"
 #include "hearth/feed/pickle_reader.h"
 #include "hearth/feed/pickled_columns.h"
@@ -135,25 +136,13 @@ class PythonBuilder {
   }
 };
 
-struct View {
-  explicit View(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_SIMPLE) != 0) nb::raise_python_error();
-  }
-  ~View() { PyBuffer_Release(&buffer); }
-  View(const View&) = delete;
-  std::string_view bytes() const {
-    return {static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len)};
-  }
-  Py_buffer buffer;
-};
-
 bool IsSound(nb::handle pickle) {
-  const View view(pickle);
+  const BufferView view(pickle);
   return feed::PickleIsSound(view.bytes());
 }
 
 nb::object LoadPlain(nb::handle pickle) {
-  const View view(pickle);
+  const BufferView view(pickle);
   PythonBuilder builder;
   feed::PickleReader reader(view.bytes(), &builder);
   const std::optional<PyObject*> value = reader.Read();
@@ -174,7 +163,7 @@ nb::object ToNumpy(feed::NumberColumn column, int64_t rows) {
 }
 
 nb::object LoadColumns(nb::handle pickle) {
-  const View view(pickle);
+  const BufferView view(pickle);
   auto found = feed::ReadPickledColumns(view.bytes());
   if (!found) return nb::none();
   nb::list columns;

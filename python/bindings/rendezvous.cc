@@ -1,4 +1,4 @@
-// hearth.native._core: Coordinator, Member and NewToken.
+// hearth.native._core: Coordinator, Member and new_token.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -17,7 +17,9 @@
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/coordinator.h"
 #include "hearth/rendezvous/member.h"
+#include "message_channel.h"
 #include "module.h"
+#include "python_json.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,10 +45,6 @@ Json Parse(const std::string& text) {
 // Text of a rank that is no UTF-8 must not hide what it had to say.
 std::string Dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-nb::object ToPython(const Json& value) {
-  return nb::module_::import_("json").attr("loads")(Dump(value));
 }
 
 Json FailureJson(const Failure& failure) {
@@ -264,6 +262,7 @@ HearthError with the first failure of any rank.)")
 void RegisterRendezvous(nb::module_& m) {
   RegisterCoordinator(m);
   RegisterMember(m);
+  DefineMessageChannel(m);
   m.def("new_token", &NewToken, "A fresh 256-bit secret as 64 hex digits.");
 }
 

@@ -51,10 +51,11 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
 NO_DESCRIPTORS = """
 import os, resource, socket, sys, time
 from hearth.cluster.channel import Channel
-from hearth.cluster.front_door import FrontDoor
+from hearth.cluster.front_door import FrontDoor, feed_terms
 
 node, ours = socket.socketpair()
-door = FrontDoor(bytes(range(32)), Channel(ours), print, "127.0.0.1")
+terms = feed_terms(bytes(range(32)).hex(), 2)
+door = FrontDoor(terms, Channel(ours), print, "127.0.0.1")
 used = len(os.listdir("/proc/self/fd"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, used + 4))
 print(door.name, door.port, flush=True)

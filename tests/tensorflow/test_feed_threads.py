@@ -117,7 +117,7 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     deadline = time.monotonic() + 5
     while not taken and time.monotonic() < deadline:
         time.sleep(0.01)
-    ours.sendall(struct.pack(">I", 3) + b"abc")
+    os.write(task.fileno(), struct.pack(">I", 3) + b"abc")
     told = wait_for_end(task)
     assert "a feed's connection failed: " in told[-1]["error"]
     server.end()
@@ -142,7 +142,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     def nonsense():
         for _ in range(2):  # the rings, and the partition
             node.receive(5)
-        theirs.sendall(struct.pack(">I", 4) + b"\xff\xff[]")
+        os.write(node.fileno(), struct.pack(">I", 4) + b"\xff\xff[]")
 
     threading.Thread(target=nonsense, daemon=True).start()
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A listening socket among strangers: who knows the key comes in, whoever else is on it.
+"""A listening socket among strangers: who knows the token comes in, whoever else is on it.
 
 Shared by a node's front door and the reservation server. Of strangers, peers whose handshake runs,
 only so many are kept, and the oldest one goes first: crowds of silent ones keep nobody out.
@@ -12,9 +12,10 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from typing import Any
 
-from hearth.cluster.channel import accept_handshake
+from hearth.cluster.channel import Channel
 
 # Peers of a listener whose handshake runs.
 MAX_STRANGERS = 32
@@ -27,21 +28,22 @@ _PAUSE_S = 0.05
 class Door:
     """One listener. Its thread accepts until close(), through every error but that.
 
-    `admit` gets each peer that knows the key, in a thread of its own, and may keep it; it is closed
-    when `admit` returns. Another user's process on a unix socket is refused before it says a word.
+    `admit` gets the channel of each peer with the same handshake_terms(), in a thread of its own;
+    it is closed when `admit` returns. Another user's process on a unix socket is refused before it
+    says a word.
     """
 
     def __init__(
-        self, key: bytes, listener: socket.socket, admit: Callable[[socket.socket], None], name: str
+        self, terms: Any, listener: socket.socket, admit: Callable[[Channel], None], name: str
     ):
         """`name`: what the refused are told to have knocked at."""
         self.refused = 0
-        self._key = key
+        self._terms = terms
         self._listener = listener
         self._admit = admit
         self._name = name
         self._lock = threading.Lock()
-        self._strangers: dict[socket.socket, None] = {}  # the oldest first
+        self._strangers: dict[Channel, None] = {}  # the oldest first
         self._closed = threading.Event()
         listener.listen(128)
         self._thread = threading.Thread(target=self._run, name="hearth-door", daemon=True)
@@ -64,13 +66,16 @@ class Door:
                 self._closed.wait(_PAUSE_S)
 
     def _accept(self) -> None:
-        peer, address = self._listener.accept()
+        sock, address = self._listener.accept()
         try:
-            who = _name_of(peer, address)
-            if not _may_knock(peer):
+            who = _name_of(sock, address)
+            if not _may_knock(sock):
                 self._count_refusal(who, "it belongs to another user")
-                peer.close()
                 return
+            peer = Channel(sock, who)
+        finally:
+            sock.close()  # unless it is the channel's
+        try:
             with self._lock:
                 self._strangers[peer] = None
                 if len(self._strangers) > MAX_STRANGERS:
@@ -85,15 +90,14 @@ class Door:
     def _end_oldest(self) -> None:
         for oldest in self._strangers:
             del self._strangers[oldest]
-            with suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)  # ends the wait of its thread, which closes it
+            oldest.end()  # and with it the wait of its thread, which closes it
             return
 
-    def _serve(self, peer: socket.socket, who: str) -> None:
-        with peer:
+    def _serve(self, peer: Channel, who: str) -> None:
+        with closing(peer):
             try:
-                accept_handshake(peer, self._key)
-            except (OSError, EOFError) as error:
+                peer.accept_handshake(self._terms)
+            except Exception as error:
                 self._count_refusal(who, str(error))
                 return
             finally:

@@ -12,9 +12,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import relay
-from hearth.cluster.channel import Channel, Message, offer_handshake
+from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import FeedTimeoutError, NodeError
 from hearth.cluster.feed_spec import FeedSpec
+from hearth.cluster.front_door import feed_terms
 from hearth.cluster.node_process import executor_pid
 from hearth.rows import pickles
 
@@ -68,15 +69,16 @@ class Connection:
         else:
             sock = socket.socket(socket.AF_UNIX)
             address = "\0" + self.node["addr"]
+        opened: Any = sock
         try:
             sock.settimeout(_CONNECT_TIMEOUT_S)
             sock.connect(address)
-            offer_handshake(sock, bytes.fromhex(spec.token))
-            channel = Channel(sock)
+            channel = opened = Channel(sock, "its door")
+            channel.offer_handshake(feed_terms(spec.token, self.node["executor_id"]))
             channel.send(greeting)
             return channel
-        except (OSError, EOFError) as error:
-            sock.close()
+        except OSError as error:
+            opened.close()
             raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
 
     def _receive(self) -> Message:

@@ -1,7 +1,8 @@
 """Where feed tasks meet a node: a unix socket of its host, a TCP port for those of other hosts.
 
 The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
-cluster's key before a byte of it is parsed; then its connection is handed to the node.
+cluster's token, and looks for this node, before a byte of it is parsed; then its connection is
+handed to the node.
 """
 
 from __future__ import annotations
@@ -11,23 +12,30 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from hearth.cluster.channel import Channel, Message
+from hearth.cluster.channel import Channel, Message, handshake_terms
 from hearth.cluster.door import Door
 
 # A connection may ask why the node ended a moment before that is known.
 _REASON_WAIT_S = 3.0
 
 
+def feed_terms(token: str, node_id: int) -> Any:
+    """What a node and those who come to its door must have alike, as handshake_terms()."""
+    return handshake_terms(token, "feed", node_id)
+
+
 class FrontDoor:
     """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
 
     def __init__(
-        self, key: bytes, node: Channel, on_error: Callable[[Message], None], address: str = ""
+        self, terms: Any, node: Channel, on_error: Callable[[Message], None], address: str = ""
     ):
         """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
 
-        `address`: of the interface on which other hosts may come; "": they may not.
+        `terms` are feed_terms(). `address`: of the interface on which other hosts may come; "": they may not.
         """
         self._node = node
         self._on_error = on_error
@@ -44,7 +52,7 @@ class FrontDoor:
             listeners.append(socket.create_server((address, 0), family=family))
             self.port = listeners[1].getsockname()[1]
         # Strangers of the network are counted apart from those of this host.
-        self._doors = [Door(key, listener, self._admit, "a node's door") for listener in listeners]
+        self._doors = [self._open(terms, listener) for listener in listeners]
 
     @property
     def refused(self) -> int:
@@ -64,8 +72,11 @@ class FrontDoor:
         for door in self._doors:
             door.close()
 
-    def _admit(self, peer: socket.socket) -> None:
-        channel = Channel(peer)
+    def _open(self, terms: Any, listener: socket.socket) -> Door:
+        from_afar = listener.family != socket.AF_UNIX
+        return Door(terms, listener, partial(self._admit, from_afar), "a node's door")
+
+    def _admit(self, from_afar: bool, channel: Channel) -> None:
         greeting, _ = channel.receive(_REASON_WAIT_S)
         if greeting.get("op") == "why":
             self._failed.wait(_REASON_WAIT_S)
@@ -79,8 +90,7 @@ class FrontDoor:
             channel.send({"op": "terminated"})
         else:
             channel.send({"op": "welcome"})
-            afar = peer.family != socket.AF_UNIX
-            self._node.send({"op": "feed", "from_afar": afar}, fds=(peer.fileno(),))
+            self._node.send({"op": "feed", "from_afar": from_afar}, fds=(channel.fileno(),))
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:
         """Tells the driver at once, before Spark tries the feed task again."""

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from hearth.cluster.channel import Channel, Message, offer_handshake
+from hearth.cluster.channel import Channel, Message, handshake_terms
 from hearth.cluster.door import Door
 from hearth.spark import addresses
 
@@ -67,14 +67,14 @@ class Reservations:
 
 
 class MessageSocket:
-    """Frames of JSON, as Client and Server exchange them after their handshake."""
+    """Messages, as Client and Server exchange them after their handshake; `sock` is a Channel."""
 
     def receive(self, sock):
         """The next message. Raises EOFError."""
-        return Channel(sock).receive()[0]
+        return sock.receive()[0]
 
     def send(self, sock, msg):
-        Channel(sock).send(msg)
+        sock.send(msg)
 
 
 class Server(MessageSocket):
@@ -99,7 +99,7 @@ class Server(MessageSocket):
         address = (host, listener.getsockname()[1])
         self._port = address[1]
         _keys[self._port] = self.key
-        self._door = Door(self.key, listener, self._serve, "the reservation server")
+        self._door = Door(_terms(self.key), listener, self._serve, "the reservation server")
         return address
 
     def start_listening_socket(self):
@@ -152,11 +152,10 @@ class Server(MessageSocket):
             self._door.close()
             self._door = None
 
-    def _serve(self, peer: socket.socket) -> None:
+    def _serve(self, peer: Channel) -> None:
         if not self._clients.acquire(blocking=False):
             return
         try:
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while True:
                 self.send(peer, self._answer(self.receive(peer)))
         finally:
@@ -188,6 +187,7 @@ class Client(MessageSocket):
 
         Raises:
             PermissionError: the key is not the server's, or none is known.
+            ValueError: what is known is no key.
             OSError: nobody listens there.
         """
         host, port = server_addr
@@ -198,9 +198,10 @@ class Client(MessageSocket):
                 "the hex digits of cluster.server.key"
             )
         self.server_addr = server_addr
-        self.sock = socket.create_connection((host, port), timeout=_REPLY_TIMEOUT_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        offer_handshake(self.sock, key)
+        terms = _terms(key)
+        sock = socket.create_connection((host, port), timeout=_REPLY_TIMEOUT_S)
+        self.sock = Channel(sock, f"the reservation server at {host}:{port}")
+        self.sock.offer_handshake(terms)
 
     def _request(self, kind: str, data: Any = None) -> Any:
         self.send(self.sock, {"type": kind, "data": data})
@@ -225,6 +226,10 @@ class Client(MessageSocket):
 
     def close(self):
         self.sock.close()
+
+
+def _terms(key: bytes) -> Any:
+    return handshake_terms(key.hex(), "reservation")
 
 
 def server_ports() -> list[int]:

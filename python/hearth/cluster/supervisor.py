@@ -20,7 +20,7 @@ from typing import Any
 
 from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
-from hearth.cluster.front_door import FrontDoor
+from hearth.cluster.front_door import FrontDoor, feed_terms
 from hearth.cluster.placement import visible_gpus
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
@@ -58,7 +58,7 @@ class Supervisor:
         coordinator = job["coordinator"]
         self._host = address_towards(*(coordinator or ("127.0.0.1", 1)))
         self._door = FrontDoor(
-            bytes.fromhex(job["token"]),
+            feed_terms(job["token"], job["executor_id"]),
             self._channel,
             self._report_feed_error,
             self._host if coordinator else "",

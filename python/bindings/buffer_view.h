@@ -1,0 +1,31 @@
+// The bytes of a Python object with a buffer, such as bytes or a memoryview, held while this lives.
+// Made and destroyed with the GIL; the bytes may be read without it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+namespace hearth::bindings {
+
+class BufferView {
+ public:
+  // Raises what Python does for an object without a contiguous buffer.
+  explicit BufferView(nanobind::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
+      nanobind::raise_python_error();
+    }
+  }
+  ~BufferView() { PyBuffer_Release(&buffer_); }
+  BufferView(const BufferView&) = delete;
+  BufferView& operator=(const BufferView&) = delete;
+
+  std::string_view bytes() const {
+    return {static_cast<const char*>(buffer_.buf), static_cast<size_t>(buffer_.len)};
+  }
+
+ private:
+  Py_buffer buffer_;
+};
+
+}  // namespace hearth::bindings

@@ -1,0 +1,162 @@
+#include "message_channel.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "buffer_view.h"
+#include "hearth/base/error.h"
+#include "hearth/rendezvous/handshake.h"
+#include "hearth/rendezvous/message_channel.h"
+#include "python_json.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using rendezvous::MessageChannel;
+using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+
+// What a handshake is about: both ends have the same.
+struct Terms {
+  rendezvous::Credentials credentials;
+  rendezvous::Identity identity;
+};
+
+using Handshake = void(Connection&, const rendezvous::Credentials&, rendezvous::Identity, Deadline);
+
+template <Handshake* kSide>
+void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
+  const auto connection = self.connection();
+  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+  kSide(*connection, terms.credentials, terms.identity, Deadline::After(timeout_s));
+}
+
+// As Python waits: a signal's handler runs at once, and may raise. False at the deadline.
+bool WaitReadable(const MessageChannel& channel, Deadline deadline) {
+  const auto connection = channel.connection();
+  if (connection == nullptr) return true;  // Receive says so
+  pollfd entry = {connection->fd(), POLLIN, 0};
+  while (true) {
+    int ready = 0;
+    int error = 0;
+    {
+      const nb::gil_scoped_release released;
+      ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+      error = errno;
+    }
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.expired()) return false;
+    if (ready < 0 && error != EINTR) ThrowErrno(error, "waiting for a message");
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+std::optional<MessageChannel::Received> ReceiveWithoutGil(MessageChannel& self, Deadline deadline) {
+  const nb::gil_scoped_release released;
+  try {
+    return self.Receive(deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDataLoss) throw;
+    throw Error(ErrorCode::kInvalidArgument, error.message());  // ValueError
+  }
+}
+
+nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
+  const Deadline deadline = timeout_s ? Deadline::After(*timeout_s) : Deadline::Never();
+  Require(WaitReadable(self, deadline), ErrorCode::kDeadlineExceeded,
+          "the other process sent nothing within {} s", timeout_s.value_or(0));
+  auto received = ReceiveWithoutGil(self, timeout_s ? deadline : Deadline::Never());
+  if (!received) return nb::none();
+  const nb::object message = ToPython(received->message);
+  nb::list descriptors;
+  for (const Fd& fd : received->descriptors) descriptors.append(fd.get());
+  for (Fd& fd : received->descriptors) fd.Release();
+  return nb::make_tuple(message, descriptors);
+}
+
+nb::bytes ReceiveData(MessageChannel& self, size_t count) {
+  nb::bytes data =
+      nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
+  if (!data.is_valid()) nb::raise_python_error();
+  char* const bytes = PyBytes_AS_STRING(data.ptr());
+  const nb::gil_scoped_release released;
+  self.ReceiveData(bytes, count);
+  return data;
+}
+
+void Send(MessageChannel& self, nb::dict message, const std::vector<int>& fds, nb::handle data) {
+  const BufferView view(data);
+  const rendezvous::Json json = FromPython(message);
+  const nb::gil_scoped_release released;
+  self.Send(json, fds, view.bytes());
+}
+
+void DefineTerms(nb::module_& m) {
+  nb::class_<Terms>(m, "HandshakeTerms", R"(What both ends of a channel must have alike.
+
+`service` keeps a proof for one purpose from serving another; `rank` is of the server. The token is
+64 hex digits and shows nowhere.)")
+      .def(
+          "__init__",
+          [](Terms* self, const std::string& token, std::string service, uint32_t rank,
+             uint32_t generation) {
+            new (self) Terms{{token, std::move(service)}, {generation, rank}};
+          },
+          "token"_a, "service"_a, "rank"_a = 0, "generation"_a = 0);
+}
+
+}  // namespace
+
+void DefineMessageChannel(nb::module_& m) {
+  DefineTerms(m);
+  nb::class_<MessageChannel>(m, "MessageChannel", R"(Messages over one connected stream socket.
+
+One thread receives, any thread may use the rest. Raises ConnectionError when the peer is gone or
+the channel is closed.)")
+      .def(
+          "__init__",
+          [](MessageChannel* self, int fd, std::string peer) {
+            new (self) MessageChannel(Connection(Fd(fd), std::move(peer)));
+          },
+          "fd"_a, "peer"_a, "Takes the descriptor over; errors call the other side `peer`.")
+      .def("accept_handshake", &Shake<rendezvous::AcceptHandshake>, "terms"_a, "timeout_s"_a,
+           ReleaseGil(),
+           "The listening side. Raises PermissionError for other terms, ValueError for what is no "
+           "handshake, TimeoutError however many bytes came.")
+      .def("offer_handshake", &Shake<rendezvous::OfferHandshake>, "terms"_a, "timeout_s"_a,
+           ReleaseGil(),
+           "The connecting side. Raises PermissionError when it is refused, or the other side does "
+           "not prove itself, and TimeoutError.")
+      .def("send", Send, "message"_a, "fds"_a, "data"_a,
+           "Sends a message, with descriptors, and bytes behind it. Raises ValueError for what "
+           "JSON cannot carry.")
+      .def("receive", Receive, "timeout_s"_a.none(),
+           "(message, descriptors) of the next message, None at the stream's end. Raises "
+           "TimeoutError, and ValueError for bytes that are no message.")
+      .def("receive_data", ReceiveData, "count"_a, "Bytes that follow a message.")
+      .def(
+          "fileno",
+          [](const MessageChannel& self) {
+            const auto connection = self.connection();
+            return connection ? connection->fd() : -1;
+          },
+          "-1 when it is closed.")
+      .def("end", &MessageChannel::End, "Ends the connection, and waits of other threads.")
+      .def("close", &MessageChannel::Close, "Ends it and frees the descriptor. Idempotent.")
+      .def(
+          "detach", [](MessageChannel& self) { return self.Release().Release(); },
+          "The descriptor, which this object no longer owns.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,10 @@
+// The classes MessageChannel and Credentials, for doors and connections that Python serves.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace hearth::bindings {
+
+void DefineMessageChannel(nanobind::module_& m);
+
+}  // namespace hearth::bindings
