@@ -35,7 +35,8 @@ class FrontDoor:
     ):
         """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
 
-        `terms` are feed_terms(). `address`: of the interface on which other hosts may come; "": they may not.
+        `terms` are feed_terms(). `address`: of the interface on which other hosts may come; "":
+        they may not.
         """
         self._node = node
         self._on_error = on_error
