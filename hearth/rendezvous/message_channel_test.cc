@@ -10,7 +10,7 @@
 
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/handshake.h"
-#include "hearth/rendezvous/test_cluster.h"
+#include "hearth/rendezvous/cluster_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

@@ -85,8 +85,10 @@ class FrontDoor:
         elif greeting.get("op") == "timeout":
             self._report(greeting, str(greeting.get("text")), timeout=True)
         elif self._failure is not None:
-            channel.send({"error": self._failure})
-            self._report(greeting, self._failure, timeout=False)
+            try:  # first the driver: the task's failure, which follows, must not surprise it
+                self._report(greeting, self._failure, timeout=False)
+            finally:
+                channel.send({"error": self._failure})
         elif self._terminated:
             channel.send({"op": "terminated"})
         else:
