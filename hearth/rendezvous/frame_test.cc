@@ -100,7 +100,8 @@ TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
   const auto nested = [](size_t depth) {
     return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
-  for (const auto& [depth, taken] : {std::pair<size_t, bool>{60, true}, {500'000, false}}) {
+  for (const auto& [depth, taken] :
+       {std::pair<size_t, bool>{63, true}, {64, false}, {500'000, false}}) {
     FrameReader reader;
     reader.Append(EncodeU32(static_cast<uint32_t>(nested(depth).size())) + nested(depth));
     if (taken) {
@@ -109,6 +110,13 @@ TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
       EXPECT_THROW(reader.Next(), Error);
     }
   }
+}
+
+TEST(Frame, BracketsWithinTextAreNoNesting) {
+  const Json message = {{std::string(99, '['), "\\\"" + std::string(99, '{')}, {"b", {1, "\""}}};
+  FrameReader reader;
+  reader.Append(EncodeMessage(message));
+  EXPECT_EQ(reader.Next(), message);
 }
 
 TEST(Frame, TextThatIsNoUtf8StillTravels) {

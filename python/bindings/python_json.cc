@@ -42,34 +42,39 @@ Json ToNumber(nb::handle object) {
 
 Json Convert(nb::handle object, int depth);
 
+// Of a list or dict in `depth` others. A list may hold itself.
+void RequireShallow(int depth) {
+  Require(depth < rendezvous::kDeepestNesting, ErrorCode::kInvalidArgument,
+          "a message is nested deeper than {}", rendezvous::kDeepestNesting);
+}
+
 Json ToArray(nb::handle sequence, int depth) {
+  RequireShallow(depth);
   Json array = Json::array();
-  for (const nb::handle value : sequence) array.push_back(Convert(value, depth));
+  for (const nb::handle value : sequence) array.push_back(Convert(value, depth + 1));
   return array;
 }
 
 Json ToObject(nb::handle dict, int depth) {
+  RequireShallow(depth);
   Json object = Json::object();
   for (const auto [key, value] : nb::borrow<nb::dict>(dict)) {
     Require(PyUnicode_Check(key.ptr()), ErrorCode::kInvalidArgument,
             "a key of a message must be a str, not a {}", Py_TYPE(key.ptr())->tp_name);
-    object[ToText(key)] = Convert(value, depth);
+    object[ToText(key)] = Convert(value, depth + 1);
   }
   return object;
 }
 
 Json Convert(nb::handle object, int depth) {
-  // A list may hold itself.
-  Require(depth <= rendezvous::kDeepestNesting, ErrorCode::kInvalidArgument,
-          "a message is nested deeper than {}", rendezvous::kDeepestNesting);
   PyObject* value = object.ptr();
   if (PyUnicode_Check(value)) return ToText(object);
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return ToInteger(object);
   if (PyFloat_Check(value)) return ToNumber(object);
   if (value == Py_None) return nullptr;
-  if (PyDict_Check(value)) return ToObject(object, depth + 1);
-  if (PyList_Check(value) || PyTuple_Check(value)) return ToArray(object, depth + 1);
+  if (PyDict_Check(value)) return ToObject(object, depth);
+  if (PyList_Check(value) || PyTuple_Check(value)) return ToArray(object, depth);
   Throw(ErrorCode::kInvalidArgument, "a {} cannot be sent in a message, which is JSON",
         Py_TYPE(value)->tp_name);
 }
