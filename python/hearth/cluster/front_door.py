@@ -94,6 +94,7 @@ class FrontDoor:
         else:
             channel.send({"op": "welcome"})
             self._node.send({"op": "feed", "from_afar": from_afar}, fds=(channel.fileno(),))
+            os.close(channel.detach())  # the connection is the node's: it must not end here
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:
         """Tells the driver at once, before Spark tries the feed task again."""
