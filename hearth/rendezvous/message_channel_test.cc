@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "hearth/base/hmac.h"
-#include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/cluster_testing.h"
+#include "hearth/rendezvous/handshake.h"
 
 namespace hearth::rendezvous {
 namespace {
