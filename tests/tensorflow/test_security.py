@@ -155,8 +155,9 @@ def test_the_front_door_listens_on_one_interface(door):
 def test_who_looks_for_something_else_is_refused_on_both_sides(door, terms, words, afar, capfd):
     key, service, node = terms
     key = bytes(32).hex() if key == "another" else key
+    offer = feed_terms(key, node) if service == "feed" else handshake_terms(key, service, node)
     with pytest.raises(PermissionError, match=words) as refusal:
-        knock(door, handshake_terms(key, service, node), afar)
+        knock(door, offer, afar)
     assert KEY not in str(refusal.value)
     with pytest.raises(TimeoutError):
         door.node.receive(0.1)
