@@ -50,45 +50,21 @@ Mapping::Mapping(int fd, size_t offset, size_t bytes, Access access) {
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
   if (address == MAP_FAILED) ThrowErrno(errno, fmt::format("mapping {} bytes of fd {}", bytes, fd));
   data_ = static_cast<std::byte*>(address);
-  size_ = mapped_ = bytes;
-}
-
-Mapping Mapping::Mirrored(int fd, size_t offset, size_t bytes, Access access) {
-  CheckRange(fd, offset, bytes);
-  Require(bytes == RoundUpToPages(bytes), ErrorCode::kInvalidArgument,
-          "a mirrored mapping needs whole pages, not {} bytes", bytes);
-  // Reserve both halves first: nothing else can be mapped between them.
-  void* reserved = ::mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (reserved == MAP_FAILED) {
-    ThrowErrno(errno, fmt::format("reserving {} bytes of address space", 2 * bytes));
-  }
-  Mapping mapping;
-  mapping.data_ = static_cast<std::byte*>(reserved);
-  mapping.size_ = bytes;
-  mapping.mapped_ = 2 * bytes;
-  for (std::byte* half : {mapping.data_, mapping.data_ + bytes}) {
-    if (::mmap(half, bytes, Protection(access), MAP_SHARED | MAP_FIXED, fd,
-               static_cast<off_t>(offset)) == MAP_FAILED) {
-      ThrowErrno(errno, fmt::format("mapping {} bytes of fd {} twice", bytes, fd));
-    }
-  }
-  return mapping;
+  size_ = bytes;
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      mapped_(std::exchange(other.mapped_, 0)) {}
+      size_(std::exchange(other.size_, 0)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  std::swap(mapped_, other.mapped_);
   return *this;
 }
 
 Mapping::~Mapping() {
-  if (data_ != nullptr) ::munmap(data_, mapped_);
+  if (data_ != nullptr) ::munmap(data_, size_);
 }
 
 }  // namespace hearth

@@ -25,23 +25,18 @@ class Mapping {
   Mapping() = default;
   // Throws kInvalidArgument when the file is shorter than offset + bytes. `offset` is page aligned.
   Mapping(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
-  // The same range mapped twice in a row: data()[i] and data()[bytes + i] are one byte, so any part
-  // of a ring of `bytes` is contiguous. `bytes` must be whole pages.
-  static Mapping Mirrored(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
 
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
   std::byte* data() const { return data_; }
-  // Of the range in the file; a mirrored mapping is readable for twice as many bytes.
   size_t size() const { return size_; }
   bool valid() const { return data_ != nullptr; }
 
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  size_t mapped_ = 0;
 };
 
 }  // namespace hearth

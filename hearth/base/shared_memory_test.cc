@@ -38,18 +38,6 @@ TEST(SharedMemory, SizeCannotChangeUnderAMapping) {
   EXPECT_EQ(errno, EPERM);
 }
 
-TEST(SharedMemory, MirroredMappingContinuesAtItsOwnBeginning) {
-  const size_t page = RoundUpToPages(1);
-  const Fd fd = CreateSharedMemory("hearth-test", 3 * page);
-  const Mapping ring = Mapping::Mirrored(fd.get(), page, 2 * page);
-  std::memcpy(ring.data() + 2 * page - 3, "abcdef", 6);
-  EXPECT_EQ(std::memcmp(ring.data(), "def", 3), 0);
-  ring.data()[1] = std::byte{'E'};
-  EXPECT_EQ(ring.data()[2 * page + 1], std::byte{'E'});
-  const Mapping header(fd.get(), 0, page);
-  EXPECT_EQ(header.data()[0], std::byte{0});
-}
-
 TEST(SharedMemory, MappingBeyondTheEndIsRefused) {
   const size_t page = RoundUpToPages(1);
   const Fd fd = CreateSharedMemory("hearth-test", page);
@@ -61,7 +49,6 @@ TEST(SharedMemory, MappingBeyondTheEndIsRefused) {
     EXPECT_NE(error.message().find(std::to_string(page + 1)), std::string::npos);
   }
   EXPECT_THROW(Mapping(fd.get(), 2 * page, 1), Error);
-  EXPECT_THROW(Mapping::Mirrored(fd.get(), 0, 10), Error);
 }
 
 TEST(SharedMemory, MovedMappingLeavesNothingBehind) {

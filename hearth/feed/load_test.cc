@@ -75,7 +75,7 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
   EXPECT_EQ(taken.sum, kRows * (kRows - 1) / 2);
   EXPECT_GT(taken.most_memory, 0);
   EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-  // The ring itself, which both sides map twice in a row.
+  // The ring itself, which both sides map.
   EXPECT_LT(ResidentFileBytes() - mapped_before, 5 * static_cast<int64_t>(kRingBytes));
 }
 

@@ -1,5 +1,6 @@
-// The shared memory of one ring: a page of control words and the bytes, mapped twice in a row so
-// that every entry is contiguous. Both sides map the same memfd.
+// The shared memory of one ring: a page of control words and the bytes. Both sides map the same
+// memfd. An entry starts in the window, the first bytes of the ring, and may reach beyond it: every
+// entry is contiguous, and what both sides touch again and again stays in the processor's cache.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@
 
 namespace hearth::feed {
 
-// Positions count all bytes ever written or released; position % capacity is where they lie.
+// Positions only rise; position % (capacity + window) is where they lie. From an entry that ends
+// outside of the window the next position is that of the window's start (RingMemory::After).
 // Each group of words is written by one side only.
 struct RingControl {
   uint32_t magic;
@@ -55,13 +57,30 @@ class RingMemory {
   explicit RingMemory(const Fd& memory);
 
   RingControl& control() const { return *reinterpret_cast<RingControl*>(control_.data()); }
-  size_t capacity() const { return data_.size(); }
-  // The byte at a position; the `capacity()` bytes from there on are contiguous.
-  std::byte* At(uint64_t position) const { return data_.data() + position % capacity(); }
+  // The bytes of the largest entry, with its header.
+  size_t capacity() const { return capacity_; }
+  // Where entries start: the capacity, but not more than stays in a processor's cache.
+  size_t window() const { return data_.size() - capacity_; }
+
+  // A position as a control word says it; throws kDataLoss where no entry can start there.
+  uint64_t Checked(uint64_t position) const;
+  // The byte at a checked position; the `capacity()` bytes from there on are contiguous.
+  std::byte* At(uint64_t position) const { return data_.data() + Place(position); }
+  // The position of what comes after an entry of so many bytes, with its header and padding.
+  uint64_t After(uint64_t position, uint64_t entry_bytes) const;
+  // Whether such an entry can be written at `position` while all before `released` was given back.
+  // Throws kDataLoss where nobody can have released that.
+  bool HasRoom(uint64_t position, uint64_t released, uint64_t entry_bytes) const;
+  // No reader can be so far behind its writer.
+  uint64_t most_in_flight() const { return 2 * data_.size(); }
 
  private:
+  uint64_t Place(uint64_t position) const { return position % data_.size(); }
+  uint64_t Lap(uint64_t position) const { return position / data_.size(); }
+
   Mapping control_;
   Mapping data_;
+  size_t capacity_;
 };
 
 }  // namespace hearth::feed

@@ -13,7 +13,7 @@ namespace hearth::feed {
 RingReader::RingReader(RingEnd end)
     : memory_(end.memory),
       signal_(std::move(end.signal)),
-      position_(memory_.control().released.load()) {}
+      position_(memory_.Checked(memory_.control().released.load())) {}
 
 RingEntry RingReader::Next(Deadline deadline) {
   Release();
@@ -25,7 +25,7 @@ RingEntry RingReader::Next(Deadline deadline) {
   const RingSignal::Outcome outcome = signal_.WaitUntil(control.reader_waits, deadline, ready);
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
-    return EntryAt(control.written.load() - position_);
+    return EntryAt(control.written.load());
   }
   Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while rows were awaited");
   Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
@@ -36,19 +36,22 @@ RingEntry RingReader::Next(Deadline deadline) {
 }
 
 // The other side may be broken: nothing it wrote is used before it is checked.
-RingEntry RingReader::EntryAt(uint64_t available) {
+RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
                      header.kind <= static_cast<uint32_t>(EntryKind::kEnd);
-  const bool sound = available <= memory_.capacity() && available >= sizeof(header) &&
-                     header.bytes <= available - sizeof(header) &&
-                     AlignImage(header.bytes) <= available - sizeof(header);
-  Require(known && sound, ErrorCode::kDataLoss,
+  const uint64_t in_flight = written - position_;  // huge where it lies before
+  bool sound = known && in_flight <= memory_.most_in_flight() &&
+               header.bytes <= memory_.capacity() - sizeof(header);
+  const uint64_t entry_bytes = sizeof(header) + AlignImage(header.bytes);
+  sound = sound && entry_bytes <= memory_.capacity() &&
+          memory_.After(position_, entry_bytes) <= written;
+  Require(sound, ErrorCode::kDataLoss,
           "a ring is damaged: an entry of kind {} and {} bytes where {} are there", header.kind,
-          header.bytes, available);
+          header.bytes, in_flight);
   const std::byte* image = memory_.At(position_) + sizeof(header);
-  position_ += sizeof(header) + AlignImage(header.bytes);
+  position_ = memory_.After(position_, entry_bytes);
   const auto kind = static_cast<EntryKind>(header.kind);
   ended_ = kind == EntryKind::kEnd;
   return {kind, {image, header.bytes}};

@@ -37,7 +37,7 @@ class RingReader {
 
  private:
   void ThrowWriterFailure() const;
-  RingEntry EntryAt(uint64_t available);
+  RingEntry EntryAt(uint64_t written);
 
   RingMemory memory_;
   RingSignal signal_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <string>
@@ -79,6 +80,44 @@ TEST_F(RingTest, ManyTimesItsCapacityPassesThroughWhileBothSidesWait) {
   feeder.join();
   EXPECT_EQ(next, kRows);
   EXPECT_TRUE(in_order);
+}
+
+TEST_F(RingTest, MuchThatPassesTouchesLittleMemory) {
+  Open(32 << 20);
+  std::thread feeder([&] {
+    for (int32_t i = 0; i < 30; ++i) WriteNumbers(0, 1'000'000);  // 120 MB
+    writer_->WriteEnd(Soon());
+  });
+  while (reader_->Next(Soon()).kind == EntryKind::kBatch) {
+  }
+  feeder.join();
+  struct stat status = {};
+  ASSERT_EQ(::fstat(memory_.get(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, 11 << 20);
+}
+
+TEST_F(RingTest, RowsOfAnySizeWrapAroundInOrder) {
+  Open(10 << 20);
+  constexpr size_t kSizes[] = {9 << 20, 3 << 20, 100, 7 << 20, 1 << 20};
+  std::thread feeder([&] {
+    for (int turn = 0; turn < 4; ++turn) {
+      for (const size_t size : kSizes) {
+        BatchBuilder rows;
+        rows.AddBinary("image", {std::string(size, static_cast<char>('a' + turn))});
+        Write(rows);
+      }
+    }
+    writer_->WriteEnd(Soon());
+  });
+  for (int turn = 0; turn < 4; ++turn) {
+    for (const size_t size : kSizes) {
+      const RingEntry entry = reader_->Next(Soon());
+      EXPECT_EQ(BatchView(entry.image).column("image").Bytes(0),
+                std::string(size, static_cast<char>('a' + turn)));
+    }
+  }
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
+  feeder.join();
 }
 
 TEST_F(RingTest, RowLargerThanABlockIsOneEntry) {

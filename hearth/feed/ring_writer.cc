@@ -14,8 +14,8 @@ RingWriter::RingWriter(RingEnd end, size_t block_bytes)
     : memory_(end.memory),
       signal_(std::move(end.signal)),
       // Several blocks must fit, or writer and reader would take turns instead of working together.
-      block_bytes_(std::min(block_bytes, memory_.capacity() / 4 - sizeof(EntryHeader))),
-      position_(memory_.control().written.load()) {}
+      block_bytes_(std::min(block_bytes, memory_.window() / 4 - sizeof(EntryHeader))),
+      position_(memory_.Checked(memory_.control().written.load())) {}
 
 bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline) {
   const ArrowImage image(schema, array);
@@ -63,17 +63,13 @@ bool RingWriter::WriteMark(EntryKind kind, Deadline deadline) {
   return true;
 }
 
-bool RingWriter::HasRoom(uint64_t entry_bytes) const {
-  const uint64_t used = position_ - memory_.control().released.load();
-  Require(used <= memory_.capacity(), ErrorCode::kDataLoss,
-          "a ring is damaged: its reader says that it released more than was written");
-  return memory_.capacity() - used >= entry_bytes;
-}
-
 std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline) {
   RingControl& control = memory_.control();
   const uint64_t entry_bytes = sizeof(EntryHeader) + AlignImage(bytes);
-  const auto ready = [&] { return control.reader_done.load() != 0 || HasRoom(entry_bytes); };
+  const auto ready = [&] {
+    return control.reader_done.load() != 0 ||
+           memory_.HasRoom(position_, control.released.load(), entry_bytes);
+  };
   RingSignal::Outcome outcome = RingSignal::Outcome::kPeerGone;
   if (!signal_.PeerGone()) outcome = signal_.WaitUntil(control.writer_waits, deadline, ready);
   if (control.reader_done.load() != 0) return nullptr;
@@ -86,7 +82,7 @@ std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline
 }
 
 void RingWriter::Publish(uint64_t bytes) {
-  position_ += sizeof(EntryHeader) + AlignImage(bytes);
+  position_ = memory_.After(position_, sizeof(EntryHeader) + AlignImage(bytes));
   memory_.control().written.store(position_);
   signal_.Notify(memory_.control().reader_waits);
 }

@@ -50,7 +50,6 @@ class RingWriter {
   // Waits for room for an entry; null once the reader wants no more.
   std::byte* Reserve(EntryKind kind, uint64_t bytes, Deadline deadline);
   void Publish(uint64_t bytes);
-  bool HasRoom(uint64_t entry_bytes) const;
   [[noreturn]] void ThrowStalled(uint64_t bytes, RingSignal::Outcome outcome) const;
 
   RingMemory memory_;
