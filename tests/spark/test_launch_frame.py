@@ -28,7 +28,7 @@ def rows_by_rank(spark, frames, world=2):
             columns = {"rank": [rank] * len(ids), "stream": [name] * len(ids), "id": ids}
             yield pa.RecordBatch.from_pydict(columns)
 
-    with session_conf(spark, launch_conf(spark, world)):
+    with session_conf(spark, launch_conf(spark, world, frames.values())):
         frame = rank_rows(spark, frames, world)
         stage = frame.mapInArrow(task, "rank long, stream string, id long", barrier=True)
         return [tuple(row) for row in stage.collect()]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import frames as kinds
 import pytest
 from pyspark.sql import functions
 from test_launch_frame import rows_by_rank
 
-from hearth.rows.rank_rows import in_order_of_content, launch_conf, needs_shuffle, rank_rows
+from hearth.rows.rank_rows import (
+    in_order_of_content,
+    is_steady,
+    launch_conf,
+    needs_shuffle,
+    rank_rows,
+)
 from hearth.trainer.launch import session_conf
 
 
@@ -16,7 +23,7 @@ def ids_of(rows, rank=None, stream="train"):
 
 def order_of(spark, frames):
     """The rows in the order in which one rank would get all of them, without a barrier stage."""
-    with session_conf(spark, launch_conf(spark, 1)):
+    with session_conf(spark, launch_conf(spark, 1, frames.values())):
         return rank_rows(spark, frames, 1).collect()
 
 
@@ -54,6 +61,35 @@ def test_rows_of_many_partitions_come_in_one_order(spark):
         assert ids != sorted(ids)
         assert len(ids) == 2000
     assert rows_by_rank(spark, {"train": spark.range(4000).repartition(16)}) == rows
+
+
+SORTS = "spark.sql.execution.sortBeforeRepartition"
+
+
+def test_frames_that_bring_their_rows_in_order_are_known(spark, tmp_path):
+    wanted = kinds.Wanted(spark, tmp_path, 20, 2)
+    steady = {kind for kind, make in kinds.KINDS.items() if is_steady(make(wanted))}
+    assert steady == {"range", "parquet", "csv", "json", "pandas"}
+    scan, shuffled = (kinds.KINDS[kind](wanted) for kind in ("parquet", "repartition"))
+    assert is_steady(scan.filter("x > 0").selectExpr("id + 1 as id", "rand(7) as y"))
+    assert not is_steady(scan.limit(5))
+    assert launch_conf(spark, 2, [scan, scan])[SORTS] == "false"
+    assert launch_conf(spark, 2, [scan, shuffled])[SORTS] == "true"
+
+
+@pytest.mark.parametrize("streams", [("train",), ("train", "test")])
+def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
+    frames = {stream: spark.range(0, 4000, 1, 16) for stream in streams}
+    order = order_of(spark, frames)
+    rows = rows_by_rank(spark, frames)
+    for stream in streams:
+        taken = [row.id if len(streams) == 1 else row[stream] and row[stream].id for row in order]
+        assert_in_this_order(rows, [id_ for id_ in taken if id_ is not None], stream)
+        for rank in (0, 1):
+            ids = ids_of(rows, rank, stream)
+            assert abs(len(ids) - 2000) <= 16
+            halves = [sum(id_ < 2000 for id_ in half) for half in (ids[:1000], ids[1000:])]
+            assert min(halves) > 400
 
 
 def test_two_streams_come_in_one_order(spark):
@@ -102,11 +138,11 @@ MERGED = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 
 def test_the_number_of_cores_is_pinned_but_not_what_the_user_set(spark):
     cores = str(spark.sparkContext.defaultParallelism)
-    conf = launch_conf(spark, 2)
+    conf = launch_conf(spark, 2, [])
     assert (conf[CORES], conf[MERGED]) == (cores, cores)
     given = {CORES: "5", "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false"}
     with session_conf(spark, given):
-        conf = launch_conf(spark, 2)
+        conf = launch_conf(spark, 2, [])
     assert conf[CORES] == "5"
     assert MERGED not in conf  # Spark does not look at the cores then
 
@@ -116,7 +152,7 @@ def test_files_are_cut_by_the_pinned_number(spark, tmp_path):
         (tmp_path / name).write_text("xxxxxxxxx\n" * 2000)
     counts = []
     for cores in ("2", "9"):
-        conf = {**launch_conf(spark, 2), CORES: cores, "spark.sql.files.openCostInBytes": "1"}
+        conf = {**launch_conf(spark, 2, []), CORES: cores, "spark.sql.files.openCostInBytes": "1"}
         with session_conf(spark, conf):
             counts.append(spark.read.text(str(tmp_path)).rdd.getNumPartitions())
     assert counts[0] < counts[1]

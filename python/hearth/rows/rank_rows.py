@@ -11,20 +11,30 @@ from hearth.spark import preflight
 from hearth.spark.session import ARROW_CONF
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # Types that Spark cannot compare, wherever in a column they stand.
 _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geometry", "geography")
+# Steps of a plan that bring a partition's rows in the same order whenever they run: scans of what
+# the launch pins, and what passes rows on one by one.
+_STEADY_SCANS = ("FileSourceScanExec", "LocalTableScanExec", "RangeExec")
+_ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCodegenExec")
+_STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
+_PLACE = "hearth place"  # a column
 
 
-def launch_conf(spark: SparkSession, world: int) -> dict[str, str]:
+def launch_conf(spark: SparkSession, world: int, frames: Iterable[DataFrame]) -> dict[str, str]:
     """Settings under which every attempt of a run is planned, so that all get the same partitions.
 
     Spark cuts files, ranges and the results of shuffles by the number of cores that it has at the
-    moment, which is another one after an executor was lost. What the user set stays.
+    moment, which is another one after an executor was lost. What the user set stays. Spark sorts
+    rows before it deals them out, which those of steady frames do not need.
     """
     cores = str(_cores(spark, world))
-    conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": "true"}
+    sort = "false" if all(map(is_steady, frames)) else "true"
+    conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": sort}
     pinned = ["spark.sql.leafNodeDefaultParallelism"]
     if spark.conf.get("spark.sql.adaptive.coalescePartitions.parallelismFirst", "true") == "true":
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
@@ -45,16 +55,23 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
     """One partition per rank: the rows of the streams, or just one row per rank without any.
 
     Rows that do not lie as needed are shuffled. As the blocks of a shuffle come in any order, the
-    rows of a rank are then put in an order that follows from their content alone.
+    rows of a rank are then put in an order that follows from their content alone, or, which is
+    quicker, from their place in frames that bring their rows in the same order every time.
     """
     if not frames:
         return spark.range(0, world, 1, world)
     if len(frames) == 1:
         rows = next(iter(frames.values()))
         if needs_shuffle(rows, world):
-            return in_order_of_content(rows.repartition(world))
+            return _shuffled(rows, world, is_steady(rows))
         return in_order_of_content(rows) if _was_shuffled(rows) else rows
-    return in_order_of_content(_in_one(frames).repartition(world))
+    return _shuffled(_in_one(frames), world, all(map(is_steady, frames.values())))
+
+
+def _shuffled(rows: DataFrame, world: int, steady: bool) -> DataFrame:
+    if steady:
+        return in_order_of_place(rows, world)
+    return in_order_of_content(rows.repartition(world))
 
 
 def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
@@ -110,9 +127,41 @@ def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
     return True
 
 
+def is_steady(frame: DataFrame) -> bool:
+    """Whether each partition of the frame has the same rows in the same order at every time.
+
+    Only what is surely so: of files, ranges and rows of the driver, with columns computed and rows
+    left out. Spark Connect does not show the plan.
+    """
+    if not hasattr(frame, "_jdf"):
+        return False
+    waiting = [frame.select("*")._jdf.queryExecution().executedPlan()]
+    while waiting:
+        step = waiting.pop()
+        if step.getClass().getSimpleName() not in _STEADY_STEPS:
+            return False
+        children = step.children()
+        waiting += [children.apply(i) for i in range(children.size())]
+    return True
+
+
 def _was_shuffled(frame: DataFrame) -> bool:
     """Whether RDDs were shuffled behind the rows: the plan of a DataFrame does not show it."""
     return hasattr(frame, "_jdf") and b"+-" in (frame.rdd.toDebugString() or b"")
+
+
+def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
+    """The rows of a steady frame in `world` partitions, ordered by a hash of the places they had.
+
+    A hash, because files may be in the order of their labels. Places are numbers of 64 bits and all
+    differ; so do these hashes, as XXH64 of one number can be undone. By one number alone Spark
+    sorts without comparing.
+    """
+    from pyspark.sql import functions
+
+    place = functions.xxhash64(functions.monotonically_increasing_id())
+    placed = frame.withColumn(_PLACE, place).repartition(world)
+    return placed.sortWithinPartitions(_column(_PLACE)).drop(_PLACE)
 
 
 def in_order_of_content(frame: DataFrame) -> DataFrame:

@@ -84,7 +84,7 @@ def run(
 
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
     preflight.check(spark, plan.world)
-    conf = launch_conf(spark, plan.world)
+    conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
     for generation in range(max_restarts + 1):
