@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -67,6 +68,8 @@ TEST_F(MessageChannelTest, ThreadsThatSendDoNotMixTheirBytes) {
       for (int i = 0; i < kEach; ++i) near_.Send({{"bytes", rows.size()}}, {}, rows);
     });
   }
+  // A failed test ends the senders' waits before it joins them.
+  const std::shared_ptr<void> end(nullptr, [&](void*) { far_.End(); });
   std::string got(rows.size(), '\0');
   for (int i = 0; i < 2 * kEach; ++i) {
     ASSERT_EQ(far_.Receive(Soon())->message, Json({{"bytes", rows.size()}}));
