@@ -54,8 +54,7 @@ Mapping::Mapping(int fd, size_t offset, size_t bytes, Access access) {
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);

@@ -52,10 +52,9 @@ RingMemory::RingMemory(const Fd& memory) {
 }
 
 uint64_t RingMemory::Checked(uint64_t position) const {
-  const bool sound = position < kMostPosition && Place(position) < window() &&
-                     position % sizeof(EntryHeader) == 0;
-  Require(sound, ErrorCode::kDataLoss,
-          "a ring is damaged: no entry can start at {}", position);
+  const bool sound =
+      position < kMostPosition && Place(position) < window() && position % sizeof(EntryHeader) == 0;
+  Require(sound, ErrorCode::kDataLoss, "a ring is damaged: no entry can start at {}", position);
   return position;
 }
 
