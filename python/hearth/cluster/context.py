@@ -42,7 +42,7 @@ class NodeContext:
     @property
     def num_workers(self) -> int:
         """How many nodes take rows."""
-        fed = [n for role, n in self.cluster_spec.items() if role not in roles.FED_ROLES_EXCEPT]
+        fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
         return sum(map(len, fed))
 
     def absolute_path(self, path: str) -> str:
@@ -75,7 +75,7 @@ class NodeContext:
         """(this node's number among those that take rows, their number)."""
         before = 0
         for role, nodes in self.cluster_spec.items():
-            if role in roles.FED_ROLES_EXCEPT:
+            if role in roles.UNFED_ROLES:
                 continue
             if role == self.role:
                 break

@@ -36,7 +36,7 @@ def feed_spec(
     cluster_info: Sequence[Mapping[str, Any]], qname: str, timeout_s: float, **options: Any
 ) -> FeedSpec:
     """A FeedSpec for the nodes that take rows; `cluster_info` as a Cluster's `nodes`."""
-    nodes = [node for node in cluster_info if node["job_name"] not in roles.FED_ROLES_EXCEPT]
+    nodes = [node for node in cluster_info if node["job_name"] not in roles.UNFED_ROLES]
     if not nodes or "feed_port" not in nodes[0]:
         raise ValueError(
             "this cluster_info is not of a running cluster with a worker: feed "

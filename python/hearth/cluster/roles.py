@@ -9,7 +9,7 @@ from typing import Any
 from hearth.native.failure import Failure
 
 # Roles whose nodes take rows; the others wait for the cluster's end.
-FED_ROLES_EXCEPT = ("ps", "evaluator")
+UNFED_ROLES = ("ps", "evaluator")
 
 Template = Mapping[str, Sequence[int]]
 
@@ -30,7 +30,7 @@ def name_of(template: Template, executor_id: int) -> str:
 
 def fed_ids(template: Template) -> list[int]:
     """The nodes that take rows."""
-    return [i for role, ids in template.items() if role not in FED_ROLES_EXCEPT for i in ids]
+    return [i for role, ids in template.items() if role not in UNFED_ROLES for i in ids]
 
 
 def describe_failure(template: Template, failure: Mapping[str, Any]) -> str:
