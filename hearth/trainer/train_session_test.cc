@@ -82,6 +82,7 @@ TEST_F(TrainSessionTest, EventsTellOfStartProgressAndEnd) {
 class OddLayer : public caffe::Layer {
  public:
   using Layer::Layer;
+  caffe::LayerTraits traits() const override { return {.runs_user_code = true}; }
   void SetUp(const caffe::Blobs&, const caffe::Blobs&) override {
     blobs_ = {std::make_shared<caffe::Blob>(caffe::Shape{1})};
   }
