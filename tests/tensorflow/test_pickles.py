@@ -182,11 +182,12 @@ def test_a_batch_keeps_its_room_in_the_ring_until_it_is_released():
     writer, reader = make_ring()
     writer.write(Pieces([b"a" * 40_000]), 10)
     _, batch = reader.next(10, in_place=True)
+    assert writer.write(Pieces([b"b" * 40_000]), 10)  # behind it
     with pytest.raises(TimeoutError):
-        writer.write(Pieces([b"b" * 40_000]), 0.05)
+        writer.write(Pieces([b"c" * 40_000]), 0.05)
     assert bytes(batch.pieces()[0][0]) == b"a" * 40_000
     reader.release()
-    assert writer.write(Pieces([b"b" * 40_000]), 10)
+    assert writer.write(Pieces([b"c" * 40_000]), 10)
 
 
 def test_pieces_are_bytes():
