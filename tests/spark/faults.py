@@ -106,6 +106,8 @@ class Striker:
 
     def strike(self) -> None:
         found = sorted(trainers())
+        if len(found) <= self.index:
+            return  # the event is older than their end
         struck = found.pop(self.index)
         pid = victim(self.kind, struck)
         self.struck_at = time.monotonic()

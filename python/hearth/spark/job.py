@@ -50,6 +50,8 @@ class SparkJob:
             self.error = error
         self._over.set()
         self._on_end(self)
+        # The two know who owns this job: a circle, which would keep sockets until it is found.
+        del self._action, self._on_end
 
     def cancel(self) -> None:
         """Ends the action; does not wait."""
