@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 BUILD ?= build
 DIST ?= dist
 
-.PHONY: demo test build setup lint format bench wheel wheel-test soak fuzz clean
+.PHONY: demo test test-quick build setup lint format bench wheel wheel-test soak fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -24,6 +24,11 @@ demo: setup $(BUILD)/build.ninja
 test: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure
 	@$(PYTHON) -m pytest tests --ignore=tests/wheel
+
+# Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.
+test-quick: build
+	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
+	@$(PYTHON) -m pytest tests/project tests/golden tests/python -m "not slow"
 
 lint: build
 	@$(PYTHON) tools/lint.py

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 WORK = {
     "tensorflow": """
 import tensorflow as tf

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "files"
 
 WORK = {

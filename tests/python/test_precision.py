@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits
 
 from hearth.native import _caffe
 
+pytestmark = pytest.mark.slow
+
 NET = (Path(__file__).parents[2] / "examples" / "nets" / "lenet.prototxt").read_text()
 SOLVER = 'base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" random_seed: 7 '
 BATCH = 64

@@ -10,6 +10,8 @@ from published_nets import FOLDER, net_text
 
 from hearth.native import _caffe
 
+pytestmark = pytest.mark.slow
+
 NETS = sorted(path.stem for path in FOLDER.glob("*.prototxt"))
 CHECKED_PARAMETERS = 6  # per net, from the first to the last
 

@@ -13,6 +13,8 @@ from sklearn.datasets import load_digits
 
 from hearth.native import _caffe
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 STEPS = 20
 

@@ -17,6 +17,8 @@ from random_nets import RandomNet  # noqa: E402
 
 from hearth import caffe  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # More by hand: HEARTH_RANDOM_NETS=5000 pytest tests/python/test_random_nets.py
 NETS = int(os.environ.get("HEARTH_RANDOM_NETS", "150"))
 

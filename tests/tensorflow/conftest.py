@@ -53,6 +53,11 @@ class Notes:
             json.dump(value, file)
         os.rename(path, os.path.join(self.folder, name))
 
+    def wait_for(self, name: str) -> None:
+        until = time.monotonic() + 60
+        while name not in self.read() and time.monotonic() < until:
+            time.sleep(0.05)
+
     def read(self) -> dict:
         files = [file for file in Path(self.folder).iterdir() if not file.name.startswith(".")]
         return {file.name: json.loads(file.read_text()) for file in sorted(files)}

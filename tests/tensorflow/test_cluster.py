@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -110,13 +109,10 @@ def test_parameter_servers_of_the_driver_are_its_children(sc, notes):
             import threading
 
             threading.Event().wait()
-        until = time.monotonic() + 60  # the cluster ends a server that has not begun yet, too
-        while "ps0" not in notes.read() and time.monotonic() < until:
-            time.sleep(0.05)
+        notes.wait_for("ps0")  # the cluster ends a server that has not begun yet, too
 
     run(sc, main, notes, nodes=3, ps=1, driver_ps_nodes=True).shutdown()
-    found = notes.read()
-    assert list(found) == ["ps0", "worker0", "worker1"]
+    assert list(notes.read()) == ["ps0", "worker0", "worker1"]
 
 
 @pytest.mark.parametrize("options", [{"eval_node": True}, {"driver_ps_nodes": True}])
