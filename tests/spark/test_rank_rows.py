@@ -92,6 +92,15 @@ def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
             assert min(halves) > 400
 
 
+def test_a_users_column_is_not_taken_for_the_place(spark):
+    names = ["Hearth Place", "hearth place'"]
+    frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))
+    assert is_steady(frame)
+    rows = order_of(spark, {"train": frame})
+    assert sorted(map(tuple, rows)) == [(i, i) for i in range(9)]
+    assert rows[0].asDict().keys() == set(names)
+
+
 def test_two_streams_come_in_one_order(spark):
     test = spark.range(700).repartition(7).withColumn("x", functions.lit(1.5))
     frames = {"train": spark.range(5000).repartition(16), "test": test}

@@ -159,9 +159,12 @@ def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
     """
     from pyspark.sql import functions
 
+    name, taken = _PLACE, {column.lower() for column in frame.columns}
+    while name in taken:
+        name += "'"
     place = functions.xxhash64(functions.monotonically_increasing_id())
-    placed = frame.withColumn(_PLACE, place).repartition(world)
-    return placed.sortWithinPartitions(_column(_PLACE)).drop(_PLACE)
+    placed = frame.withColumn(name, place).repartition(world)
+    return placed.sortWithinPartitions(_column(name)).drop(name)
 
 
 def in_order_of_content(frame: DataFrame) -> DataFrame:
