@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
@@ -16,6 +17,10 @@ UPSTREAM = (
     "imageCaptionDFDir vocabDir embeddingDFDir train_data_layer_id test_data_layer_id "
     "solverParameter netParam"
 )
+
+
+def test_names_that_are_loaded_when_asked_for_are_shown_before():
+    assert set(caffeonspark.__all__) <= set(dir(caffeonspark))
 
 
 @pytest.mark.parametrize("name", UPSTREAM.split())

@@ -28,6 +28,10 @@ _FILES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Loads what is asked for: the program must hear Ctrl-C before it loads anything large."""
     if name not in _FILES:
