@@ -58,6 +58,14 @@ class SparkJob:
         if not self.ended:
             self._spark.cancel(self.tag)
 
+    def end(self, patience_s: float) -> None:
+        """Waits for the action's end, and cancels it each time that it takes longer than that.
+
+        Once is not enough: Spark knows of its jobs only when it has planned the action.
+        """
+        while not self.join(patience_s):
+            self.cancel()
+
     def join(self, timeout_s: float | None = None) -> bool:
         """Waits for the action's end; whether it has ended."""
         return self._over.wait(timeout_s)

@@ -144,9 +144,7 @@ class _Attempt:
             job.cancel()
             raise
         finally:
-            if not job.join(_JOB_END_WAIT_S):
-                job.cancel()
-                job.join()
+            job.end(_JOB_END_WAIT_S)
             self._close_coordinator()
             pump.join()
 

@@ -1,0 +1,47 @@
+"""Spark jobs that end before Spark knows of them."""
+
+import threading
+import time
+
+import pytest
+
+from hearth.trainer import launch
+
+
+class Planning:
+    """What a training asks of Spark, where planning an action takes a while: an action that is
+    cancelled meanwhile begins all the same."""
+
+    def __init__(self):
+        self.begun, self.cancelled = threading.Event(), threading.Event()
+
+    def thread(self, target):
+        return threading.Thread(target=target)
+
+    def tag(self, name):
+        pass
+
+    def cancel(self, name):
+        if self.begun.is_set():
+            self.cancelled.set()
+
+    def act(self):
+        time.sleep(0.5)
+        self.begun.set()
+        assert self.cancelled.wait(5)
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_a_training_that_spark_still_plans(monkeypatch):
+    spark = Planning()
+    monkeypatch.setattr(launch, "spark_access", lambda _: spark)
+    monkeypatch.setattr(launch, "_JOB_END_WAIT_S", 0.1)
+    monkeypatch.setattr(launch._Attempt, "_act", lambda *_: spark.act())
+    monkeypatch.setattr(launch._Attempt, "_watch", interrupted)
+    plan = launch.Plan(1, {})
+    with pytest.raises(KeyboardInterrupt):
+        launch._Attempt(object(), plan, launch.Rows(None, {}), 0).run(print)
+    assert spark.cancelled.is_set()
