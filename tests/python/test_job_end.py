@@ -1,5 +1,7 @@
 """Spark jobs that end before Spark knows of them."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -45,3 +47,22 @@ def test_ctrl_c_ends_a_training_that_spark_still_plans(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         launch._Attempt(object(), plan, launch.Rows(None, {}), 0).run(print)
     assert spark.cancelled.is_set()
+
+
+# In a process of its own, as that of the tests may have a JVM.
+AFTER_A_KILL = """
+from types import SimpleNamespace
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from hearth.spark import java_start
+
+context = SparkContext._active_spark_context = SimpleNamespace(_jsc=object())
+SparkSession._instantiatedSession = SimpleNamespace(_sc=context)
+java_start.kill()
+assert SparkContext._active_spark_context is None
+assert SparkSession._should_update_active_session()
+"""
+
+
+def test_a_start_after_one_that_was_interrupted_does_not_meet_the_context_of_before():
+    subprocess.run([sys.executable, "-c", AFTER_A_KILL], check=True, timeout=60)

@@ -82,7 +82,9 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
         time.sleep(_LOOK_S)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     if context is not None:  # another start makes its own
-        context._gateway = context._jvm = None
+        if context._active_spark_context is not None:
+            context._active_spark_context._jsc = None  # by which sessions know that it has ended
+        context._gateway = context._jvm = context._active_spark_context = None
     _killing.clear()
 
 
