@@ -1,5 +1,7 @@
 #include "hearth/feed/ring_memory.h"
 
+#include <cstring>
+
 #include "hearth/feed/feed_testing.h"
 
 namespace hearth::feed {
@@ -62,6 +64,19 @@ TEST(RingMemory, OtherMemoryIsNotTakenForARing) {
 
 TEST(RingMemory, TooSmallARingIsRefused) {
   EXPECT_EQ(CodeOf([] { RingMemory::Create(1000); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(RingMemory, ARingThatOthersMadeTooSmallOrUnevenIsRefused) {
+  constexpr size_t kControlBytes = 4096;
+  for (const size_t capacity : {size_t{32}, size_t{4096}, size_t{64 << 10} + 32}) {
+    const Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + 2 * capacity);
+    const Fd whole = RingMemory::Create(64 << 10);
+    const Mapping from(whole.get(), 0, kControlBytes);
+    const Mapping to(memory.get(), 0, kControlBytes);
+    std::memcpy(to.data(), from.data(), kControlBytes);
+    reinterpret_cast<RingControl*>(to.data())->capacity = capacity;
+    EXPECT_EQ(CodeOf([&] { RingMemory ring(memory); }), ErrorCode::kInvalidArgument) << capacity;
+  }
 }
 
 }  // namespace
