@@ -35,8 +35,12 @@ class Session:
         self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
     def start(self) -> None:
-        """Serves the connection until the task ends it."""
-        self._thread.start()
+        """Serves the connection until the task ends it. Raises what Thread.start() does, closed."""
+        try:
+            self._thread.start()
+        except BaseException:
+            self._channel.close()
+            raise
 
     def end(self) -> None:
         """The program is over, so nobody reads any more."""
@@ -66,7 +70,15 @@ class Session:
     def _handle(self, message: Message, fds: list[int]) -> None:
         from hearth.native._core import FeedLink
 
-        if message["op"] == "rings":
+        rings = message.get("op") == "rings"
+        if len(fds) != (4 if rings else 0):
+            for fd in fds:
+                os.close(fd)
+            raise ValueError(
+                f"{len(fds)} descriptors came with '{message.get('op')}', not {4 if rings else 0}; "
+                "where fewer came, the node may have no more of them: raise its limit (ulimit -n)"
+            )
+        if rings:
             rows, results = tuple(fds[:2]), tuple(fds[2:])
             self._link = FeedLink(rows, results, self._from_afar, partial(_tell, self._channel))
         elif message["op"] == "partition":
@@ -105,7 +117,11 @@ class FeedServer:
                 sock = relay.at_node(sock)
             session = Session(Channel(sock), self, from_afar)
             self._sessions.add(session)
-            session.start()
+            try:
+                session.start()
+            except BaseException:
+                self.forget(session)
+                raise
         except Exception as error:  # of memory, threads or descriptors; the task hears of the end
             print(f"hearth: a feed's connection could not be taken: {error}", file=sys.stderr)
             sock.close()

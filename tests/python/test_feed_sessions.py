@@ -1,0 +1,50 @@
+"""What a node keeps of a feed task's connection where that is not as it should be."""
+
+import os
+import socket
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+
+from hearth.cluster.channel import Channel
+from hearth.cluster.feed_server import FeedServer
+
+
+@contextmanager
+def attached(server):
+    theirs, ours = socket.socketpair()
+    server.attach(theirs, from_afar=False)
+    with closing(Channel(ours)) as channel:
+        yield channel
+
+
+def open_descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize(("op", "count"), [("rings", 3), ("rings", 8), ("end", 2)])
+def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
+    server = FeedServer(["input"], lambda event: None)
+    before = open_descriptors()
+    with attached(server) as task, open("/dev/null") as file:
+        task.send({"op": op, "entries": 0}, fds=[file.fileno()] * count)
+        assert f"{count} descriptors came with '{op}'" in task.receive(5)[0]["error"]
+        with pytest.raises((EOFError, OSError)):
+            task.receive(5)
+        server.close()
+    assert open_descriptors() == before
+
+
+def test_a_connection_for_which_no_thread_is_left_is_closed_and_forgotten(monkeypatch, capfd):
+    server = FeedServer(["input"], lambda event: None)
+
+    def no_thread(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with attached(server) as task, pytest.raises(EOFError):
+            task.receive(5)
+    assert "can't start new thread" in capfd.readouterr().err
+    server.close()
