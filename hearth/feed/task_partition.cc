@@ -164,7 +164,10 @@ void TaskPartition::SetTotal(int64_t entries) {
 
 void TaskPartition::AwaitEnd(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  total_came_.wait_until(lock, deadline.at(), [this] { return ended_ || open_ != 0 || total_; });
+  total_came_.wait_until(lock, deadline.at(), [this] {
+    // Of a total that fits, whoever set it is about to make the end.
+    return ended_ || open_ != 0 || (total_ && total_ != entries_);
+  });
 }
 
 void TaskPartition::WriteResults(const PiecesImage& rows) {

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "hearth/feed/cluster_feed_testing.h"
 #include "hearth/feed/pieces_image.h"
 #include "hearth/feed/row_hash.h"
@@ -196,6 +200,26 @@ TEST_F(TaskPartitionTest, TaskThatDiesBeforeTheEndOfItsResultsIsNoError) {
   partition_->Settle(1);
   partition_->SetTotal(1);
   EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+}
+
+TEST_F(TaskPartitionTest, EndThatIsBeingMadeIsAwaited) {
+  for (int i = 0; i < 1000; ++i) {
+    TaskPartition partition(task_.link, Announced(3), driver_.tell());
+    std::atomic<int> ready = 0;
+    std::thread session([&] {
+      for (++ready; ready < 2;) std::this_thread::yield();
+      partition.SetTotal(0);
+    });
+    while (ready < 1) std::this_thread::yield();
+    ++ready;
+    // Up to a microsecond, to meet the other thread in between.
+    const auto later = std::chrono::steady_clock::now() + std::chrono::nanoseconds(i % 1000);
+    while (std::chrono::steady_clock::now() < later) continue;
+    partition.AwaitEnd(Soon());
+    partition.Refuse("the program has returned");
+    session.join();
+    ASSERT_FALSE(task_.link->closed()) << "refused, " << i;
+  }
 }
 
 TEST_F(TaskPartitionTest, MessageWithoutAFieldIsAnErrorThatShowsIt) {
