@@ -18,6 +18,7 @@
 #include "hearth/feed/row_reader.h"
 #include "hearth/feed/task_link.h"
 #include "module.h"
+#include "released_gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,7 +31,7 @@ using feed::RowReader;
 using feed::TaskLink;
 using feed::TaskPartition;
 using Json = nlohmann::json;
-using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+using ReleaseGil = nb::call_guard<ReleasedGil>;
 
 // A Python function that any thread may call, copy and drop, with or without the GIL.
 class PythonFunction {
@@ -135,7 +136,7 @@ Args:
 nb::object NextBatch(RowReader& reader) {
   std::optional<feed::Partition::Batch> batch;
   {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     batch = reader.Next();
   }
   if (!batch) return nb::none();
@@ -146,7 +147,7 @@ nb::object NextBatch(RowReader& reader) {
 
 bool WriteResults(RowReader& reader, const PythonPieces& results) {
   const feed::PiecesImage image = results.image();
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return reader.WriteResults(image);
 }
 

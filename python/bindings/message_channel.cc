@@ -17,6 +17,7 @@
 #include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/message_channel.h"
 #include "python_json.h"
+#include "released_gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,7 +26,7 @@ namespace hearth::bindings {
 namespace {
 
 using rendezvous::MessageChannel;
-using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+using ReleaseGil = nb::call_guard<ReleasedGil>;
 
 // What a handshake is about: both ends have the same.
 struct Terms {
@@ -51,7 +52,7 @@ bool WaitReadable(const MessageChannel& channel, Deadline deadline) {
     int ready = 0;
     int error = 0;
     {
-      const nb::gil_scoped_release released;
+      const ReleasedGil released;
       ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
       error = errno;
     }
@@ -63,7 +64,7 @@ bool WaitReadable(const MessageChannel& channel, Deadline deadline) {
 }
 
 std::optional<MessageChannel::Received> ReceiveWithoutGil(MessageChannel& self, Deadline deadline) {
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   try {
     return self.Receive(deadline);
   } catch (const Error& error) {
@@ -90,7 +91,7 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
       nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!data.is_valid()) nb::raise_python_error();
   char* const bytes = PyBytes_AS_STRING(data.ptr());
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   self.ReceiveData(bytes, count);
   return data;
 }
@@ -98,7 +99,7 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
 void Send(MessageChannel& self, nb::dict message, const std::vector<int>& fds, nb::handle data) {
   const BufferView view(data);
   const rendezvous::Json json = FromPython(message);
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   self.Send(json, fds, view.bytes());
 }
 
