@@ -45,9 +45,9 @@ RingMemory::RingMemory(const Fd& memory) {
   const size_t bytes = static_cast<size_t>(status.st_size) - kControlBytes;
   capacity_ = control().capacity;
   // Places of entries are computed from the capacity: a smaller one would turn sums around.
-  Require(control().magic == kMagic && control().version == kVersion &&
-              capacity_ >= kMinCapacity && capacity_ == RoundUpToPages(capacity_) &&
-              capacity_ <= bytes && capacity_ + WindowOf(capacity_) == bytes,
+  Require(control().magic == kMagic && control().version == kVersion && capacity_ >= kMinCapacity &&
+              capacity_ == RoundUpToPages(capacity_) && capacity_ <= bytes &&
+              capacity_ + WindowOf(capacity_) == bytes,
           ErrorCode::kInvalidArgument, "descriptor {} is not the memory of a ring of this version",
           memory.get());
   data_ = Mapping(memory.get(), kControlBytes, bytes);
