@@ -6,21 +6,11 @@
 #include <string>
 
 #include "hearth/base/accept_testing.h"
-#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
 #include "hearth/base/thread.h"
 
 namespace hearth {
 namespace {
-
-template <typename Function>
-Error ErrorOf(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorCode::kInternal, "nothing was thrown"};
-}
 
 TEST(Connection, LargeMessageArrivesWholeThroughSmallBuffers) {
   TcpListener listener("127.0.0.1");
@@ -40,7 +30,7 @@ TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
   auto pair = Connection::Pair();
   Connection& a = pair.first;
   char byte;
-  const Error error = ErrorOf([&] { a.Read(&byte, 1, Deadline::After(0.02)); });
+  const Error error = Thrown([&] { a.Read(&byte, 1, Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(error.message(), testing::HasSubstr("socket pair"));
 }
@@ -49,7 +39,7 @@ TEST(Connection, PeerThatDoesNotReadIsADeadlineNotAHang) {
   auto pair = Connection::Pair();
   Connection& a = pair.first;
   const std::string much(16 << 20, 'x');
-  const Error error = ErrorOf([&] { a.Write(much, Deadline::After(0.05)); });
+  const Error error = Thrown([&] { a.Write(much, Deadline::After(0.05)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
@@ -59,10 +49,10 @@ TEST(Connection, ClosedPeerIsUnavailableAndRaisesNoSignal) {
   b.Write("ab", Deadline::After(1));
   { const Connection gone = std::move(b); }
   char bytes[4];
-  const Error error = ErrorOf([&] { a.Read(bytes, 4, Deadline::After(1)); });
+  const Error error = Thrown([&] { a.Read(bytes, 4, Deadline::After(1)); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.message(), testing::HasSubstr("after 2 of 4 bytes"));
-  EXPECT_EQ(ErrorOf([&] { a.Write("x", Deadline::After(1)); }).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(Thrown([&] { a.Write("x", Deadline::After(1)); }).code(), ErrorCode::kUnavailable);
 }
 
 TEST(Connection, ReadSomeGivesZeroAtTheEnd) {
@@ -93,7 +83,7 @@ TEST(Connection, ShutdownFromAnotherThreadEndsAWait) {
     a.Read(&byte, 1, Deadline::After(30));
   });
   a.Shutdown();
-  EXPECT_EQ(ErrorOf([&] { waiter.Join(); }).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(Thrown([&] { waiter.Join(); }).code(), ErrorCode::kUnavailable);
 }
 
 TEST(Connection, WaitReadableTellsDataFromTheDeadline) {
@@ -109,20 +99,20 @@ TEST(Connection, RefusedConnectionNamesHostAndPort) {
     const TcpListener closed("127.0.0.1");
     port = closed.port();
   }
-  const Error error = ErrorOf([&] { Connection::Connect("127.0.0.1", port, Deadline::After(2)); });
+  const Error error = Thrown([&] { Connection::Connect("127.0.0.1", port, Deadline::After(2)); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.message(), testing::HasSubstr("127.0.0.1:" + std::to_string(port)));
 }
 
 TEST(Connection, UnknownHostNameIsSaid) {
   const Error error =
-      ErrorOf([] { Connection::Connect("no-such-host.invalid", 1, Deadline::After(2)); });
+      Thrown([] { Connection::Connect("no-such-host.invalid", 1, Deadline::After(2)); });
   EXPECT_THAT(error.message(), testing::HasSubstr("no-such-host.invalid"));
 }
 
 TEST(TcpListener, NobodyComingIsADeadline) {
   TcpListener listener("127.0.0.1");
-  EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(0.02)); }).code(),
+  EXPECT_EQ(Thrown([&] { listener.Accept(Deadline::After(0.02)); }).code(),
             ErrorCode::kDeadlineExceeded);
 }
 
@@ -143,7 +133,7 @@ TEST(TcpListener, CallersThatTheNetworkLostArePassedOver) {
 TEST(TcpListener, ALostCallerIsNoReasonToWaitBeyondTheDeadline) {
   TcpListener listener("127.0.0.1");
   const FailingAccept lost({ECONNABORTED});
-  EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(0)); }).code(),
+  EXPECT_EQ(Thrown([&] { listener.Accept(Deadline::After(0)); }).code(),
             ErrorCode::kDeadlineExceeded);
 }
 
@@ -151,7 +141,7 @@ TEST(TcpListener, WantOfDescriptorsOrMemoryIsSaid) {
   TcpListener listener("127.0.0.1");
   for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
     const FailingAccept exhausted({error});
-    EXPECT_EQ(ErrorOf([&] { listener.Accept(Deadline::After(1)); }).code(),
+    EXPECT_EQ(Thrown([&] { listener.Accept(Deadline::After(1)); }).code(),
               ErrorCode::kResourceExhausted);
   }
 }

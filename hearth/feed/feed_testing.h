@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/batch_builder.h"
 #include "hearth/feed/minibatch.h"
@@ -20,17 +20,6 @@
 namespace hearth::feed {
 
 inline Deadline Soon() { return Deadline::After(10); }
-
-// The Error that the call throws; a failure and an empty message where it throws none.
-inline Error Thrown(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorCode::kInternal, "");
-}
 
 inline ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 

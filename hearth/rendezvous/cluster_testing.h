@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
 #include "hearth/rendezvous/coordinator.h"
@@ -15,18 +15,6 @@
 #include "hearth/rendezvous/member.h"
 
 namespace hearth::rendezvous {
-
-// Runs `function`, which must throw Error, and gives the error.
-template <typename Function>
-Error ErrorOf(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {ErrorCode::kInternal, "nothing was thrown"};
-}
 
 inline CoordinatorOptions TestOptions(int world) {
   CoordinatorOptions options;

@@ -111,7 +111,7 @@ TEST_F(ControlServerTest, WrongTokenIsRefusedAndCounted) {
   Start();
   Connection connection = Connect();
   const Credentials wrong(NewToken(), kControlService);
-  EXPECT_EQ(ErrorOf([&] {
+  EXPECT_EQ(Thrown([&] {
               OfferHandshake(connection, wrong, {3, 0}, Soon());
             }).code(),
             ErrorCode::kPermissionDenied);
@@ -136,15 +136,15 @@ TEST_F(ControlServerTest, ReplayedHandshakeIsRefusedAndCounted) {
 
 TEST_F(ControlServerTest, OlderGenerationIsRefusedAndCounted) {
   Start();
-  EXPECT_THAT(ErrorOf([&] { Join(0, 2); }).message(), HasSubstr("it serves generation 3"));
+  EXPECT_THAT(Thrown([&] { Join(0, 2); }).message(), HasSubstr("it serves generation 3"));
   EXPECT_EQ(server_->refusals().generation, 1);
 }
 
 TEST_F(ControlServerTest, UnknownAndTakenRanksAreRefusedAndCounted) {
   Start();
-  EXPECT_THAT(ErrorOf([&] { Join(2); }).message(), HasSubstr("there is no such rank"));
+  EXPECT_THAT(Thrown([&] { Join(2); }).message(), HasSubstr("there is no such rank"));
   const Connection member = Join(1);
-  EXPECT_THAT(ErrorOf([&] { Join(1); }).message(), HasSubstr("has come already"));
+  EXPECT_THAT(Thrown([&] { Join(1); }).message(), HasSubstr("has come already"));
   EXPECT_EQ(server_->refusals().rank, 2);
 }
 

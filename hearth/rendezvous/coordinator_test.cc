@@ -31,16 +31,16 @@ TEST(Coordinator, MissingReservationNamesTheRanksAndWhereTheOthersAre) {
   Member member(OptionsOf(options, coordinator.port(), 1));
   const std::string expected =
       "within 0.2 s ranks 0, 2 of 3 did not reserve; rank 1 came from host host1";
-  const Error there = ErrorOf([&] { member.Reserve({}); });
+  const Error there = Thrown([&] { member.Reserve({}); });
   EXPECT_EQ(there.code(), ErrorCode::kAborted);
   EXPECT_EQ(there.message(), expected);
-  EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).message(), expected);
+  EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).message(), expected);
   EXPECT_EQ(coordinator.failure()->code, ErrorCode::kDeadlineExceeded);
 }
 
 TEST(Coordinator, NobodyComingIsTheWaitersDeadline) {
   Coordinator coordinator(TestOptions(2));
-  const Error error = ErrorOf([&] { coordinator.WaitRoster(Deadline::After(0.02)); });
+  const Error error = Thrown([&] { coordinator.WaitRoster(Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not reserve; nobody came");
 }
@@ -71,7 +71,7 @@ TEST(Coordinator, VanishedMemberIsAFailureWithRankAndHost) {
     leaves.Reserve({});
     reserving.Join();
   }
-  const Error error = ErrorOf([&] { stays.Barrier("end", Soon()); });
+  const Error error = Thrown([&] { stays.Barrier("end", Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kAborted);
   EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 went away"));
   EXPECT_TRUE(coordinator.failure()->lost);
@@ -97,7 +97,7 @@ TEST(Coordinator, DriversFailureEndsTheMembersWaits) {
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
   coordinator.Fail(1, "node3", "executor lost");
-  EXPECT_EQ(ErrorOf([&] { member.Reserve({}); }).message(),
+  EXPECT_EQ(Thrown([&] { member.Reserve({}); }).message(),
             "rank 1 on host node3 failed: executor lost");
 }
 
@@ -106,7 +106,7 @@ TEST(Coordinator, LatecomerHearsOfAnEarlierFailure) {
   Coordinator coordinator(options);
   coordinator.Fail(0, "node3", "out of memory");
   Member member(OptionsOf(options, coordinator.port(), 1));
-  EXPECT_EQ(ErrorOf([&] { member.Barrier("x", Soon()); }).message(),
+  EXPECT_EQ(Thrown([&] { member.Barrier("x", Soon()); }).message(),
             "rank 0 on host node3 failed: out of memory");
 }
 
@@ -125,7 +125,7 @@ TEST(Coordinator, CloseWakesWaiters) {
   Coordinator coordinator(TestOptions(2));
   Thread closer("closer", [&] { coordinator.Close(); });
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
-  EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).code(), ErrorCode::kAborted);
+  EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).code(), ErrorCode::kAborted);
   closer.Join();
   coordinator.Close();
 }
@@ -136,20 +136,20 @@ TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
   Connection connection = Connection::Connect("127.0.0.1", coordinator.port(), Soon());
   OfferHandshake(connection, Credentials(options.token, kControlService), {3, 0}, Soon());
   connection.Write(EncodeMessage({{"type", "sing"}}), Soon());
-  const Error error = ErrorOf([&] { coordinator.WaitRoster(Soon()); });
+  const Error error = Thrown([&] { coordinator.WaitRoster(Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("'sing' is unknown"));
   EXPECT_THAT(error.message(), HasSubstr("rank 0 on host 127.0.0.1:"));
 }
 
 TEST(Coordinator, OptionsThatMakeNoSenseAreRefused) {
   auto options = TestOptions(0);
-  EXPECT_THAT(ErrorOf([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
+  EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
   options = TestOptions(1);
   options.heartbeat_interval_s = 20;
-  EXPECT_EQ(ErrorOf([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
   options = TestOptions(1);
   options.token = "short";
-  EXPECT_EQ(ErrorOf([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

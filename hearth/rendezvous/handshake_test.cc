@@ -87,7 +87,7 @@ TEST(Handshake, ReplayedClaimIsRefused) {
   const std::string claim = MakeClaim(credentials, hello, RandomBytes(32), kRank1);
   EXPECT_EQ(CheckClaim(credentials, hello, claim).rank, 1u);
   const std::string later = MakeHello(RandomBytes(32));
-  EXPECT_EQ(ErrorOf([&] { CheckClaim(credentials, later, claim); }).code(),
+  EXPECT_EQ(Thrown([&] { CheckClaim(credentials, later, claim); }).code(),
             ErrorCode::kPermissionDenied);
 }
 
@@ -113,7 +113,7 @@ TEST(Handshake, ClientRefusesAServerThatDoesNotKnowTheToken) {
     far.Write(std::string(kVerdictBytes, '\0'), Soon());
   });
   const Credentials credentials(kToken, "control");
-  const Error error = ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Soon()); });
+  const Error error = Thrown([&] { OfferHandshake(near, credentials, kRank1, Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), HasSubstr("did not prove"));
 }
@@ -124,7 +124,7 @@ TEST(Handshake, ClientRefusesAServerOfAnotherKind) {
   Connection& far = pair.second;
   far.Write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", Soon());
   const Credentials credentials(kToken, "control");
-  const Error error = ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Soon()); });
+  const Error error = Thrown([&] { OfferHandshake(near, credentials, kRank1, Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("does not speak Hearth's protocol"));
 }
 
@@ -133,7 +133,7 @@ TEST(Handshake, SilentServerIsADeadline) {
   Connection& near = pair.first;
   const Credentials credentials(kToken, "control");
   const Error error =
-      ErrorOf([&] { OfferHandshake(near, credentials, kRank1, Deadline::After(0.02)); });
+      Thrown([&] { OfferHandshake(near, credentials, kRank1, Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
@@ -154,7 +154,7 @@ TEST(Handshake, APeerThatDribblesHasNoMoreTimeThanAnother) {
     });
     const auto began = std::chrono::steady_clock::now();
     const Deadline deadline = Deadline::After(0.2);
-    const Error error = ErrorOf(
+    const Error error = Thrown(
         [&] { (server ? AcceptHandshake : OfferHandshake)(near, credentials, kRank1, deadline); });
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
     EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(600));
@@ -169,7 +169,7 @@ TEST(Handshake, AClientOfAnotherKindLearnsNothing) {
   Connection& far = pair.second;
   far.Write(std::string(kClaimBytes, 'x'), Soon());
   const Credentials credentials(kToken, "feed");
-  const Error error = ErrorOf([&] { AcceptHandshake(near, credentials, kRank1, Soon()); });
+  const Error error = Thrown([&] { AcceptHandshake(near, credentials, kRank1, Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   near.Shutdown();
   std::string got(kHelloBytes + 1, '\0');
@@ -178,7 +178,7 @@ TEST(Handshake, AClientOfAnotherKindLearnsNothing) {
 }
 
 TEST(Credentials, RefuseATokenOfAnotherLengthWithoutRepeatingIt) {
-  const Error error = ErrorOf([] { Credentials("5ec2e7", "control"); });
+  const Error error = Thrown([] { Credentials("5ec2e7", "control"); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), testing::Not(HasSubstr("5ec2e7")));
 }

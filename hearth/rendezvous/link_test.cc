@@ -44,7 +44,7 @@ TEST_F(LinkTest, ClaimIsGivenOnlyWhenItIsComplete) {
 
 TEST_F(LinkTest, StrangerCannotStoreMoreThanAClaim) {
   peer_.Write(std::string(kClaimBytes + 1, 'c'), Soon());
-  EXPECT_EQ(ErrorOf([&] { link_.Receive(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { link_.Receive(); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(LinkTest, MembersBytesAreFramesAndPutSilenceOff) {
@@ -69,7 +69,7 @@ TEST_F(LinkTest, WhatTheSocketDoesNotTakeWaitsUpToALimit) {
   const std::string much(2 << 20, 'x');
   link_.Send(much);
   EXPECT_FALSE(link_.flushed());
-  const Error error = ErrorOf([&] {
+  const Error error = Thrown([&] {
     for (int i = 0; i < 8; ++i) link_.Send(much);
   });
   EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);

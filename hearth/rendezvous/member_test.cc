@@ -63,7 +63,7 @@ TEST(Member, WaitThatIsOverNamesWhoDidNotCome) {
   Coordinator coordinator(options);
   RunMembers(options, coordinator.port(), [](Member& member) {
     if (member.rank() == 0) {
-      const Error error = ErrorOf([&] { member.Barrier("weights", Deadline::After(0.05)); });
+      const Error error = Thrown([&] { member.Barrier("weights", Deadline::After(0.05)); });
       EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
       EXPECT_EQ(error.message(),
                 "rank 0 on host host0 waited for 'weights' in vain: rank 1 (host host1) "
@@ -78,7 +78,7 @@ TEST(Member, SecondWaitForTheSameNameIsRefused) {
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
   const auto wait = [&] {
-    const Error error = ErrorOf([&] { member.Barrier("x", Soon()); });
+    const Error error = Thrown([&] { member.Barrier("x", Soon()); });
     // Whichever thread comes second ends the wait of the other.
     coordinator.Fail(-1, "", "over");
     return error.code();
@@ -99,7 +99,7 @@ TEST(Member, FirstFailureReachesAllWaitsWithinASecond) {
       failed.set_value(Clock::now());
       member.SendFailure(Error(ErrorCode::kDataLoss, "layer ip1: bad shape"), {{"iteration", 7}});
     }
-    const Error error = ErrorOf([&] { member.Barrier("step", Soon()); });
+    const Error error = Thrown([&] { member.Barrier("step", Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_EQ(error.message(), "rank 5 on host host5 failed: layer ip1: bad shape");
     EXPECT_LT(Clock::now() - when.get(), std::chrono::seconds(1));
@@ -119,7 +119,7 @@ TEST(Member, FailureSentRightBeforeLeavingIsNotLost) {
       Member member(OptionsOf(options, coordinator.port(), 0));
       member.SendFailure(Error(ErrorCode::kInternal, "the reason"));
     }
-    EXPECT_EQ(ErrorOf([&] { coordinator.WaitRoster(Soon()); }).message(),
+    EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).message(),
               "rank 0 on host host0 failed: the reason");
   }
 }
@@ -158,7 +158,7 @@ TEST(Member, AFailureOfMegabytesIsToldInShort) {
   Member member(OptionsOf(options, coordinator.port(), 0));
   const std::string text = "the reason " + std::string(3 << 20, '\x01') + " the end";
   member.SendFailure(Error(ErrorCode::kInternal, text), {{"rows", text}});
-  const std::string told = ErrorOf([&] { member.Barrier("step", Soon()); }).message();
+  const std::string told = Thrown([&] { member.Barrier("step", Soon()); }).message();
   EXPECT_THAT(told,
               testing::AllOf(testing::HasSubstr("failed: the reason"),
                              testing::HasSubstr("bytes left out"), testing::EndsWith(" the end")));
@@ -195,7 +195,7 @@ TEST(Member, CoordinatorThatGoesAwayIsAFailure) {
   auto coordinator = std::make_unique<Coordinator>(options);
   Member member(OptionsOf(options, coordinator->port(), 0));
   coordinator.reset();
-  const Error error = ErrorOf([&] { member.Barrier("x", Soon()); });
+  const Error error = Thrown([&] { member.Barrier("x", Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kAborted);
   EXPECT_THAT(error.message(), HasSubstr("the coordinator at 127.0.0.1:"));
 }
@@ -216,7 +216,7 @@ TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
     over.get_future().wait();
   });
   Member member(OptionsOf(options, listener.port(), 0));
-  const Error error = ErrorOf([&] { member.Barrier("x", Soon()); });
+  const Error error = Thrown([&] { member.Barrier("x", Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("has been silent for 0.1 s"));
   over.set_value();
 }
@@ -241,7 +241,7 @@ TEST(Member, FrozenProcessIsNoticedByItsMissingHeartbeats) {
   Member member(OptionsOf(options, coordinator.port(), 0));
   member.Reserve({});
   ::kill(child, SIGSTOP);
-  const Error error = ErrorOf([&] { member.Barrier("step", Soon()); });
+  const Error error = Thrown([&] { member.Barrier("step", Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 has been silent for 0.5 s"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
@@ -265,7 +265,7 @@ TEST(Member, KilledProcessIsNoticedAtOnce) {
   member.Reserve({});
   ::kill(child, SIGKILL);
   const auto begin = Clock::now();
-  EXPECT_THAT(ErrorOf([&] { member.Barrier("step", Soon()); }).message(),
+  EXPECT_THAT(Thrown([&] { member.Barrier("step", Soon()); }).message(),
               HasSubstr("rank 1 on host host1 went away"));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
   ::waitpid(child, nullptr, 0);
@@ -276,7 +276,7 @@ TEST(Member, RefusalSaysWhoWasRefusedWhere) {
   Coordinator coordinator(options);
   auto stale = OptionsOf(options, coordinator.port(), 1);
   stale.generation = 2;
-  const Error error = ErrorOf([&] { Member member(stale); });
+  const Error error = Thrown([&] { Member member(stale); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), HasSubstr("rank 1 on host host1 cannot join the cluster at"));
   EXPECT_THAT(error.message(), HasSubstr("it serves generation 3"));
@@ -287,7 +287,7 @@ TEST(Member, AnotherWorldIsRefused) {
   Coordinator coordinator(options);
   auto member = OptionsOf(options, coordinator.port(), 1);
   member.world = 4;
-  EXPECT_EQ(ErrorOf([&] { Member refused(member); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { Member refused(member); }).code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

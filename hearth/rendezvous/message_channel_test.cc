@@ -92,12 +92,12 @@ TEST_F(MessageChannelTest, AnEndWithinAMessageIsUnavailable) {
     MessageChannel channel(std::move(far));
     near.Write(cut, Soon());
     near.Shutdown();
-    EXPECT_EQ(ErrorOf([&] { channel.Receive(Soon()); }).code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(Thrown([&] { channel.Receive(Soon()); }).code(), ErrorCode::kUnavailable);
   }
 }
 
 TEST_F(MessageChannelTest, ASilentPeerIsADeadlineAndMayGoOn) {
-  EXPECT_EQ(ErrorOf([&] { far_.Receive(Deadline::After(0.02)); }).code(),
+  EXPECT_EQ(Thrown([&] { far_.Receive(Deadline::After(0.02)); }).code(),
             ErrorCode::kDeadlineExceeded);
   near_.Send({{"op", "late"}});
   EXPECT_EQ(far_.Receive(Soon())->message, Json({{"op", "late"}}));
@@ -105,7 +105,7 @@ TEST_F(MessageChannelTest, ASilentPeerIsADeadlineAndMayGoOn) {
 
 TEST_F(MessageChannelTest, TheDeadlineIsThatOfTheWholeMessage) {
   Write(EncodeU32(100) + "{");
-  EXPECT_EQ(ErrorOf([&] { far_.Receive(Deadline::After(0.02)); }).code(),
+  EXPECT_EQ(Thrown([&] { far_.Receive(Deadline::After(0.02)); }).code(),
             ErrorCode::kDeadlineExceeded);
 }
 
@@ -115,14 +115,14 @@ TEST_F(MessageChannelTest, WhatIsNoMessageIsDataLoss) {
     auto [near, far] = Connection::Pair();
     MessageChannel channel(std::move(far));
     near.Write(bytes, Soon());
-    EXPECT_EQ(ErrorOf([&] { channel.Receive(Soon()); }).code(), ErrorCode::kDataLoss);
+    EXPECT_EQ(Thrown([&] { channel.Receive(Soon()); }).code(), ErrorCode::kDataLoss);
   }
 }
 
 TEST_F(MessageChannelTest, EndEndsTheWaitsOfOtherThreads) {
   Thread reader("reader", [&] { EXPECT_FALSE(far_.Receive(Soon())); });
   Thread writer("writer", [&] {
-    const Error error = ErrorOf([&] { far_.Send({{"a", 1}}, {}, std::string(64 << 20, 'x')); });
+    const Error error = Thrown([&] { far_.Send({{"a", 1}}, {}, std::string(64 << 20, 'x')); });
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   });
   far_.End();
@@ -140,7 +140,7 @@ TEST_F(MessageChannelTest, AClosedOneHasNoDescriptorAndSaysSo) {
              near_.Send({{"a", 1}});
            },
            [&] { near_.Receive(Soon()); }, [&] { near_.Release(); }}) {
-    const Error error = ErrorOf(use);
+    const Error error = Thrown(use);
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
     EXPECT_THAT(error.message(), HasSubstr("closed"));
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -95,3 +96,15 @@ def marked_processes(word: str) -> list[int]:
         if word in command and MARK in environment:
             found.append(int(entry.name))
     return found
+
+
+@pytest.fixture
+def far():
+    from hosts import FarHost
+
+    try:
+        host = FarHost().__enter__()
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
+    yield host
+    host.__exit__(None, None, None)

@@ -6,10 +6,9 @@ import subprocess
 import sys
 import time
 
-import pytest
 from conftest import MARK
 from faults import wait_until
-from hosts import FAR, NAME, NEAR, FarHost
+from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
 
 HEARTBEAT_S = 10
@@ -38,16 +37,6 @@ with cluster.run(spark, main, sys.argv[2], nodes=2, restart=True, timeout_s=100)
     nodes.train(spark.range(0, int(sys.argv[3]), 1, 8))
 print(nodes.restarts.count, flush=True)
 """
-
-
-@pytest.fixture
-def far():
-    try:
-        host = FarHost().__enter__()
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
-    yield host
-    host.__exit__(None, None, None)
 
 
 def rows_of(folder, start):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import MARK
 from faults import trainers, wait_until
-from hosts import FAR, NAME, NEAR, FarHost
+from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
 
 HERE = Path(__file__).resolve().parent
@@ -44,16 +44,6 @@ def train():
 for _ in sys.stdin:
     train()
 """
-
-
-@pytest.fixture
-def far():
-    try:
-        host = FarHost().__enter__()
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
-    yield host
-    host.__exit__(None, None, None)
 
 
 class Driver:
