@@ -7,7 +7,7 @@
 namespace hearth::rendezvous {
 namespace {
 
-constexpr size_t kMaxEvents = 4096;
+constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
   Require(options.world >= 1, ErrorCode::kInvalidArgument, "a cluster needs a rank, not world {}",
@@ -44,7 +44,8 @@ ControlServerOptions ServerOptions(const CoordinatorOptions& options) {
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(Checked(std::move(options))),
       membership_(options_.world),
-      peers_(static_cast<size_t>(options_.world)) {
+      peers_(static_cast<size_t>(options_.world)),
+      events_(kMaxLogLines) {
   // The first callback may come before the pointer is set: it waits for the lock.
   const std::lock_guard lock(mutex_);
   server_ = std::make_unique<ControlServer>(ServerOptions(options_),
@@ -68,13 +69,13 @@ std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(),
                       [this] { return !events_.empty() || closed_ || untold_failure_; });
-  if (events_.empty()) {
-    untold_failure_ = false;
-    return std::nullopt;
-  }
-  Event event = std::move(events_.front());
-  events_.pop_front();
-  return event;
+  if (events_.empty()) untold_failure_ = false;
+  return events_.Take();
+}
+
+int64_t Coordinator::TakeDroppedLogLines() {
+  const std::lock_guard lock(mutex_);
+  return events_.TakeDropped();
 }
 
 void Coordinator::Broadcast(const Json& value) {
@@ -127,11 +128,16 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     server_->Send(
         rank, {{"type", "missing"}, {"name", name}, {"ranks", membership_.DescribeMissing(name)}});
   } else if (type == "event") {
-    AddEvent(rank, frame.at("value"));
+    events_.AddEvent({rank, frame.at("value")});
+    changed_.notify_all();
+  } else if (type == "log") {
+    events_.AddLogLine({rank, frame.at("value")});
+    changed_.notify_all();
   } else if (type == "done") {
     if (!membership_.done(rank)) ++done_;
     membership_.SetDone(rank);
-    AddEvent(rank, frame.at("value"));
+    events_.AddEvent({rank, frame.at("value")});
+    changed_.notify_all();
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
     failure.rank = rank;
@@ -156,12 +162,6 @@ void Coordinator::OnGather(int rank, const Json& frame) {
   auto values = membership_.Gather(rank, name, frame.at("value"));
   if (!values) return;
   server_->SendAll({{"type", "gathered"}, {"name", name}, {"values", std::move(*values)}});
-}
-
-void Coordinator::AddEvent(int rank, Json value) {
-  if (events_.size() == kMaxEvents) events_.pop_front();
-  events_.push_back({rank, std::move(value)});
-  changed_.notify_all();
 }
 
 void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {

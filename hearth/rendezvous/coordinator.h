@@ -5,7 +5,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/rendezvous/control_server.h"
+#include "hearth/rendezvous/event_queue.h"
 #include "hearth/rendezvous/failure.h"
 #include "hearth/rendezvous/membership.h"
 
@@ -32,12 +32,6 @@ struct CoordinatorOptions {
   double handshake_timeout_s = 5;
 };
 
-// What a member sent to the driver.
-struct Event {
-  int rank = 0;
-  Json value;
-};
-
 // Any thread may call it. A service thread of its own does the work.
 class Coordinator : private ControlServer::Handler {
  public:
@@ -53,9 +47,11 @@ class Coordinator : private ControlServer::Handler {
   std::vector<Json> WaitRoster(Deadline deadline);
 
   // The oldest event that was not taken, Done()'s included; nothing at the deadline, and at once
-  // when none is left after Close(), or for the first time after a failure. Only the newest 4096
-  // are kept.
+  // when none is left after Close(), or for the first time after a failure. Of log lines only the
+  // newest 4096 stay; all else stays until it is taken.
   std::optional<Event> NextEvent(Deadline deadline);
+  // Log lines that went because newer ones came, since the last call.
+  int64_t TakeDroppedLogLines();
 
   // To every member that is connected now.
   void Broadcast(const Json& value);
@@ -82,7 +78,6 @@ class Coordinator : private ControlServer::Handler {
   // These need mutex_.
   void OnReserve(int rank, const Json& frame);
   void OnGather(int rank, const Json& frame);
-  void AddEvent(int rank, Json value);
   void SetFailure(Failure failure);
   const std::string& HostOf(int rank) const;
 
@@ -93,7 +88,7 @@ class Coordinator : private ControlServer::Handler {
   Membership membership_;
   std::vector<std::string> peers_;  // by rank: its address, until its reservation says its host
   Deadline reserve_by_ = Deadline::Never();
-  std::deque<Event> events_;
+  EventQueue events_;
   std::optional<Failure> failure_;
   bool untold_failure_ = false;  // NextEvent has not returned for it
   int done_ = 0;

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
@@ -59,6 +62,32 @@ TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
   EXPECT_TRUE(done->value.is_null());
   EXPECT_TRUE(coordinator.finished());
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.01)));
+}
+
+// A validation of a net with a thousand outputs writes a thousand lines.
+TEST(Coordinator, EventsStayWhereLogLinesComeByTheThousand) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  constexpr int kEvents = 20, kLines = 500;
+  RunMembers(options, coordinator.port(), [](Member& member) {
+    for (int i = 0; i < kEvents; ++i) {
+      for (int line = 0; line < kLines; ++line) member.SendLogLine("a line");
+      member.SendEvent(i);
+    }
+  });
+  while (!coordinator.finished()) std::this_thread::yield();
+  std::vector<int> events;
+  int lines = 0;
+  while (const auto event = coordinator.NextEvent(Deadline::After(0))) {
+    if (event->value.is_number()) events.push_back(event->value.get<int>());
+    if (event->value.is_string()) ++lines;
+  }
+  std::vector<int> all(kEvents);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(events, all);
+  EXPECT_EQ(lines, 4096);
+  EXPECT_EQ(coordinator.TakeDroppedLogLines(), kEvents * kLines - lines);
+  EXPECT_EQ(coordinator.TakeDroppedLogLines(), 0);
 }
 
 TEST(Coordinator, VanishedMemberIsAFailureWithRankAndHost) {

@@ -85,6 +85,8 @@ std::vector<Json> Member::AllGather(const std::string& name, const Json& value, 
 
 void Member::SendEvent(const Json& value) { Send({{"type", "event"}, {"value", value}}); }
 
+void Member::SendLogLine(const Json& value) { Send({{"type", "log"}, {"value", value}}); }
+
 void Member::Done(const Json& value) {
   {
     const std::lock_guard lock(mutex_);

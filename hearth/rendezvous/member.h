@@ -62,6 +62,8 @@ class Member {
 
   // For the coordinator's NextEvent.
   void SendEvent(const Json& value);
+  // The same for a log line, which may be left out where many come at once.
+  void SendLogLine(const Json& value);
   // This rank is done: from now on it may leave. Its value is the rank's last event.
   void Done(const Json& value);
   // This rank fails, and all others with it. For catch blocks: never throws, and tells in the log

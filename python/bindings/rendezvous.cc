@@ -118,6 +118,8 @@ Listens at once; a thread of its own does the work. The token is 64 hex digits (
           "timeout_s"_a,
           "(rank, JSON text) of the oldest event; None after timeout_s, and at once when none is "
           "left after close().")
+      .def("take_dropped_log_lines", &Coordinator::TakeDroppedLogLines,
+           "Log lines that went because newer ones came, since the last call.")
       .def(
           "broadcast",
           [](Coordinator& self, const std::string& json) { self.Broadcast(Parse(json)); }, "json"_a,

@@ -273,6 +273,16 @@ outcome = {"of": rank}
     assert [event["event"] for event in events] == ["progress", "validation", "done"]
 
 
+def test_log_lines_that_came_too_fast_are_counted(start, monkeypatch):
+    from hearth.native import _core
+
+    counts = iter([7])
+    monkeypatch.setattr(_core.Coordinator, "take_dropped_log_lines", lambda _: next(counts, 0))
+    _, events = start("join()", world=1)
+    told = [event["text"] for event in events if event["event"] == "log"]
+    assert told == ["7 log lines came too fast to be shown here; the executors' logs have them"]
+
+
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
     rows = spark.range(0, 3000000, 1, 2).selectExpr("id", "repeat('x', 100) as more")
     result, _ = start("join()", frames={"train": rows})

@@ -289,6 +289,7 @@ class _Attempt:
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
+            self._tell_left_out(self._coordinator.take_dropped_log_lines())
             if event is not None:
                 value = json.loads(event[1])
                 ended = isinstance(value, dict) and value.get("event") == "done"
@@ -305,6 +306,11 @@ class _Attempt:
                 self._inbox.put(("finished", done))
                 done = None
         self._inbox.put(("drained", None))
+
+    def _tell_left_out(self, lines: int) -> None:
+        if lines:
+            text = f"{lines} log lines came too fast to be shown here; the executors' logs have them"
+            self._inbox.put(("event", {"event": "log", "level": "W", "text": text}))
 
 
 @contextmanager
