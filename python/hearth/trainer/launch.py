@@ -309,7 +309,7 @@ class _Attempt:
 
     def _tell_left_out(self, lines: int) -> None:
         if lines:
-            text = f"{lines} log lines came too fast to be shown here; the executors' logs have them"
+            text = f"{lines} log lines came too fast to be shown here; executors' logs have them"
             self._inbox.put(("event", {"event": "log", "level": "W", "text": text}))
 
 
