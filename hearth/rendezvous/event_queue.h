@@ -17,8 +17,8 @@ struct Event {
   Json value;
 };
 
-// Events stay until they are taken: decisions hang on them. Of log lines, which a net with a thousand
-// outputs writes by the thousand, only the newest stay. Not for several threads at once.
+// Events stay until they are taken: decisions hang on them. Of log lines, which a net with a
+// thousand outputs writes by the thousand, only the newest stay. Not for several threads at once.
 class EventQueue {
  public:
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
