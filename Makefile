@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 BUILD ?= build
 DIST ?= dist
 
-.PHONY: demo test test-quick build setup lint format bench wheel wheel-test soak fuzz clean
+.PHONY: demo test test-quick build setup lint format bench wheel wheel-test test-hadoop hadoop-shell soak fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -23,7 +23,7 @@ demo: setup $(BUILD)/build.ninja
 
 test: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure
-	@$(PYTHON) -m pytest tests --ignore=tests/wheel
+	@$(PYTHON) -m pytest tests --ignore=tests/wheel --ignore=tests/hadoop
 
 # Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.
 test-quick: build
@@ -53,6 +53,15 @@ fuzz: setup
 	@.venv/bin/ninja -C build-asan -j $(JOBS) hearth_fuzz
 	@for format in $$(ls tests/fuzz/corpus); do echo "$$format"; \
 	  build-asan/tests/fuzz/fuzz_$$format tests/fuzz/corpus/$$format $(FUZZ_SECONDS) $$(date +%s) || exit 1; done
+
+# Spark on YARN with HDFS: real daemons on this machine, from jars that Maven fetches once.
+test-hadoop: build
+	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
+	@$(PYTHON) -m pytest tests/hadoop
+
+# A shell against the same daemons.
+hadoop-shell: build
+	@$(PYTHON) tests/hadoop/hadoop_shell.py
 
 # In a build folder of its own, without the tests.
 wheel: setup

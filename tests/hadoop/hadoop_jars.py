@@ -1,0 +1,63 @@
+"""Hadoop's jars for the tests: Maven fetches them once, and they stay in the user's cache."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_POM = Path(__file__).with_name("pom.xml")
+_FETCH_S = 900.0
+
+
+def version() -> str:
+    """The version of Hadoop that pom.xml names."""
+    found = re.search(r"<hadoop\.version>(.+)</hadoop\.version>", _POM.read_text(encoding="utf-8"))
+    assert found is not None, f"{_POM} names no hadoop.version"
+    return found[1]
+
+
+def jars() -> Path:
+    """The folder of the jars; fetches them (100 MB) where they are not there yet.
+
+    It is $HEARTH_HADOOP_JARS, or `hearth/hadoop-VERSION` in $XDG_CACHE_HOME (~/.cache).
+
+    Raises:
+        RuntimeError: Maven is not installed, or could not fetch them.
+    """
+    if named := os.environ.get("HEARTH_HADOOP_JARS"):
+        return Path(named)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hearth"
+    folder = cache / f"hadoop-{version()}"
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "hadoop.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(folder)
+    return folder
+
+
+def _fetch(folder: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise RuntimeError("Hadoop's jars are fetched by Maven: apt-get install maven")
+    print(f"hadoop: fetching {version()} into {folder} (100 MB, once)", file=sys.stderr, flush=True)
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    done = subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
+         f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
+        capture_output=True, text=True, timeout=_FETCH_S,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"Maven could not fetch Hadoop's jars: {done.stdout[-2000:]}")
+    part.rename(folder)
+
+
+if __name__ == "__main__":
+    print(jars())
