@@ -283,19 +283,19 @@ def changed_when(marker, index, part):
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
     """As with Spark Connect, where nobody can say whether partitions stay as they were."""
-    from hearth.cluster import restart
+    from hearth.spark import preflight
     from hearth.spark.access import ClassicSpark
 
     monkeypatch.setattr(ClassicSpark, "pins", False)
     marker = str(Path(notes.folder, ".changed"))
-    wait = restart._wait_for_slots
+    wait = preflight.wait_for_replacements
 
-    def wait_and_change(cluster):
+    def wait_and_change(spark, ranks):
         if changes:
             Path(marker).touch()
-        wait(cluster)
+        wait(spark, ranks)
 
-    monkeypatch.setattr(restart, "_wait_for_slots", wait_and_change)
+    monkeypatch.setattr(preflight, "wait_for_replacements", wait_and_change)
     rows = sc.parallelize(range(800), 8)
     rows = rows.mapPartitionsWithIndex(partial(changed_when, marker))
     if changes:

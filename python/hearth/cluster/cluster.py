@@ -125,9 +125,9 @@ class Cluster:
         }
         self.nodes: list[dict[str, Any]] = []
         self.ledger = FeedLedger()
-        self.restarts = Restarts(self) if plan.restart else None
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
+        self.restarts = Restarts(self) if plan.restart else None
         self.running: ClusterStart | None = None
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from hearth.cluster import feed_jobs
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.feed_jobs import FeedJob
+from hearth.native.failure import Failure
+from hearth.spark import restarts
+from hearth.spark.restarts import Lost, NotReplaced
 
 if TYPE_CHECKING:
     from hearth.cluster.cluster import Cluster
@@ -29,8 +32,14 @@ class Restarts:
         self._cluster = cluster
         self._lock = threading.Lock()
         self._jobs: list[FeedJob] = []  # in the order in which they came
-        self.count = 0
+        tasks = len(cluster.node_ids)
+        self._generations = restarts.Restarts(cluster.spark.session, tasks, _MAX_RESTARTS)
         self._given_up = False
+
+    @property
+    def count(self) -> int:
+        """How often the cluster has started again."""
+        return self._generations.count
 
     def bring(self, job: FeedJob) -> bool:
         """Brings all rows of a job, again after each loss; whether a node wants no more.
@@ -84,48 +93,56 @@ class Restarts:
             ClusterError: the new nodes could not be started.
         """
         with self._lock:
-            while self._cluster.running is failed:
-                failed.watch.wait(lambda: False, _REASON_WAIT_S)
-                if failed.watch.lost is None or self._given_up or self.count == _MAX_RESTARTS:
-                    raise error
-                self.count += 1
-                logger.warning("%s: the cluster starts again, for the %d. time", error, self.count)
-                try:
-                    self._start_again(failed)
-                    return
-                except NodeError as another:
-                    failed, error = self._cluster.running, another
+            if self._cluster.running is not failed:
+                return
+            try:
+                self._generations.run(self._start_again, self._clear, self._as_lost(error))
+            except Lost as lost:
+                raise NodeError.of(lost.failure) from lost.__cause__
+            except NotReplaced as not_replaced:
+                self._give_up(self._cluster.running, not_replaced)
+                raise ClusterError(str(not_replaced)) from None
 
-    def _start_again(self, failed: ClusterStart) -> None:
-        cluster = self._cluster
-        failed.close(wait_for_nodes=True)
-        failed.replace_silent()
-        cluster.meta["restart_count"] = self.count
-        cluster.ledger.start_again()
+    def _as_lost(self, error: NodeError) -> Lost:
+        """The loss behind `error`, which is raised where there is none."""
+        watch = self._cluster.running.watch
+        watch.wait(lambda: False, _REASON_WAIT_S)
+        if watch.lost is None or self._given_up:
+            raise error
+        return Lost(Failure.of(vars(error), text=str(error)))
+
+    def _clear(self, lost: Lost) -> None:
+        """Ends what is left of the nodes before they start again."""
+        logger.warning("%s: the cluster starts again, for the %d. time", lost, self.count)
+        self._cluster.running.close(wait_for_nodes=True)
+        self._cluster.running.replace_silent()
+        self._cluster.ledger.start_again()
+
+    def _start_again(self, generation: int) -> None:
+        cluster, failed = self._cluster, self._cluster.running
+        cluster.meta["restart_count"] = generation
         try:
-            _wait_for_slots(cluster)
-            cluster.launch()
+            self._launch(failed)
+            for job in list(self._jobs):
+                if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):
+                    self._bring(job)
+        except NodeError as error:
+            raise self._as_lost(error) from error
+
+    def _launch(self, failed: ClusterStart) -> None:
+        try:
+            self._cluster.launch()
         except NodeError:
             raise
-        except Exception as error:  # shutdown() has to say so, too
-            self._given_up = True
-            text = f"the cluster could not start again: {error}"
-            if cluster.running is failed:
-                failed.watch.amend(text)
-            else:
-                cluster.running.coordinator.fail(-1, "", text)
+        except Exception as error:
+            self._give_up(failed, error)
             raise
-        for job in list(self._jobs):
-            if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):
-                self._bring(job)
 
-
-def _wait_for_slots(cluster: Cluster) -> None:
-    """Waits until Spark has replaced the executor. Raises ClusterError where it does not."""
-    from hearth import HearthError
-    from hearth.spark import preflight
-
-    try:
-        preflight.wait_for_replacements(cluster.spark.session, len(cluster.node_ids))
-    except HearthError as error:
-        raise ClusterError(str(error)) from None
+    def _give_up(self, failed: ClusterStart, error: Exception) -> None:
+        """Has shutdown() say that, and why, the cluster could not start again."""
+        self._given_up = True
+        text = f"the cluster could not start again: {error}"
+        if self._cluster.running is failed:
+            failed.watch.amend(text)
+        else:
+            self._cluster.running.coordinator.fail(-1, "", text)

@@ -22,6 +22,7 @@ from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss
 from hearth.spark.job import SparkJob
+from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.silent_executors import give_up_silent
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
@@ -59,14 +60,6 @@ class Rows:
     conf: dict[str, str]
 
 
-class RankLost(Exception):
-    """A process or host of the training went away: another attempt may do better."""
-
-    def __init__(self, failure: Failure):
-        super().__init__(failure.text)
-        self.failure = failure
-
-
 def run(
     spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
 ) -> Event:
@@ -87,19 +80,37 @@ def run(
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
-    for generation in range(max_restarts + 1):
-        attempt = _Attempt(spark, plan, Rows(rows, conf), generation)
-        try:
-            return attempt.run(on_event)
-        except RankLost as lost:
-            if generation == max_restarts:
-                tries = f" (given up after {max_restarts} restarts)" if max_restarts else ""
-                failure = replace(lost.failure, text=f"{lost}{tries}")
-                raise failure.error() from lost.__cause__
-            restart = {"generation": generation + 1, "max_restarts": max_restarts}
-            on_event({"event": "restart", "reason": str(lost), **restart})
-            attempt.replace_lost(str(lost))
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
+
+
+def _generations(
+    spark: SparkSession,
+    plan: Plan,
+    rows: Rows,
+    on_event: Callable[[Event], None],
+    max_restarts: int,
+) -> Event:
+    """One attempt after the other, until one is not lost."""
+    from hearth import HearthError
+
+    restarts = Restarts(spark, plan.world, max_restarts)
+    last: list[_Attempt] = []
+
+    def attempt(generation: int) -> Event:
+        last[:] = [_Attempt(spark, plan, rows, generation)]
+        return last[0].run(on_event)
+
+    def on_restart(lost: Lost) -> None:
+        restart = {"generation": restarts.count, "max_restarts": max_restarts}
+        on_event({"event": "restart", "reason": str(lost), **restart})
+        last[0].give_up_silent()
+
+    try:
+        return restarts.run(attempt, on_restart)
+    except Lost as lost:
+        raise lost.failure.error() from lost.__cause__
+    except NotReplaced as error:
+        raise HearthError(f"{error.lost}. There is no restart: {error}") from None
 
 
 def _pinned(files: dict[str, FileRows]) -> dict[str, FileRows]:
@@ -148,19 +159,9 @@ class _Attempt:
             self._close_coordinator()
             pump.join()
 
-    def replace_lost(self, lost: str) -> None:
-        """Returns when there are slots for all ranks again.
-
-        Raises:
-            HearthError: Spark did not replace what was `lost`.
-        """
-        from hearth import HearthError
-
+    def give_up_silent(self) -> None:
+        """Has Spark replace the executors on which a task of the attempt, which is over, stays."""
         give_up_silent(self._spark, self._job.tag)
-        try:
-            preflight.wait_for_replacements(self._spark, self._plan.world)
-        except HearthError as error:
-            raise HearthError(f"{lost}. There is no restart: {error}") from None
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         from hearth import HearthError
@@ -172,7 +173,7 @@ class _Attempt:
                 on_event(value)
             elif kind == "failure":
                 failure = self._own_words(value)
-                raise RankLost(failure) if failure.is_loss else failure.error()
+                raise Lost(failure) if failure.is_loss else failure.error()
             elif kind == "error":
                 reason = self._reason(value)
                 raise reason from reason.__cause__
@@ -186,7 +187,7 @@ class _Attempt:
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
         if result[0].get("event") == "error":
-            raise RankLost(Failure.of(result[0]))
+            raise Lost(Failure.of(result[0]))
         return result[0]
 
     def _next(self) -> tuple[str, Any]:
@@ -244,7 +245,7 @@ class _Attempt:
             return error
         if not told.is_loss:
             return told.error()
-        reason = RankLost(told)
+        reason = Lost(told)
         reason.__cause__ = cause
         return reason
 

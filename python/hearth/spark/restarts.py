@@ -1,0 +1,89 @@
+"""What begins again where a process or host of a job went away: the generations of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from hearth.native.failure import Failure
+from hearth.spark import preflight
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
+
+
+class Lost(Exception):
+    """A process or host of a job went away: another generation may do better."""
+
+    def __init__(self, failure: Failure):
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class NotReplaced(Exception):
+    """Spark did not replace what was lost; the message says how many slots there are."""
+
+    def __init__(self, lost: Lost, why: str):
+        super().__init__(why)
+        self.lost = lost
+
+
+class Restarts:
+    """Starts a job anew after each loss, up to a limit. One thread uses it at a time.
+
+    Attributes:
+        count: how often it has done so, which is the number of the generation that runs.
+    """
+
+    def __init__(self, session: SparkSession, tasks: int, most: int):
+        """`tasks` of the job run at the same time; it is given up after `most` restarts."""
+        self.count = 0
+        self._session = session
+        self._tasks = tasks
+        self._most = most
+
+    def run(
+        self,
+        attempt: Callable[[int], Result],
+        on_restart: Callable[[Lost], None],
+        lost: Lost | None = None,
+    ) -> Result:
+        """The result of attempt(generation), made again until one is not Lost.
+
+        Args:
+            attempt: one generation of the job, to its end.
+            on_restart: called after each loss, once it is counted. It tells the user and ends what
+                is left of the generation that was lost; then slots for all tasks are awaited.
+            lost: how the last generation ended, where it is over already.
+
+        Raises:
+            Lost: the last one, after too many; its failure says so.
+            NotReplaced: there are no slots for another generation.
+            Exception: what `attempt` raises otherwise.
+        """
+        while True:
+            if lost is not None:
+                self._prepare(lost, on_restart)
+            try:
+                return attempt(self.count)
+            except Lost as another:
+                lost = another
+
+    def _prepare(self, lost: Lost, on_restart: Callable[[Lost], None]) -> None:
+        from hearth import HearthError
+
+        if self.count >= self._most:
+            raise self._given_up(lost) from lost.__cause__
+        self.count += 1
+        on_restart(lost)
+        try:
+            preflight.wait_for_replacements(self._session, self._tasks)
+        except HearthError as error:
+            raise NotReplaced(lost, str(error)) from None
+
+    def _given_up(self, lost: Lost) -> Lost:
+        tries = f" (given up after {self._most} restarts)" if self._most else ""
+        return Lost(replace(lost.failure, text=f"{lost}{tries}"))

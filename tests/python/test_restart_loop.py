@@ -1,0 +1,72 @@
+"""The loop over the generations of a job, without Spark."""
+
+import pytest
+
+from hearth import HearthError
+from hearth.native.failure import Failure
+from hearth.spark import preflight
+from hearth.spark.restarts import Lost, NotReplaced, Restarts
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """How many tasks' slots were awaited, each time."""
+    found = []
+    monkeypatch.setattr(preflight, "wait_for_replacements", lambda _, tasks: found.append(tasks))
+    return found
+
+
+def lose(generation):
+    raise Lost(Failure(f"rank {generation} went away", rank=generation, lost=True))
+
+
+def test_each_loss_begins_a_generation_once_there_are_slots_again(waits):
+    restarts, told = Restarts("session", tasks=3, most=5), []
+
+    def attempt(generation):
+        return "result" if generation == 2 else lose(generation)
+
+    def on_restart(lost):
+        told.append((str(lost), restarts.count, len(waits)))
+
+    assert restarts.run(attempt, on_restart) == "result"
+    assert told == [("rank 0 went away", 1, 0), ("rank 1 went away", 2, 1)]
+    assert waits == [3, 3]
+
+
+def test_a_generation_that_is_over_already_counts_as_the_first_loss(waits):
+    restarts, cause = Restarts("session", tasks=1, most=1), KeyError("what Spark said")
+    first = Lost(Failure("a node went away"))
+    first.__cause__ = cause
+    assert restarts.run(lambda generation: generation, lambda lost: None, first) == 1
+    with pytest.raises(Lost, match=r"a node went away \(given up after 1 restarts\)") as found:
+        restarts.run(lambda generation: generation, lambda lost: None, first)
+    assert found.value.__cause__ is cause
+    assert waits == [1]
+
+
+def test_without_restarts_the_first_loss_is_the_last_word(waits):
+    with pytest.raises(Lost) as found:
+        Restarts("session", tasks=1, most=0).run(lose, pytest.fail)
+    assert found.value.failure == Failure("rank 0 went away", rank=0, lost=True)
+    assert waits == []
+
+
+def test_what_is_not_a_loss_ends_the_loop(waits):
+    def attempt(generation):
+        raise ValueError("my own fault")
+
+    with pytest.raises(ValueError, match="my own fault"):
+        Restarts("session", tasks=1, most=3).run(attempt, pytest.fail)
+
+
+def test_a_loss_without_a_replacement_says_why_there_is_no_restart(monkeypatch):
+    def never(session, tasks):
+        raise HearthError(f"{tasks} ranks need {tasks} task slots")
+
+    monkeypatch.setattr(preflight, "wait_for_replacements", never)
+    told = []
+    with pytest.raises(NotReplaced, match="2 ranks need 2 task slots") as found:
+        Restarts("session", tasks=2, most=3).run(lose, told.append)
+    assert str(found.value.lost) == "rank 0 went away"
+    assert len(told) == 1
