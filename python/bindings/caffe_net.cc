@@ -20,6 +20,7 @@
 #include "caffe_device.h"
 #include "caffe_module.h"
 #include "caffe_python_layer.h"
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/array_fed.h"
 #include "hearth/caffe/net/net.h"
@@ -176,18 +177,17 @@ void BindRunning(nb::class_<Net>& net) {
          [](Net& self, int first, int last) {
            return self.Forward(first, last < 0 ? self.last_layer() : last);
          },
-         "first"_a = 0, "last"_a = -1, nb::call_guard<nb::gil_scoped_release>(),
+         "first"_a = 0, "last"_a = -1, ReleaseGil(),
          "Runs the layers `first` to `last` (-1: the last one); returns their part of the loss.")
       .def(
           "backward",
           [](Net& self, int first, int last) {
             self.Backward(first < 0 ? self.last_layer() : first, last);
           },
-          "first"_a = -1, "last"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+          "first"_a = -1, "last"_a = 0, ReleaseGil(),
           "Runs backward from layer `first` (-1: the last one) down to `last`; adds to the "
           "parameters' diffs.")
-      .def("reshape", &Net::Reshape, nb::call_guard<nb::gil_scoped_release>(),
-           "Propagates new input shapes.")
+      .def("reshape", &Net::Reshape, ReleaseGil(), "Propagates new input shapes.")
       .def("clear_param_diffs",
            [](Net& self) {
              self.ClearParamDiffs();
@@ -220,8 +220,7 @@ void BindWeights(nb::class_<Net>& net) {
          [](Net& self, const std::string& uri) {
            self.CopyTrainedLayersFrom(caffe::ReadModel(uri));
          },
-         "uri"_a, nb::call_guard<nb::gil_scoped_release>(),
-         "Weights from a .caffemodel, by layer name.")
+         "uri"_a, ReleaseGil(), "Weights from a .caffemodel, by layer name.")
       .def("share_with", &Net::ShareTrainedLayersWith, "other"_a,
            "Uses the other net's weights, without a copy, for layers of the same name.")
       .def(
@@ -229,22 +228,19 @@ void BindWeights(nb::class_<Net>& net) {
           [](const Net& self, const std::string& uri, bool diffs) {
             caffe::WriteModel(self.ToProto(diffs), uri);
           },
-          "uri"_a, "diffs"_a = false, nb::call_guard<nb::gil_scoped_release>(),
-          "Writes a .caffemodel.")
+          "uri"_a, "diffs"_a = false, ReleaseGil(), "Writes a .caffemodel.")
       .def(
           "load_hdf5",
           [](Net& self, const std::string& uri) {
             self.CopyTrainedLayersFrom(caffe::ReadModelHdf5(uri));
           },
-          "uri"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Weights from an HDF5 file, by layer name.")
+          "uri"_a, ReleaseGil(), "Weights from an HDF5 file, by layer name.")
       .def(
           "save_hdf5",
           [](const Net& self, const std::string& uri, bool diffs) {
             caffe::WriteModelHdf5(self.ToProto(diffs), uri);
           },
-          "uri"_a, "diffs"_a = false, nb::call_guard<nb::gil_scoped_release>(),
-          "Writes the weights as HDF5.");
+          "uri"_a, "diffs"_a = false, ReleaseGil(), "Writes the weights as HDF5.");
 }
 
 }  // namespace

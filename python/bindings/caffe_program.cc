@@ -5,6 +5,7 @@
 
 #include "apps/command_line.h"
 #include "caffe_module.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -12,8 +13,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 
 void RegisterProgram(nb::module_& m) {
-  m.def("run_command_line", program::RunCommandLine, "arguments"_a,
-        nb::call_guard<nb::gil_scoped_release>(),
+  m.def("run_command_line", program::RunCommandLine, "arguments"_a, ReleaseGil(),
         "Runs a command as the program hearth does, and returns its exit status.");
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "caffe_module.h"
+#include "gil.h"
 #include "hearth/caffe/layers/python_layer.h"
 #include "hearth/caffe/proto/text_writer.h"
 
@@ -29,7 +30,7 @@ std::string TextOf(const nb::python_error& error) {
 // Python goes on.
 template <typename Run>
 void InPython(Run run) {
-  const nb::gil_scoped_acquire gil;
+  const AcquiredGil gil;
   try {
     run();
   } catch (const nb::python_error& error) {
@@ -62,7 +63,7 @@ class PythonLayer final : public Layer {
  public:
   using Layer::Layer;
   ~PythonLayer() override {
-    const nb::gil_scoped_acquire gil;
+    const AcquiredGil gil;
     self_.reset();
   }
 

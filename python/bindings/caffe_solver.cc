@@ -14,6 +14,7 @@
 
 #include "caffe_device.h"
 #include "caffe_module.h"
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/solver/solver.h"
@@ -70,7 +71,7 @@ class CallingSolver final : public Solver {
 
 // Ctrl-C ends a long step after the iteration, as KeyboardInterrupt.
 void RaiseSignals(const caffe::IterationReport&) {
-  const nb::gil_scoped_acquire gil;
+  const AcquiredGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -175,18 +176,16 @@ void RegisterSolver(nb::module_& m) {
       .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
                   "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
                   "counts where the file has no random_seed.")
-      .def("step", &Solver::Step, "iterations"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("step", &Solver::Step, "iterations"_a, ReleaseGil(),
            "Trains that many iterations more, with the tests and snapshots that fall due.")
-      .def("solve", &Solver::Solve, nb::call_guard<nb::gil_scoped_release>(), "Trains to max_iter.")
-      .def("test_all", &Solver::TestAll, nb::call_guard<nb::gil_scoped_release>(),
+      .def("solve", &Solver::Solve, ReleaseGil(), "Trains to max_iter.")
+      .def("test_all", &Solver::TestAll, ReleaseGil(),
            "Runs every test net for its test_iter and logs the outputs' means.")
-      .def("apply_update", nb::overload_cast<>(&Solver::ApplyUpdate),
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def("apply_update", nb::overload_cast<>(&Solver::ApplyUpdate), ReleaseGil(),
            "Updates the weights from the net's diffs and counts an iteration.")
-      .def("snapshot", &Solver::Snapshot, nb::call_guard<nb::gil_scoped_release>(),
+      .def("snapshot", &Solver::Snapshot, ReleaseGil(),
            "Writes model and state; returns their names.")
-      .def("restore", &Solver::Restore, "state"_a, "model"_a = "",
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def("restore", &Solver::Restore, "state"_a, "model"_a = "", ReleaseGil(),
            "Goes on from a .solverstate and its .caffemodel.");
   BindState(solver);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/collective/group.h"
 #include "hearth/rendezvous/member.h"
@@ -57,7 +58,7 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   auto& group = *nb::cast<std::shared_ptr<Group>>(self);
   void* memory = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     memory = group.Allocate(count * sizeof(float));
   }
   // The array keeps the group alive, which owns the memory.
@@ -67,12 +68,12 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
 void AllReduce(Group& group, const Array& array, const std::string& op, double timeout_s) {
   const DataType type = TypeOf(array);
   const Op how = OpOf(op);
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   group.AllReduce(array.data(), array.size(), type, how, Deadline::After(timeout_s));
 }
 
 void Broadcast(Group& group, const Array& array, int root, double timeout_s) {
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   group.Broadcast(array.data(), array.nbytes(), root, Deadline::After(timeout_s));
 }
 
@@ -85,8 +86,7 @@ void RegisterCollective(nb::module_& m) {
                     "TimeoutError, both naming it.")
       .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
                   "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kTimeout,
-                  nb::call_guard<nb::gil_scoped_release>(),
-                  "Connects to the groups of all members of the rendezvous.")
+                  ReleaseGil(), "Connects to the groups of all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("world", &Group::world)
       .def_prop_ro("description", &Group::description, "How the ranks talk, in words.")
@@ -99,8 +99,7 @@ void RegisterCollective(nb::module_& m) {
       .def(
           "barrier",
           [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
-          "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
-          "Returns once all ranks came.")
+          "timeout_s"_a = kTimeout, ReleaseGil(), "Returns once all ranks came.")
       .def("abort", &Group::Abort, "reason"_a,
            "From any thread: ends what runs, and all later calls, with this reason.");
 }

@@ -12,6 +12,7 @@
 
 #include "feed_batch.h"
 #include "feed_drain.h"
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/feed/ring_reader.h"
 #include "hearth/feed/ring_writer.h"
@@ -68,14 +69,14 @@ T* CapsulePointer(nb::handle capsule, const char* name) {
 bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
   if (nb::isinstance<PythonPieces>(rows)) {
     const feed::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return ring.side().WritePieces(image, Deadline::After(timeout_s));
   }
   // The capsules own the two structs and release them at the end of this scope.
   const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
   const auto* schema = CapsulePointer<ArrowSchema>(capsules[0], "arrow_schema");
   const auto* array = CapsulePointer<ArrowArray>(capsules[1], "arrow_array");
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
 }
 
@@ -90,7 +91,7 @@ nb::tuple Next(const std::shared_ptr<PythonReader>& self, double timeout_s, bool
   feed::RingEntry entry;
   std::shared_ptr<const BatchView> batch;
   {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     entry = ring.side().Next(Deadline::After(timeout_s));
     if (!in_place) {
       if (entry.kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
@@ -143,14 +144,13 @@ void DefineWriter(nb::module_& m) {
       [](PythonWriter& ring, double timeout_s) {
         return ring.side().WriteFlush(Deadline::After(timeout_s));
       },
-      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
-      "Marks the end of a partition.");
+      "timeout_s"_a = kTimeout, ReleaseGil(), "Marks the end of a partition.");
   writer.def(
       "end",
       [](PythonWriter& ring, double timeout_s) {
         return ring.side().WriteEnd(Deadline::After(timeout_s));
       },
-      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(), "After the last row.");
+      "timeout_s"_a = kTimeout, ReleaseGil(), "After the last row.");
   writer.def(
       "fail",
       [](PythonWriter& ring, const std::string& message) {
@@ -179,7 +179,7 @@ void DefineReader(nb::module_& m) {
   reader.def(
       "drain",
       [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
-      "timeout_s"_a = kTimeout, nb::call_guard<nb::gil_scoped_release>(),
+      "timeout_s"_a = kTimeout, ReleaseGil(),
       "Reads to the next mark or the end, touching each cache line; (rows, bytes). "
       "For measurements.");
 }

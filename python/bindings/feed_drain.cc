@@ -1,4 +1,5 @@
 #include "feed_drain.h"
+#include "gil.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -104,8 +105,7 @@ void DefineSpoolSource(nb::module_& m) {
             new (self) feed::SpoolSource(spool, {shuffle, seed});
           },
           "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
-      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
            "Takes the epoch's minibatches, reads the column as a data layer does (numbers copied "
            "into "
            "one buffer, bytes in place, each cache line touched), and starts the next epoch. "

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gil.h"
 #include "hearth/feed/ledger.h"
 #include "module.h"
 
@@ -16,7 +17,6 @@ using namespace nb::literals;
 namespace hearth::bindings {
 
 using feed::Ledger;
-using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
 
 void RegisterFeedLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",

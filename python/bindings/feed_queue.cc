@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "feed_batch.h"
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/feed/partition_queue.h"
 #include "hearth/feed/row_reader.h"
 #include "hearth/feed/task_link.h"
 #include "module.h"
-#include "released_gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,25 +31,24 @@ using feed::RowReader;
 using feed::TaskLink;
 using feed::TaskPartition;
 using Json = nlohmann::json;
-using ReleaseGil = nb::call_guard<ReleasedGil>;
 
 // A Python function that any thread may call, copy and drop, with or without the GIL.
 class PythonFunction {
  public:
   explicit PythonFunction(nb::object function)
       : function_(new nb::object(std::move(function)), [](nb::object* held) {
-          const nb::gil_scoped_acquire acquired;
+          const AcquiredGil acquired;
           delete held;
         }) {}
 
   std::string Ask() const {
-    const nb::gil_scoped_acquire acquired;
+    const AcquiredGil acquired;
     return nb::cast<std::string>((*function_)());
   }
   // With the message as a dict.
   void operator()(const Json& message) const {
     const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
-    const nb::gil_scoped_acquire acquired;
+    const AcquiredGil acquired;
     (*function_)(nb::module_::import_("json").attr("loads")(text));
   }
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "buffer_view.h"
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/message_channel.h"
 #include "python_json.h"
-#include "released_gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,7 +26,6 @@ namespace hearth::bindings {
 namespace {
 
 using rendezvous::MessageChannel;
-using ReleaseGil = nb::call_guard<ReleasedGil>;
 
 // What a handshake is about: both ends have the same.
 struct Terms {

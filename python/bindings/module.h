@@ -1,6 +1,6 @@
 // One Register function per room; module.cc calls them. A room's binding adds its line here, its
 // call in module.cc and its source in CMakeLists.txt. Waiting calls release the GIL
-// (nb::call_guard<nb::gil_scoped_release>()).
+// (gil.h).
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/coordinator.h"
 #include "hearth/rendezvous/member.h"
@@ -33,7 +34,6 @@ using rendezvous::Failure;
 using rendezvous::Json;
 using rendezvous::Member;
 using rendezvous::MemberOptions;
-using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
 
 Json Parse(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
@@ -62,13 +62,6 @@ nb::list ToPythonList(const std::vector<Json>& values) {
   nb::list list;
   for (const Json& value : values) list.append(ToPython(value));
   return list;
-}
-
-// Runs a waiting call without the GIL, so that other Python threads go on.
-template <typename Function>
-auto WithoutGil(Function function) {
-  const nb::gil_scoped_release released;
-  return function();
 }
 
 void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t generation,

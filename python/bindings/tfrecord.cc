@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/batch_view.h"
@@ -96,7 +97,7 @@ class PythonReader {
     }
     ExampleColumns rows(std::move(wanted));
     {
-      const nb::gil_scoped_release released;
+      const ReleasedGil released;
       size_t bytes = 0;
       while (rows.rows() < max_rows && bytes < kBatchBytes) {
         const auto record = records_.Next();
@@ -145,7 +146,7 @@ class PythonWriter {
     const auto* array =
         static_cast<ArrowArray*>(PyCapsule_GetPointer(capsules[1].ptr(), "arrow_array"));
     if (schema == nullptr || array == nullptr) nb::raise_python_error();
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     const feed::ArrowImage image(*schema, *array);
     std::vector<std::byte> bytes(image.ImageBytes(0, image.rows()) + 64);
     void* start = bytes.data();
@@ -166,7 +167,6 @@ class PythonWriter {
 }  // namespace
 
 void RegisterTfRecord(nb::module_& m) {
-  using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<PythonReader>(m, "TfRecordReader",
                            "Examples of a TFRecord file, plain or gzip. One thread uses it.")
       .def(nb::init<const std::string&, uint64_t>(), "path"_a,
