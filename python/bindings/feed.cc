@@ -24,8 +24,6 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::BatchView;
-
 // One side of a ring; where this process made the ring, also the other side's descriptors until a
 // child has inherited them.
 template <typename Side>
@@ -80,31 +78,18 @@ bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
   return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
 }
 
-// A batch in a ring, and what keeps the ring.
-struct InRing {
-  std::shared_ptr<PythonReader> ring;
-  BatchView view;
-};
-
-nb::tuple Next(const std::shared_ptr<PythonReader>& self, double timeout_s, bool in_place) {
-  PythonReader& ring = *self;
-  feed::RingEntry entry;
-  std::shared_ptr<const BatchView> batch;
+nb::tuple Next(PythonReader& ring, double timeout_s) {
+  feed::EntryKind kind;
+  std::shared_ptr<const feed::BatchView> batch;
   {
     const ReleasedGil released;
-    entry = ring.side().Next(Deadline::After(timeout_s));
-    if (!in_place) {
-      if (entry.kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
-      ring.side().Release();
-    }
+    const feed::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
+    kind = entry.kind;
+    if (kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
+    ring.side().Release();
   }
-  if (entry.kind != feed::EntryKind::kBatch) {
-    return nb::make_tuple(entry.kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
-  }
-  if (in_place) {
-    const auto held = std::make_shared<InRing>(InRing{self, BatchView(entry.image)});
-    batch = std::shared_ptr<const BatchView>(held, &held->view);
-    return nb::make_tuple("batch", PythonBatch(std::move(batch), entry.image));
+  if (kind != feed::EntryKind::kBatch) {
+    return nb::make_tuple(kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
   }
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
@@ -169,13 +154,9 @@ void DefineReader(nb::module_& m) {
       },
       "capacity_bytes"_a = feed::kDefaultRingBytes);
   DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
-  reader.def("next", Next, "timeout_s"_a = kTimeout, "in_place"_a = false,
-             "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). With "
-             "in_place the batch lies in the ring until release() or the next call. Raises the "
+  reader.def("next", Next, "timeout_s"_a = kTimeout,
+             "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "
              "writer's failure, ConnectionError when it died, TimeoutError.");
-  reader.def(
-      "release", [](PythonReader& ring) { ring.side().Release(); },
-      "Gives the room of the last entry back, which is not read any more.");
   reader.def(
       "drain",
       [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
