@@ -16,6 +16,16 @@ void RequireText(std::string_view text, const std::string& name) {
           "{} is empty; a net or solver as prototxt is needed", name);
 }
 
+template <typename Message>
+Message Parse(std::string_view text, const std::string& name,
+              bool (*upgrade)(Message*, const std::string&)) {
+  RequireText(text, name);
+  Message message;
+  ParseText(text, name, &message);
+  upgrade(&message, name);
+  return message;
+}
+
 }  // namespace
 
 bool UpgradeNet(NetParameter* net, const std::string& name) {
@@ -48,19 +58,11 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
 }
 
 NetParameter ParseNet(std::string_view text, const std::string& name) {
-  RequireText(text, name);
-  NetParameter net;
-  ParseText(text, name, &net);
-  UpgradeNet(&net, name);
-  return net;
+  return Parse(text, name, UpgradeNet);
 }
 
 SolverParameter ParseSolver(std::string_view text, const std::string& name) {
-  RequireText(text, name);
-  SolverParameter solver;
-  ParseText(text, name, &solver);
-  UpgradeSolver(&solver, name);
-  return solver;
+  return Parse(text, name, UpgradeSolver);
 }
 
 NetParameter ReadNet(const std::string& uri) { return ParseNet(storage::ReadFile(uri), uri); }
