@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 #include "hearth/trainer/row_id.h"
@@ -73,12 +73,7 @@ void FeatureSession::BuildNet() {
   };
   net_ = std::make_unique<caffe::Net>(TestNetOf(job_), context);
   for (const std::string& path : job_.weights) {
-    const caffe::NetParameter model = caffe::ReadModel(path);
-    try {
-      net_->CopyTrainedLayersFrom(model);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("weights {}", path), error);
-    }
+    caffe::LoadTrainedWeights(path, net_.get());
   }
   blobs_ = job_.mode == Mode::kTest ? net_->output_names() : job_.features;
   CheckBlobs();

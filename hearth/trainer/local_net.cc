@@ -8,7 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/feed/spool_source.h"
 #include "hearth/trainer/compute_devices.h"
@@ -60,7 +60,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   };
   net_ = std::make_unique<caffe::Net>(param, context);
   for (const std::string& path : options.weights) {
-    net_->CopyTrainedLayersFrom(caffe::ReadModel(path));
+    caffe::LoadTrainedWeights(path, net_.get());
   }
 }
 

@@ -26,6 +26,7 @@
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/snapshot/snapshot_hdf5.h"
+#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace nb = nanobind;
@@ -217,10 +218,8 @@ void BindStructure(nb::class_<Net>& net) {
 void BindWeights(nb::class_<Net>& net) {
   net.def(
          "copy_from",
-         [](Net& self, const std::string& uri) {
-           self.CopyTrainedLayersFrom(caffe::ReadModel(uri));
-         },
-         "uri"_a, ReleaseGil(), "Weights from a .caffemodel, by layer name.")
+         [](Net& self, const std::string& uri) { caffe::LoadTrainedWeights(uri, &self); }, "uri"_a,
+         ReleaseGil(), "Weights from a .caffemodel, by layer name.")
       .def("share_with", &Net::ShareTrainedLayersWith, "other"_a,
            "Uses the other net's weights, without a copy, for layers of the same name.")
       .def(

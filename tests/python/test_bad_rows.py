@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hearth import caffe
 from hearth.native import _core as core
+from hearth.native.failure import Failure
 from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 MOST_SECONDS = 10
@@ -79,10 +82,9 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("case", ROWS)
-def test_wrong_rows_are_said_by_the_rank(case: str, tmp_path: Path) -> None:
-    columns, fields, said = ROWS[case]
-    model = tmp_path / "model.caffemodel"
+def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
+    """What a rank says that trains on the columns, its job having these fields, too."""
+    model = folder / "model.caffemodel"
     writer = core.RingWriter()
     job = {
         "mode": "train",
@@ -105,7 +107,29 @@ def test_wrong_rows_are_said_by_the_rank(case: str, tmp_path: Path) -> None:
             trainer.wait()
     writer.close()
     assert time.monotonic() - start < MOST_SECONDS
-    said_by_rank = caught.value.failure.text
-    assert "\n" not in said_by_rank
-    assert re.search(f"rank 0 on host h failed: .*({said})", said_by_rank), caught.value
+    return caught.value.failure
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_wrong_rows_are_said_by_the_rank(case: str, tmp_path: Path) -> None:
+    columns, fields, said = ROWS[case]
+    failure = failure_with(columns, fields, tmp_path)
+    assert "\n" not in failure.text
+    assert re.search(f"rank 0 on host h failed: .*({said})", failure.text), failure
     assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_do_not_fit_a_layer_name_it(tmp_path: Path) -> None:
+    net = tmp_path / "other.prototxt"
+    net.write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 5 } } }\n'
+        'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"\n'
+        "  inner_product_param { num_output: 3 } }"
+    )
+    weights = str(tmp_path / "other.caffemodel")
+    caffe.Net(str(net), caffe.TEST).save(weights)
+    rows = {"x": X, "label": LABEL}
+    failure = failure_with(rows, {"weights": [weights]}, tmp_path)
+    assert failure.layer == "ip"
+    said = "layer 'ip': parameter 0 has shape 3 2 (6), the trained one 3 5 (15)"
+    assert f"weights {weights}: {said}" in failure.text

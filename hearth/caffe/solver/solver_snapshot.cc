@@ -7,6 +7,7 @@
 #include "hearth/base/log.h"
 #include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/feed/row_hash.h"
 #include "hearth/storage/file.h"
@@ -150,12 +151,7 @@ void Solver::LoadWeights(const std::string& uris) {
     const size_t end = std::min(uris.find(',', begin), uris.size());
     const std::string uri = uris.substr(begin, end - begin);
     if (options_.is_root) log::Info("Finetuning from {}", uri);
-    const NetParameter model = ReadModel(uri);
-    try {
-      net_->CopyTrainedLayersFrom(model);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("weights {}", uri), error);
-    }
+    LoadTrainedWeights(uri, net_.get());
     begin = end + 1;
   }
 }

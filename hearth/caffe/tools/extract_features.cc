@@ -10,7 +10,7 @@
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/tools/progress_log.h"
 #include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/uri.h"
@@ -25,7 +25,7 @@ std::unique_ptr<Net> MakeNet(const FeatureOptions& options) {
   context.random = std::make_shared<Random>(0);
   context.transform_threads = options.threads;
   auto net = std::make_unique<Net>(ReadNet(options.net), context);
-  net->CopyTrainedLayersFrom(ReadModel(options.weights));
+  LoadTrainedWeights(options.weights, net.get());
   return net;
 }
 
