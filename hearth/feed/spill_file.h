@@ -30,6 +30,7 @@ class SpillFile {
 
  private:
   void AddSegment(size_t least_bytes);
+  void TakeRoom(uint64_t end);
   [[noreturn]] void ThrowFull(int error_number) const;
 
   std::string directory_;
@@ -41,6 +42,7 @@ class SpillFile {
   uint64_t segment_begin_ = 0;
   uint64_t segment_end_ = 0;
   uint64_t end_ = 0;
+  uint64_t taken_ = 0;  // the disk has given room up to here
 };
 
 }  // namespace hearth::feed

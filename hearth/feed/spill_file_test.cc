@@ -1,5 +1,6 @@
 #include "hearth/feed/spill_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +67,30 @@ TEST(SpillFile, MissingDirectoryIsNamed) {
   const Error error = Thrown([] { SpillFile file("/nowhere/at/all"); });
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
   EXPECT_THAT(error.message(), HasSubstr("cannot create a spill file in '/nowhere/at/all'"));
+}
+
+// The descriptor of this process's file without a name in the folder.
+int UnnamedFileIn(const std::filesystem::path& folder) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    std::error_code none;
+    const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
+    if (path.string().starts_with(folder.string())) return fd;
+  }
+  return -1;
+}
+
+TEST(SpillFile, TakesRoomOnTheDiskAheadOfItsRowsButNotAWholeSegment) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-room";
+  std::filesystem::create_directory(folder);
+  SpillFile file(folder);
+  file.Append(Filled(100, 1));
+  struct stat status = {};
+  const int fd = UnnamedFileIn(folder);
+  std::filesystem::remove(folder);
+  ASSERT_EQ(::fstat(fd, &status), 0);
+  if (::fallocate(fd, 0, 0, 1) != 0) GTEST_SKIP() << "the file system takes no room ahead";
+  EXPECT_GE(status.st_blocks * 512, 4 << 20);
+  EXPECT_LE(status.st_blocks * 512, 12 << 20);
 }
 
 // The limit on file sizes stands for the end of the disk.
