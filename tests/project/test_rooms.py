@@ -17,6 +17,24 @@ def test_every_arrow_points_up_the_list():
     assert check_rooms.wrong_arrows(ROOT) == []
 
 
+def rooms_of_the_page(table):
+    """The names in the first column of one of ARCHITECTURE.md's tables."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    _, _, rest = page.partition(f"| `{table}/` | owns | may use |\n")
+    rows = rest.partition("\n\n")[0].splitlines()[1:]
+    return [row.split("`")[1].rstrip("/") for row in rows]
+
+
+def test_the_page_lists_the_rooms_that_there_are():
+    for table, known in (
+        ("hearth", check_rooms.MAY_USE),
+        ("python/hearth", check_rooms.PYTHON_MAY_USE),
+    ):
+        folders = {init.parent.name for init in (ROOT / table).glob("*/*.*")} - {"__pycache__"}
+        assert sorted(rooms_of_the_page(table)) == sorted(folders)
+        assert folders <= set(known)
+
+
 def test_an_include_that_points_down_is_named(tmp_path):
     write(tmp_path / "feed" / "ring.h", '#include "hearth/trainer/job.h"\n')
     (wrong,) = check_rooms.wrong_includes(tmp_path)
