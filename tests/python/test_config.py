@@ -34,6 +34,28 @@ def test_both_spellings_are_one_setting():
     assert (conf.cluster_size, conf.clusterSize, conf.model_path) == (3, 3, "file:/m")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("connection", 2, "-connection is '2'; it is ethernet or infiniband"),
+        ("onNaN", "ignore", "-onNaN is 'ignore'; it is stop or continue"),
+        ("devices", 0, "-devices is 0; it must be at least 1"),
+        ("devices", "2", "-devices is '2'; it must be a whole number"),
+        ("transform_thread_per_device", 5000, "transform_threads is 5000; it must be at most 1024"),
+        ("resize", "no", "-resize is 'no'; it must be True or False"),
+        ("clusterSize", 0, "-clusterSize is 0; it must be at least 1"),
+        ("max_restarts", True, "-maxRestarts is True; it must be a whole number"),
+        ("maxBadRecords", "many", "-maxBadRecords is 'many'"),
+    ],
+)
+def test_a_value_that_a_flag_cannot_have_is_refused_where_it_is_set(name, value, text):
+    conf = Config(None, {"conf": SOLVER})
+    before = getattr(conf, name)
+    with pytest.raises(FlagError, match=text):
+        setattr(conf, name, value)
+    assert getattr(conf, name) == before
+
+
 def test_an_unknown_setting_is_refused():
     conf = Config(None, {"conf": SOLVER})
     with pytest.raises(AttributeError, match="modelPaht"):

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hearth.caffeonspark.flags import SETTINGS, FlagError, dict_to_arguments, parse_flags
+from hearth.caffeonspark.flags import (
+    SETTINGS,
+    FlagError,
+    check_value,
+    dict_to_arguments,
+    parse_flags,
+)
 from hearth.files.uri import local_path
 
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
@@ -24,8 +30,9 @@ class Config:
     """The settings of one run.
 
     Every attribute can be read and set by its CaffeOnSpark name (`modelPath`) and by its Python
-    name (`model_path`); an unknown name raises AttributeError. Read-only: `solver` and `net` (the
-    parsed prototxts as dicts), `train_data_layer_id`, `test_data_layer_id`.
+    name (`model_path`). Raises AttributeError for an unknown name, FlagError for a value that the
+    flag could not have. Read-only: `solver` and `net` (the parsed prototxts as dicts),
+    `train_data_layer_id`, `test_data_layer_id`.
     """
 
     def __init__(self, sc: Any = None, args: Mapping[str, Any] | Sequence[str] | None = None):
@@ -65,6 +72,7 @@ class Config:
             raise AttributeError(f"'{name}' is read-only: set protoFile instead")
         elif known not in self.__dict__:
             raise AttributeError(f"Config has no setting '{name}'")
+        check_value(known, value)
         self.__dict__[known] = value
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, NoReturn
 
 from hearth.native import _core
@@ -45,6 +46,9 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("vocabDir", "vocab_dir", "", ""),
     ("embeddingDFDir", "embedding_df_dir", "", ""),
 )
+
+# Numbers of the flags above that have a least value.
+_LEAST = {"cluster_size": ("clusterSize", 1), "max_restarts": ("maxRestarts", 0)}
 
 # What the trainers are told too: one table with the core.
 SETTINGS: tuple[dict[str, Any], ...] = tuple(_core.settings())
@@ -119,24 +123,45 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
         FlagError: one sentence for the user.
     """
     flags = build_parser().parse_args(list(arguments))
-    if flags.cluster_size < 1:
-        raise FlagError(f"-clusterSize is {flags.cluster_size}; it must be at least 1")
-    if flags.max_restarts < 0:
-        raise FlagError(f"-maxRestarts is {flags.max_restarts}; it must be at least 0")
-    parse_bad_records(flags.max_bad_records)
-    for setting in SETTINGS:
-        if setting["flag"]:
-            _check(setting, getattr(flags, setting["name"]))
+    for name, value in vars(flags).items():
+        check_value(name, value)
     if flags.snapshot_state_file and not flags.snapshot_model_file:
         raise FlagError("-snapshot needs -weights too: the .caffemodel of that state")
     return flags
 
 
-def _check(setting: Mapping[str, Any], value: Any) -> None:
-    flag, allowed, most = setting["flag"], setting["values"], setting["most"]
+def check_value(name: str, value: Any) -> None:
+    """Raises FlagError where Config's attribute `name` cannot have that value."""
+    if name in _LEAST:
+        flag, least = _LEAST[name]
+        _check_kind(f"-{flag}", value, least)
+        if value < least:
+            raise FlagError(f"-{flag} is {value}; it must be at least {least}")
+    elif name == "max_bad_records":
+        parse_bad_records(str(value))
+    elif setting := next((row for row in SETTINGS if row["name"] == name), None):
+        _check_setting(setting, value)
+
+
+def _check_setting(setting: Mapping[str, Any], value: Any) -> None:
+    name = f"-{setting['flag']}" if setting["flag"] else setting["name"]
+    allowed, most = setting["values"], setting["most"]
     if allowed and value not in allowed:
-        raise FlagError(f"-{flag} is '{value}'; it is {' or '.join(allowed)}")
+        raise FlagError(f"{name} is '{value}'; it is {' or '.join(allowed)}")
+    _check_kind(name, value, setting["default"])
     if most and value < 1:
-        raise FlagError(f"-{flag} is {value}; it must be at least 1")
+        raise FlagError(f"{name} is {value}; it must be at least 1")
     if most and value > most:
-        raise FlagError(f"-{flag} is {value}; it must be at most {most}")
+        raise FlagError(f"{name} is {value}; it must be at most {most}")
+
+
+def _check_kind(name: str, value: Any, like: Any) -> None:
+    """Raises FlagError where the value is not of the kind of `like`: a switch, number or text."""
+    if isinstance(like, bool):
+        fits, kind = isinstance(value, bool), "True or False"
+    elif isinstance(like, int):
+        fits, kind = isinstance(value, Integral) and not isinstance(value, bool), "a whole number"
+    else:
+        fits, kind = isinstance(value, str), "a text"
+    if not fits:
+        raise FlagError(f"{name} is {value!r}; it must be {kind}")
