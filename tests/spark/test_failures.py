@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.spark import session as spark_session
 from hearth.trainer.launch import session_conf
 
 from conftest import marked_processes  # isort: skip
@@ -118,3 +120,14 @@ def test_the_sessions_settings_come_back(spark):
     with session_conf(spark, {key: "17"}):
         assert spark.conf.get(key) == "17"
     assert spark.conf.get(key) == before
+
+
+def test_a_session_that_is_found_keeps_its_home(spark, tmp_path, monkeypatch):
+    home = os.environ["SPARK_HOME"]
+    monkeypatch.setenv("SPARK_HOME", home)  # comes back whatever happens
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    found = spark_session.start("again", executors=2)
+    assert found.sparkContext is spark.sparkContext
+    assert os.environ["SPARK_HOME"] == home  # where its executors' logs are
+    assert list(tmp_path.iterdir()) == []

@@ -45,7 +45,7 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, mo
     CaffeOnSpark(spark, striker).train(DataSource(spark).fromDataFrame(conf, rows, True))
     assert striker.landed
     assert [len(token) for token in tokens] == [64, 64]  # of two generations
-    assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 10)
+    assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 60)
     logs = executor_logs()
     assert any(b"was killed by SIGKILL" in log for log in logs.values())
     words = [word for token in tokens for word in forms(token)]

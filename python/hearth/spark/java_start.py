@@ -23,6 +23,13 @@ _KILL_WAIT_S = 8.0
 _killing = threading.Event()
 
 
+def is_running() -> bool:
+    """Whether this process has a JVM, of launch() or of someone else."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
+
+
 def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
     """Starts the JVM with Spark's settings, unless this process has one. Any thread may call it.
 
@@ -35,7 +42,7 @@ def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is not None:
+    if is_running():
         return
     if _killing.is_set():
         raise KeyboardInterrupt
@@ -91,9 +98,7 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
 @contextmanager
 def undone_by_interrupts() -> Iterator[None]:
     """Kills the JVM that a start has begun in the main thread, where Ctrl-C interrupts it."""
-    from pyspark import SparkContext
-
-    ours = SparkContext._gateway is None  # else someone else has started it, and may need it
+    ours = not is_running()  # else someone else has started it, and may need it
     try:
         yield
     except KeyboardInterrupt:

@@ -67,10 +67,13 @@ def start(
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": _QUIET,
     }
-    folders = _own_folders() if master is None else []
+    # A JVM that runs already keeps the folders that it was started with.
+    ours = master is None and not java_start.is_running()
+    folders = _own_folders() if ours else []
+    if ours:
+        os.environ["SPARK_HOME"] = str(folders[0])
     if master is None:
         conf.update(_own_cluster_conf(executors, jvm_options))
-        os.environ["SPARK_HOME"] = str(folders[0])
     conf["spark.master"] = master or _own_cluster(executors)
     with java_start.undone_by_interrupts():
         java_start.launch({"spark.app.name": app_name, **conf}, folders[1:])
