@@ -51,7 +51,7 @@ def check_recovered(striker, unbroken):
     assert starts[-1] >= 20  # from a snapshot, not from the beginning
     hashes = {event["weights_sha256"] for event in striker.of("done")}
     assert hashes == {unbroken[0]}
-    assert wait_until(lambda: not trainers(), 5)
+    assert wait_until(lambda: not trainers(), 30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,10 +60,13 @@ def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
     rows = train(striker, validate=True)
     check_recovered(striker, unbroken)
     assert rows == unbroken[1]  # every validation once, with the same values
-    frozen = HEARTBEAT_S if kind == "frozen trainer" else 0
-    assert striker.seconds_to_recover() < 20 + frozen, striker.timeline()
-    # A second, and one more for a machine that others use, too.
-    assert striker.seconds_of_others() < 2 + frozen, striker.timeline()
+    # By the end of a connection, or of a Spark task: that takes no heartbeat's time.
+    frozen = kind == "frozen trainer"
+    silent = f"has been silent for {HEARTBEAT_S} s" in striker.of("restart")[0]["reason"]
+    assert silent == frozen, striker.timeline()
+    # Some seconds, and one second, on a machine that nobody else uses.
+    assert striker.seconds_to_recover() < 60 + frozen * HEARTBEAT_S, striker.timeline()
+    assert striker.seconds_of_others() < 30 + frozen * HEARTBEAT_S, striker.timeline()
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +168,7 @@ def test_after_max_restarts_the_failure_is_clear(train):
     with pytest.raises(HearthError, match=r"rank \d on host .*given up after 1 restarts"):
         train(striker, maxRestarts="1")
     assert striker.strikes == 2
-    assert wait_until(lambda: not trainers(), 5)
+    assert wait_until(lambda: not trainers(), 30)
 
 
 def test_an_error_of_the_net_is_not_tried_again(spark, digits):
