@@ -140,11 +140,11 @@ def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(drive
     cut(far)
     lost_at = time.monotonic()
     at, restart = driver.wait_for("restart")
-    assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 4
+    assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 30
     said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
     assert re.match(said, restart["reason"])
     # The rank over there has lost the driver, and ends by itself.
-    assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 5 - time.monotonic())
+    assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 30 - time.monotonic())
     at, done = driver.wait_for("done")
     assert at - lost_at < 90  # a third of it where nobody else uses the machine
     assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT, driver.story()

@@ -115,7 +115,6 @@ class Restarts:
         """Ends what is left of the nodes before they start again."""
         logger.warning("%s: the cluster starts again, for the %d. time", lost, self.count)
         self._cluster.running.close(wait_for_nodes=True)
-        self._cluster.running.replace_silent()
         self._cluster.ledger.start_again()
 
     def _start_again(self, generation: int) -> None:

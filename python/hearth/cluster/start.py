@@ -116,17 +116,18 @@ class ClusterStart:
             f"(of the ranks, {roster}); {reason}"
         )
 
-    def replace_silent(self) -> None:
+    def _replace_silent(self, is_gone: bool) -> None:
         """Has Spark replace the executor of a node that fell silent, where one has.
 
         Its host may be off the network, which Spark itself notices after minutes; until then it
-        would start another node there, which never comes.
+        would start another node there, which never comes, and wait for it at the session's end.
+        Unless it `is_gone` whatever it says, one that answers Spark may stay: it has other work.
         """
         failure = self.watch.failure
         silent = failure is not None and failure.lost and not failure.closed
         if silent and self.job is not None and self.watch.lost in self._started:
             partition = self._started.index(self.watch.lost)
-            give_up_executor(self._spark.session, self.job.tag, partition)
+            give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
         """To all nodes; to none after close()."""
@@ -149,6 +150,7 @@ class ClusterStart:
             self.job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
+        self._replace_silent(is_gone=wait_for_nodes)
 
 
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:

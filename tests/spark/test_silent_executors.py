@@ -1,0 +1,58 @@
+"""An executor that does not answer, and the session that has dealings with it."""
+
+import os
+import signal
+
+from faults import is_alive, wait_until
+
+from hearth.spark import preflight
+from hearth.spark.silent_executors import give_up_executor
+
+
+def executors(sc, tag):
+    """The process of each executor, by the partition that it ran of the job that has the tag."""
+
+    def own(_):
+        from hearth.cluster.node_process import executor_pid
+
+        yield executor_pid()
+
+    sc.addJobTag(tag)
+    try:
+        return sc.parallelize(range(2), 2).barrier().mapPartitions(own).collect()
+    finally:
+        sc.removeJobTag(tag)
+
+
+def cleaner_asks(jvm):
+    """Whether Spark's cleaner waits for executors to forget a broadcast."""
+    threads = jvm.java.lang.Thread.getAllStackTraces().entrySet().iterator()
+    while threads.hasNext():
+        thread = threads.next()
+        if thread.getKey().getName() == "Spark Context Cleaner":
+            return any(frame.getMethodName() == "removeBroadcast" for frame in thread.getValue())
+    raise AssertionError("Spark has no cleaner")
+
+
+def test_nothing_waits_for_an_executor_that_was_given_up(spark):
+    sc, jvm = spark.sparkContext, spark._jvm
+    pids = executors(sc, "silent")
+    dropped = sc._jsc.broadcast("what executors are to forget")
+    os.kill(pids[1], signal.SIGSTOP)
+    try:
+        del dropped
+
+        def asks():
+            jvm.System.gc()
+            return cleaner_asks(jvm)
+
+        # It would for two minutes, and so would the end of the session.
+        assert wait_until(asks, 60)
+        for partition in (0, 1):
+            give_up_executor(spark, "silent", partition, unless_it_answers=True)
+        assert wait_until(lambda: not cleaner_asks(jvm), 60)
+    finally:
+        os.kill(pids[1], signal.SIGKILL)
+    assert wait_until(lambda: not is_alive(pids[1]), 60)
+    preflight.wait_for_replacements(spark, 2)
+    assert pids[0] in executors(sc, "again")  # the one that answers stays
