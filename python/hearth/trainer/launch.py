@@ -23,6 +23,7 @@ from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss
 from hearth.spark.job import SparkJob
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
+from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
@@ -108,6 +109,7 @@ def _generations(
     try:
         return restarts.run(attempt, on_restart)
     except Lost as lost:
+        last[0].leave_silent()
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
         raise HearthError(f"{error.lost}. There is no restart: {error}") from None
@@ -142,8 +144,14 @@ class _Attempt:
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, a moment after all ranks were done
         self._begun = False  # ranks have told of themselves, or the job is over
+        self._overdue = False  # all ranks are done, and Spark gave no result
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
+        # This thread waits for those of other trainings, as Ctrl-C must end the wait.
+        with session_conf(self._spark, self._rows.conf):
+            return self._run(on_event)
+
+    def _run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
         job = SparkJob(self._access, partial(self._act, endpoint), self._tell_end)
         self._job = job
@@ -158,6 +166,12 @@ class _Attempt:
             job.end(_JOB_END_WAIT_S)
             self._close_coordinator()
             pump.join()
+            if self._overdue:
+                self.leave_silent()
+
+    def leave_silent(self) -> None:
+        """Nothing else in this session, be it its end, is to wait for hosts that are lost."""
+        give_up_silent(self._spark, self._job.tag, unless_they_answer=True)
 
     def give_up_silent(self) -> None:
         """Has Spark replace the executors on which a task of the attempt, which is over, stays."""
@@ -208,6 +222,7 @@ class _Attempt:
         try:
             return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
         except queue.Empty:
+            self._overdue = True
             return "result", [self._done]
 
     def _own_words(self, failure: dict[str, Any]) -> Failure:
@@ -275,10 +290,9 @@ class _Attempt:
             files=plan.files,
             frames=tuple(plan.frames),
         )
-        with session_conf(self._spark, self._rows.conf):
-            task = partial(run_rank, spec)
-            stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
-            return [json.loads(row.event) for row in stage.collect()]
+        task = partial(run_rank, spec)
+        stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
+        return [json.loads(row.event) for row in stage.collect()]
 
     def _tell_end(self, job: SparkJob) -> None:
         failed = job.error is not None
@@ -324,19 +338,3 @@ def rank_errors() -> Iterator[None]:
         if failure is None:
             raise
         raise failure.error() from None
-
-
-@contextmanager
-def session_conf(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Sets Spark SQL settings for a while and puts the session's own ones back."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
