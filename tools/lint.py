@@ -77,7 +77,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fix", action="store_true", help="format in place, check nothing else")
     parser.add_argument("--no-tidy", action="store_true", help="leave clang-tidy out (it is slow)")
-    parser.add_argument("files", nargs="*", help=".cc files for clang-tidy (default: all)")
+    parser.add_argument("files", nargs="*", help="those that clang-tidy reads (default: all)")
     options = parser.parse_args()
     sources = tracked(".h", ".cc")
     ruff = str(ROOT / ".venv/bin/ruff")
@@ -90,8 +90,8 @@ def main() -> int:
     good &= run("clang-format", "--dry-run", "-Werror", *sources)
     good &= run(ruff, "check", ".") and run(ruff, "format", "--check", ".")
     if not options.no_tidy:
-        with_commands = options.files or [f for f in sources if f.endswith(".cc")]
-        good &= tidy(with_commands, os.cpu_count() or 1)
+        with_commands = [f for f in options.files or sources if f.endswith(".cc")]
+        good &= not with_commands or tidy(with_commands, os.cpu_count() or 1)
     return 0 if good else 1
 
 
