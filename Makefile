@@ -22,7 +22,7 @@ demo: setup $(BUILD)/build.ninja
 	@$(PYTHON) examples/digits/run.py
 
 test: build
-	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure
+	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
 	@$(PYTHON) -m pytest tests --ignore=tests/wheel --ignore=tests/hadoop
 
 # Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.

@@ -1,10 +1,11 @@
-# hearth_room(NAME SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
+# hearth_room(NAME [TORCH] [TESTS_ALONE] SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
 # One static library per room, named hearth_NAME, and one test program per room, hearth_NAME_test,
-# built from the *_test.cc files that stand beside their sources.
+# built from the *_test.cc files that stand beside their sources. TESTS_ALONE: they measure time
+# or use all cores, so ctest runs nothing beside them.
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 
 function(hearth_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   add_library(hearth_${name} STATIC ${ROOM_SOURCES})
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
@@ -22,5 +23,8 @@ function(hearth_room name)
     endif()
     add_test(NAME ${name} COMMAND hearth_${name}_test)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    if(ROOM_TESTS_ALONE)
+      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
   endif()
 endfunction()
