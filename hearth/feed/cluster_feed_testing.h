@@ -59,6 +59,15 @@ struct TestTask {
                                         false, told.tell())) {}
 };
 
+// Leaves no room for a result, nor for the mark behind the last one.
+inline void FillResults(TestTask& task) {
+  try {
+    while (task.link->results.WriteFlush(Deadline::After(0))) continue;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  }
+}
+
 // What a task announces of a partition; `more` overrides it.
 inline nlohmann::json Announced(int index, const nlohmann::json& more = nlohmann::json::object()) {
   nlohmann::json message = {{"op", "partition"}, {"feed", "f"},     {"index", index},

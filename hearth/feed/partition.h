@@ -66,8 +66,10 @@ class Partition {
 
   // Any thread: where all rows that were read are used up, waits for the word that these were all.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
-  // Any thread: no more rows will be read here. The cluster failed, for `reason`;
+  // Any thread: no more rows will be read here, for `reason`;
   virtual void Refuse(const std::string& reason) = 0;
+  // the cluster failed, so nobody waits for a reader of results either;
+  virtual void Fail(const std::string& reason) { Refuse(reason); }
   // the rest of the rows is not wanted;
   virtual void Drop() = 0;
   // the feed task is gone, so another attempt may bring what was not given.

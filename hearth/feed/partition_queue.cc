@@ -101,6 +101,10 @@ std::shared_ptr<Partition> PartitionQueue::Next() {
     reading_ = std::move(waiting_.front());
     waiting_.pop_front();
   }
+  if (reading_ != nullptr && reading_->inference()) {
+    std::erase_if(answering_, [](const auto& partition) { return partition.expired(); });
+    answering_.push_back(reading_);
+  }
   return reading_;
 }
 
@@ -123,11 +127,14 @@ void PartitionQueue::End() {
 }
 
 void PartitionQueue::Fail(const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = reason;
-  }
-  for (const auto& partition : TakeAll()) partition->Refuse(reason);
+  SetFailure(reason);
+  for (const auto& partition : TakeAll()) partition->Fail(reason);
+  for (const auto& partition : Answering()) partition->Fail(reason);
+}
+
+void PartitionQueue::SetFailure(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = reason;
 }
 
 void PartitionQueue::Terminate() {
@@ -152,7 +159,8 @@ void PartitionQueue::Close(const std::string& reason) {
   }
   // The word that the last rows were the last may be on its way.
   if (reading != nullptr) reading->AwaitEnd(Deadline::After(kLastWordS));
-  Fail(reason);
+  SetFailure(reason);
+  for (const auto& partition : TakeAll()) partition->Refuse(reason);
 }
 
 // All partitions that are here; the one that is read stays.
@@ -167,6 +175,16 @@ std::vector<std::shared_ptr<Partition>> PartitionQueue::TakeAll() {
     waiting_.clear();
   }
   changed_.notify_all();
+  return all;
+}
+
+// Those that were read and are still known, as their results are on their way.
+std::vector<std::shared_ptr<Partition>> PartitionQueue::Answering() {
+  std::vector<std::shared_ptr<Partition>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : answering_) {
+    if (auto partition = known.lock()) all.push_back(std::move(partition));
+  }
   return all;
 }
 

@@ -49,7 +49,7 @@ class PartitionQueue {
 
   // After the partitions that wait already come no more.
   void End();
-  // Ends all waits, and all partitions, with `reason`.
+  // The cluster has failed: ends all waits, and all partitions, with `reason`.
   void Fail(const std::string& reason);
   // No more rows are wanted: those on their way, and all to come, are skipped.
   void Terminate();
@@ -65,7 +65,9 @@ class PartitionQueue {
   void Put(const std::shared_ptr<Partition>& partition);
   template <typename Add>
   bool Admit(Partition& partition, Add add);
+  void SetFailure(const std::string& reason);
   std::vector<std::shared_ptr<Partition>> TakeAll();
+  std::vector<std::shared_ptr<Partition>> Answering();
 
   const Tell report_;
   const SpillFolder spill_folder_;
@@ -77,6 +79,7 @@ class PartitionQueue {
   std::map<int64_t, std::shared_ptr<TaskPartition>> asking_;  // by claim: may not come yet
   std::deque<std::shared_ptr<Partition>> waiting_;
   std::shared_ptr<Partition> reading_;
+  std::vector<std::weak_ptr<Partition>> answering_;  // they were read, and may still owe results
   bool ended_ = false, terminated_ = false;
   std::string failure_;
   std::map<std::string, std::shared_ptr<KeptRows>> kept_;  // by feed job

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "hearth/feed/cluster_feed_testing.h"
+#include "hearth/feed/pieces_image.h"
 
 namespace hearth::feed {
 namespace {
@@ -173,6 +174,24 @@ TEST_F(PartitionQueueTest, RowsThatWereReadButNotGivenAreAnErrorAtOnce) {
   queue_.Close("the main function has returned");
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
   EXPECT_EQ(first_.told.last(), Json({{"error", "the main function has returned"}}));
+}
+
+TEST_F(PartitionQueueTest, FailureEndsTheWaitForAReaderOfResultsThatAreOwed) {
+  const Json inference = {{"mode", "inference"}};
+  queue_.Announce(first_.link, Announced(0, inference));
+  queue_.Announce(second_.link, Announced(1, inference));
+  const auto owing = queue_.Next();
+  EXPECT_EQ(queue_.Next()->index(), 1);  // the program reads on before it answers
+  FillResults(first_);
+  auto answer = std::async(std::launch::async, [&] {
+    const std::string_view pieces[] = {"result"};
+    return CodeOf([&] { owing->WriteResults(PiecesImage(pieces, true)); });
+  });
+  queue_.Fail("the cluster failed");
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  first_.link->Close();  // a test that failed ends all the same
+  EXPECT_EQ(answer.get(), ErrorCode::kAborted);
+  EXPECT_EQ(first_.told.last(), Json({{"error", "the cluster failed"}}));
 }
 
 TEST_F(PartitionQueueTest, PartitionAfterTheEndIsRefused) {

@@ -180,13 +180,16 @@ void TaskPartition::EndIfComplete() {
     if (ended_ || open_ != 0 || total_ != entries_) return;
     if (read_.batches < before_.batches) return;  // fewer rows than before: Read() refuses them
     ended_ = true;
+    flushing_ = inference_;
   }
   if (inference_) {
     try {
       link_->results.WriteFlush(Deadline::Never());
     } catch (const Error&) {
-      return;  // the task is gone, so nobody waits for the results
+      return;  // the task is gone, so nobody waits for the results; or the cluster has failed
     }
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(flushing_, false)) return;  // the task knows that the cluster has failed
   }
   GiveBack("taken");
   link_->tell({{"op", "taken"}});
@@ -209,6 +212,16 @@ void TaskPartition::Conclude(const std::string& end) {
 }
 
 void TaskPartition::Refuse(const std::string& reason) { End({{"error", reason}}, "broken"); }
+
+void TaskPartition::Fail(const std::string& reason) {
+  Refuse(reason);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(flushing_, false)) return;
+  }
+  link_->tell({{"error", reason}});
+  link_->Close();
+}
 
 void TaskPartition::Drop() { End({{"op", "terminated"}}, "terminated"); }
 

@@ -48,6 +48,7 @@ class TaskPartition : public Partition {
   void WriteResults(const PiecesImage& rows) override;
   void AwaitEnd(Deadline deadline) override;
   void Refuse(const std::string& reason) override;
+  void Fail(const std::string& reason) override;
   void Drop() override;
   void Lose() override;
 
@@ -78,6 +79,7 @@ class TaskPartition : public Partition {
   std::optional<int64_t> total_;
   int64_t open_ = 0;  // batches that are not used up, and rows whose results are owed
   bool ended_ = false;
+  bool flushing_ = false;  // it ended, once the task has read the last results
   bool granted_ = false;
   Given before_;  // what an earlier attempt brought
   bool only_compare_ = false;

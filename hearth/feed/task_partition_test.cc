@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "hearth/feed/cluster_feed_testing.h"
@@ -199,6 +200,23 @@ TEST_F(TaskPartitionTest, TaskThatDiesBeforeTheEndOfItsResultsIsNoError) {
   task_.results.reset();
   partition_->Settle(1);
   partition_->SetTotal(1);
+  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+}
+
+TEST_F(TaskPartitionTest, FailureOfTheClusterEndsTheWaitForAReaderOfTheLastResults) {
+  Open({{"mode", "inference"}});
+  Write({1});
+  ASSERT_TRUE(partition_->Read());
+  partition_->Settle(1);
+  FillResults(task_);
+  auto ending = std::async(std::launch::async, [&] { partition_->SetTotal(1); });
+  // Most often it waits by then; where not, it finds the failure.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  partition_->Fail("the cluster failed");
+  EXPECT_EQ(ending.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  task_.link->Close();  // a test that failed ends all the same
+  ending.get();
+  EXPECT_EQ(task_.told.last(), Json({{"error", "the cluster failed"}}));
   EXPECT_THAT(task_.told.all("taken"), IsEmpty());
 }
 
