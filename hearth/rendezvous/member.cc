@@ -1,5 +1,7 @@
 #include "hearth/rendezvous/member.h"
 
+#include <sys/socket.h>
+
 #include <utility>
 
 #include "hearth/base/log.h"
@@ -40,7 +42,11 @@ Member::~Member() {
     const std::lock_guard lock(mutex_);
     may_leave_ = true;
   }
-  connection_.Shutdown();
+  const std::lock_guard lock(send_mutex_);
+  leaving_ = true;
+  // Not both ways: a heartbeat that came then would reset the connection, and what the coordinator
+  // has not read yet would be lost. It closes once it has read the end, which ends the thread.
+  ::shutdown(connection_.fd(), SHUT_WR);
 }
 
 void Member::ReadWelcome(Deadline deadline) {
@@ -136,6 +142,7 @@ std::optional<Json> Member::Ask(const Json& question, const std::string& answer,
 void Member::Send(const Json& message) {
   const std::string bytes = EncodeMessage(message);
   const std::lock_guard lock(send_mutex_);
+  if (leaving_) return;
   try {
     for (size_t begin = 0; begin < bytes.size(); begin += kMaxFrameBytes) {
       connection_.Write(std::string_view(bytes).substr(begin, kMaxFrameBytes),
@@ -151,9 +158,11 @@ void Member::Send(const Json& message) {
 void Member::Run() {
   try {
     Deadline beat = Deadline::After(0);
+    std::optional<Deadline> leave_by;
     silent_after_ = Deadline::After(heartbeat_timeout_s_);
-    while (true) {
+    while (!leave_by || !leave_by->expired()) {
       while (const auto frame = frames_.Next()) Dispatch(*frame);
+      if (leaving_ && !leave_by) leave_by = Deadline::After(heartbeat_timeout_s_);
       if (beat.expired()) {
         Send({{"type", "heartbeat"}});
         beat = Deadline::After(heartbeat_interval_s_);
@@ -162,8 +171,8 @@ void Member::Run() {
     }
   } catch (const std::exception& error) {
     SetLost(error.what());
-    if (options_.on_end) options_.on_end();
   }
+  if (options_.on_end) options_.on_end();
 }
 
 void Member::Receive(Deadline deadline) {

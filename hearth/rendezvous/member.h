@@ -2,6 +2,7 @@
 // heartbeats and hears of failures.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -43,7 +44,8 @@ class Member {
   // Connects and proves itself. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
   // generation or rank refused) or kInvalidArgument (another world).
   explicit Member(MemberOptions options);
-  // A member that leaves without Done() is a failure of its rank.
+  // A member that leaves without Done() is a failure of its rank. Waits until the coordinator has
+  // read what was sent, or was silent for its heartbeat's time.
   ~Member();
 
   int rank() const { return options_.rank; }
@@ -101,7 +103,8 @@ class Member {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::optional<Json>> answers_;  // what is waited for, and what came
-  bool may_leave_ = false;  // the end of the connection is no failure any more
+  bool may_leave_ = false;             // the end of the connection is no failure any more
+  std::atomic<bool> leaving_ = false;  // nothing more will be sent
 
   Thread thread_;
 };

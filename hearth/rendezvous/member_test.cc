@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
@@ -141,6 +144,40 @@ TEST(Member, MessagesOfMegabytesGetThrough) {
     whole += event->value == large;
   }
   EXPECT_FALSE(coordinator.failure());
+}
+
+// A stand-in whose window is small, and which reads only once the member has gone, or waits to.
+TEST(Member, WhatIsSaidLastArrivesHoweverLateItIsRead) {
+  TcpListener listener("127.0.0.1");
+  const int small = 4096;
+  ASSERT_EQ(::setsockopt(listener.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+  const auto options = TestOptions(1);
+  const std::string large(200000, 'x');  // more than the window, less than the sender keeps
+  std::promise<void> said;
+  Thread rank("rank", [&] {
+    Member member(OptionsOf(options, listener.port(), 0));
+    member.SendEvent(large);
+    member.Done(large);
+    said.set_value();
+  });
+  Connection connection = listener.Accept(Soon());
+  AcceptHandshake(connection, Credentials(options.token, kControlService), {3, 0}, Soon());
+  connection.Write(EncodeMessage({{"type", "welcome"}, {"world", 1}}), Soon());
+  said.get_future().wait();
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    connection.Write(EncodeMessage({{"type", "heartbeat"}}), Soon());
+  }
+  FrameReader frames;
+  char bytes[4096];
+  while (const size_t got = connection.ReadSome(bytes, sizeof(bytes), Soon())) {
+    frames.Append({bytes, got});
+  }
+  std::vector<std::string> whole;
+  while (const auto message = frames.Next()) {
+    if (message->value("value", Json()) == large) whole.push_back(message->at("type"));
+  }
+  EXPECT_THAT(whole, testing::ElementsAre("event", "done"));
 }
 
 TEST(Member, IsDoneEvenWithMoreToSayThanEverFits) {
