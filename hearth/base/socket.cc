@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "hearth/base/error.h"
+#include "hearth/base/on_signal.h"
 
 namespace hearth {
 namespace {
@@ -94,7 +95,9 @@ short PollOne(int fd, short events, Deadline deadline) {
     const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
     if (ready > 0) return entry.revents;
     if (ready == 0 && deadline.expired()) return 0;
-    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a socket");
+    if (ready == 0) continue;
+    if (errno != EINTR) ThrowErrno(errno, "waiting for a socket");
+    OnSignal::Run();
   }
 }
 

@@ -74,7 +74,8 @@ class TcpListener {
   int port_ = 0;
 };
 
-// poll(2) on one descriptor that continues after signals; returns revents, 0 at the deadline.
+// poll(2) on one descriptor that continues after signals (see OnSignal); returns revents, 0 at the
+// deadline.
 short PollOne(int fd, short events, Deadline deadline);
 
 }  // namespace hearth

@@ -3,9 +3,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <poll.h>
+#include <unistd.h>
 
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,8 @@
 #include "buffer_view.h"
 #include "gil.h"
 #include "hearth/base/error.h"
+#include "hearth/base/on_signal.h"
+#include "hearth/base/socket.h"
 #include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/message_channel.h"
 #include "python_json.h"
@@ -35,48 +36,55 @@ struct Terms {
 
 using Handshake = void(Connection&, const rendezvous::Credentials&, rendezvous::Identity, Deadline);
 
+// Python runs the handlers of signals in its main thread, and a handler may raise.
+void RunHandlers() {
+  if (::gettid() != ::getpid()) return;
+  const AcquiredGil gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// Other threads go on meanwhile, and a signal's handler runs at once. Where it raises the channel
+// is ended, as half a message is of no use to anybody.
+template <typename Wait>
+auto WaitAsPython(MessageChannel& self, Wait wait) {
+  try {
+    const ReleasedGil released;
+    const OnSignal handlers(RunHandlers);
+    return wait();
+  } catch (const nb::python_error&) {
+    self.End();
+    throw;
+  }
+}
+
 template <Handshake* kSide>
 void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
   const auto connection = self.connection();
   Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
-  kSide(*connection, terms.credentials, terms.identity, Deadline::After(timeout_s));
+  WaitAsPython(self, [&] {
+    kSide(*connection, terms.credentials, terms.identity, Deadline::After(timeout_s));
+  });
 }
 
-// As Python waits: a signal's handler runs at once, and may raise. False at the deadline.
-bool WaitReadable(const MessageChannel& channel, Deadline deadline) {
-  const auto connection = channel.connection();
-  if (connection == nullptr) return true;  // Receive says so
-  pollfd entry = {connection->fd(), POLLIN, 0};
-  while (true) {
-    int ready = 0;
-    int error = 0;
-    {
-      const ReleasedGil released;
-      ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
-      error = errno;
-    }
-    if (ready > 0) return true;
-    if (ready == 0 && deadline.expired()) return false;
-    if (ready < 0 && error != EINTR) ThrowErrno(error, "waiting for a message");
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-}
-
-std::optional<MessageChannel::Received> ReceiveWithoutGil(MessageChannel& self, Deadline deadline) {
+// Until a message's first byte: a handler that raises ends the wait alone. False at the deadline.
+bool WaitReadable(const MessageChannel& self, Deadline deadline) {
+  const auto connection = self.connection();
   const ReleasedGil released;
-  try {
-    return self.Receive(deadline);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kDataLoss) throw;
-    throw Error(ErrorCode::kInvalidArgument, error.message());  // ValueError
-  }
+  const OnSignal handlers(RunHandlers);
+  return connection == nullptr || connection->WaitReadable(deadline);  // Receive says that it is
 }
 
 nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
   const Deadline deadline = timeout_s ? Deadline::After(*timeout_s) : Deadline::Never();
   Require(WaitReadable(self, deadline), ErrorCode::kDeadlineExceeded,
           "the other process sent nothing within {} s", timeout_s.value_or(0));
-  auto received = ReceiveWithoutGil(self, timeout_s ? deadline : Deadline::Never());
+  std::optional<MessageChannel::Received> received;
+  try {
+    received = WaitAsPython(self, [&] { return self.Receive(deadline); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDataLoss) throw;
+    throw Error(ErrorCode::kInvalidArgument, error.message());  // ValueError
+  }
   if (!received) return nb::none();
   const nb::object message = ToPython(received->message);
   nb::list descriptors;
@@ -90,16 +98,14 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
       nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!data.is_valid()) nb::raise_python_error();
   char* const bytes = PyBytes_AS_STRING(data.ptr());
-  const ReleasedGil released;
-  self.ReceiveData(bytes, count);
+  WaitAsPython(self, [&] { self.ReceiveData(bytes, count); });
   return data;
 }
 
 void Send(MessageChannel& self, nb::dict message, const std::vector<int>& fds, nb::handle data) {
   const BufferView view(data);
   const rendezvous::Json json = FromPython(message);
-  const ReleasedGil released;
-  self.Send(json, fds, view.bytes());
+  WaitAsPython(self, [&] { self.Send(json, fds, view.bytes()); });
 }
 
 void DefineTerms(nb::module_& m) {
@@ -131,11 +137,9 @@ the channel is closed.)")
           },
           "fd"_a, "peer"_a, "Takes the descriptor over; errors call the other side `peer`.")
       .def("accept_handshake", &Shake<rendezvous::AcceptHandshake>, "terms"_a, "timeout_s"_a,
-           ReleaseGil(),
            "The listening side. Raises PermissionError for other terms, ValueError for what is no "
            "handshake, TimeoutError however many bytes came.")
       .def("offer_handshake", &Shake<rendezvous::OfferHandshake>, "terms"_a, "timeout_s"_a,
-           ReleaseGil(),
            "The connecting side. Raises PermissionError when it is refused, or the other side does "
            "not prove itself, and TimeoutError.")
       .def("send", Send, "message"_a, "fds"_a, "data"_a,

@@ -72,7 +72,7 @@ def test_a_long_message_comes_whole_with_descriptors_and_rows(pair):
     read, write = os.pipe()
     sender = threading.Thread(target=pair[0].send, args=(message, (write,), memoryview(rows)))
     sender.start()
-    received, fds = pair[1].receive(5)
+    received, fds = pair[1].receive(5, descriptors=1)
     assert received == message
     assert pair[1].receive_data(len(rows)) == rows
     sender.join()
@@ -81,6 +81,17 @@ def test_a_long_message_comes_whole_with_descriptors_and_rows(pair):
     os.write(fds[0], b"through")
     os.close(fds[0])
     assert os.read(read, 99) == b"through"
+    os.close(read)
+
+
+def test_descriptors_that_nobody_asked_for_are_closed(pair):
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    pair[0].send({"op": "hello"}, (write, write))
+    os.close(write)
+    with pytest.raises(ValueError, match="2 descriptors came with 'hello', at most 1 may"):
+        pair[1].receive(5, descriptors=1)
+    assert os.read(read, 1) == b""  # nobody can write any more
     os.close(read)
 
 
@@ -121,22 +132,54 @@ def test_waits_let_other_threads_go_on_and_end_with_the_channel(pair):
     assert ended
 
 
-def test_a_signals_handler_runs_while_a_message_is_awaited(pair):
-    class Interrupted(Exception):
-        pass
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def alarms():
+    """Signals whose handler raises Interrupted, ten a second, until the first one did."""
 
     def raise_it(*_):
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise Interrupted
 
     before = signal.signal(signal.SIGALRM, raise_it)
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
-    try:
-        with pytest.raises(Interrupted):
-            pair[1].receive(10)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signals_handler_runs_while_a_message_is_awaited(pair, alarms):
+    with pytest.raises(Interrupted):
+        pair[1].receive(60)
     pair[0].send({"op": "late"})
     assert pair[1].receive(5)[0] == {"op": "late"}
+
+
+@pytest.mark.parametrize(
+    ("said", "wait"),
+    [
+        (b"\0\0\0\x10{", lambda channel: channel.receive()),
+        (b"half", lambda channel: channel.receive_data(8)),
+        (b"", lambda channel: channel.send({}, data=bytes(64 << 20))),
+        (b"", lambda channel: channel.offer_handshake(handshake_terms("5e" * 32, "feed"), 60)),
+    ],
+    ids=["message", "data", "room", "handshake"],
+)
+def test_a_peer_that_stops_half_way_keeps_no_signals_handler_waiting(said, wait, alarms):
+    ours, theirs = socket.socketpair()
+    patience = threading.Timer(30, ours.shutdown, [socket.SHUT_RDWR])
+    patience.start()
+    with ours, closing(Channel(theirs)) as channel:
+        ours.send(said)
+        with pytest.raises(Interrupted):
+            wait(channel)
+        assert patience.is_alive()
+        patience.cancel()
+        with pytest.raises((EOFError, OSError)):  # half a message is of no use to anybody
+            channel.receive(5)
 
 
 def test_a_key_that_is_none_is_not_repeated():
