@@ -44,7 +44,7 @@ def wait_for_end(channel):
 def test_what_a_relay_cannot_carry_ends_it_at_both_sides(frame):
     task, afar = pair()
     node = Channel(relay.at_node(afar))
-    message, fds = node.receive(5)
+    message, fds = node.receive(5, descriptors=4)
     assert message == {"op": "rings"}
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are none" else b"")
@@ -60,7 +60,7 @@ def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
     """The bytes behind a length that is over the limit are never read."""
     task, afar = pair()
     node = Channel(relay.at_node(afar))
-    _, fds = node.receive(5)
+    _, fds = node.receive(5, descriptors=4)
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     batch = pa.record_batch({"piece": [b"x" * (2 << 20)]})
     stream = relay._as_stream(batch)
@@ -141,14 +141,14 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
 
     def nonsense():
         for _ in range(2):  # the rings, and the partition
-            node.receive(5)
+            node.receive(5, descriptors=4)
         os.write(node.fileno(), struct.pack(">I", 4) + b"\xff\xff[]")
 
     threading.Thread(target=nonsense, daemon=True).start()
     began = time.monotonic()
     with pytest.raises(NodeError, match="was not understood"):
         feed_task.feed(spec, 0, iter([pa.record_batch({"n": [1]})]))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_driver_that_cannot_follow_its_nodes_says_so():

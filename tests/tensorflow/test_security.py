@@ -105,7 +105,7 @@ def test_noise_at_the_front_door_reaches_nobody(door, afar):
     friend = knock(door, afar=afar)
     friend.send({"op": "feed", "feed": "f"})
     assert friend.receive(5)[0] == {"op": "welcome"}
-    message, fds = door.node.receive(5)
+    message, fds = door.node.receive(5, descriptors=1)
     assert message == {"op": "feed", "from_afar": afar}
     node = Channel(socket.socket(fileno=fds[0]))
     for thread in threading.enumerate():

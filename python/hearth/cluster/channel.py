@@ -7,6 +7,7 @@ the application's token; nothing is parsed before that.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -66,18 +67,29 @@ class Channel:
         """
         self._native.send(message, fds, data)
 
-    def receive(self, timeout_s: float | None = None) -> tuple[Message, list[int]]:
+    def receive(
+        self, timeout_s: float | None = None, descriptors: int = 0
+    ) -> tuple[Message, list[int]]:
         """The next message and the descriptors that came with it, which the caller owns.
+
+        `descriptors`: how many may come; where there are more, all are closed.
 
         Raises:
             EOFError: the peer closed the connection.
             OSError: it did so within a message.
             TimeoutError: no whole message came within `timeout_s` (None: no limit).
-            ValueError: what came is no message.
+            ValueError: what came is no message, or has too many descriptors.
         """
         received = self._native.receive(timeout_s)
         if received is None:
             raise EOFError("the other process closed the connection")
+        message, fds = received
+        if len(fds) > descriptors:
+            for fd in fds:
+                os.close(fd)
+            raise ValueError(
+                f"{len(fds)} descriptors came with '{message.get('op')}', at most {descriptors} may"
+            )
         return received
 
     def receive_data(self, count: int) -> bytes:

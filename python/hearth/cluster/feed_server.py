@@ -52,7 +52,7 @@ class Session:
     def _run(self) -> None:
         try:
             while True:
-                message, fds = self._channel.receive()
+                message, fds = self._channel.receive(descriptors=4)
                 self._handle(message, fds)
         except (EOFError, OSError):
             pass  # the task is gone, or done

@@ -63,7 +63,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
 def _listen(channel: Channel, server: FeedServer) -> None:
     try:
         while True:
-            _handle(*channel.receive(), server)
+            _handle(*channel.receive(descriptors=1), server)
     except (EOFError, OSError):
         pass  # the supervisor is gone, and with it the cluster
     except Exception as error:  # nobody would hear the driver any more
@@ -83,7 +83,10 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
             print("hearth: no descriptor is left for a feed's connection", file=sys.stderr)
             return
         server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
-    elif operation == "claim":
+        return
+    for fd in fds:
+        os.close(fd)
+    if operation == "claim":
         server.answer(message)
     elif operation == "end":
         server.end()

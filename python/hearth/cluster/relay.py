@@ -29,7 +29,7 @@ def at_task(far: Channel) -> Channel:
     from hearth.native._core import RingReader, RingWriter
 
     def rings(near: Channel) -> tuple[Any, Any]:
-        _, fds = near.receive()
+        _, fds = near.receive(descriptors=4)
         return RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
 
     near, task = _pair()
