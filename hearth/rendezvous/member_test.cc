@@ -24,7 +24,10 @@ namespace {
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-Deadline Soon() { return Deadline::After(10); }
+// A second, on a machine of one's own. A missing heartbeat would take ten to be noticed.
+constexpr auto kToldWithin = std::chrono::seconds(5);
+
+Deadline Soon() { return Deadline::After(60); }
 
 TEST(Member, AllGatherGivesEveryRankTheValuesByRank) {
   const auto options = TestOptions(4);
@@ -91,7 +94,7 @@ TEST(Member, SecondWaitForTheSameNameIsRefused) {
               testing::UnorderedElementsAre(ErrorCode::kInvalidArgument, ErrorCode::kAborted));
 }
 
-TEST(Member, FirstFailureReachesAllWaitsWithinASecond) {
+TEST(Member, FirstFailureReachesAllWaitsAtOnce) {
   const auto options = TestOptions(8);
   Coordinator coordinator(options);
   std::promise<Clock::time_point> failed;
@@ -105,7 +108,7 @@ TEST(Member, FirstFailureReachesAllWaitsWithinASecond) {
     const Error error = Thrown([&] { member.Barrier("step", Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_EQ(error.message(), "rank 5 on host host5 failed: layer ip1: bad shape");
-    EXPECT_LT(Clock::now() - when.get(), std::chrono::seconds(1));
+    EXPECT_LT(Clock::now() - when.get(), kToldWithin);
     EXPECT_EQ(member.failure()->code, ErrorCode::kDataLoss);
     EXPECT_EQ(member.failure()->details.at("iteration"), 7);
     ++told;
@@ -304,7 +307,7 @@ TEST(Member, KilledProcessIsNoticedAtOnce) {
   const auto begin = Clock::now();
   EXPECT_THAT(Thrown([&] { member.Barrier("step", Soon()); }).message(),
               HasSubstr("rank 1 on host host1 went away"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(Clock::now() - begin, kToldWithin);
   ::waitpid(child, nullptr, 0);
 }
 
