@@ -124,7 +124,7 @@ class ClusterStart:
         Unless it `is_gone` whatever it says, one that answers Spark may stay: it has other work.
         """
         failure = self.watch.failure
-        silent = failure is not None and failure.lost and not failure.closed
+        silent = failure is not None and failure.silent
         if silent and self.job is not None and self.watch.lost in self._started:
             partition = self._started.index(self.watch.lost)
             give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)

@@ -44,6 +44,11 @@ class Failure:
         return self.lost and self.code == "unavailable"
 
     @property
+    def silent(self) -> bool:
+        """Whether it is known by silence alone: of a host that is off the network, perhaps."""
+        return self.lost and not self.closed
+
+    @property
     def is_loss(self) -> bool:
         """Whether a process is gone, by its connection or in the words of its peers: what another
         attempt may do better."""

@@ -109,7 +109,8 @@ def _generations(
     try:
         return restarts.run(attempt, on_restart)
     except Lost as lost:
-        last[0].leave_silent()
+        if lost.failure.silent:
+            last[0].leave_silent()
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
         raise HearthError(f"{error.lost}. There is no restart: {error}") from None
