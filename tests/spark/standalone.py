@@ -63,6 +63,7 @@ class StandaloneCluster:
             "spark.driver.host": self._host,
             **self._conf,
         }
+        self._local_ip = os.environ.get("SPARK_LOCAL_IP")  # of sessions of this process
         os.environ["SPARK_LOCAL_IP"] = self._host
         settings = " ".join(f"--conf {key}={value}" for key, value in conf.items())
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
@@ -125,7 +126,9 @@ class StandaloneCluster:
 
     def close(self) -> None:
         """Ends all its processes."""
-        del os.environ["PYSPARK_SUBMIT_ARGS"]
+        del os.environ["PYSPARK_SUBMIT_ARGS"], os.environ["SPARK_LOCAL_IP"]
+        if self._local_ip is not None:
+            os.environ["SPARK_LOCAL_IP"] = self._local_ip
         for process in reversed(self._processes):
             os.killpg(process.pid, signal.SIGTERM)
         for process in reversed(self._processes):
