@@ -1,13 +1,14 @@
-"""The wheel: built from this checkout, installed beside torch, used from an empty folder."""
+"""The wheel: built from this checkout, installed with its extras, used from an empty folder."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,27 +31,33 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and, by links, the packages that it runs with."""
-    folder = tmp_path_factory.mktemp("environment")
+def install(wheel: Path, folder: Path, extras: str = "") -> Path:
+    """A fresh virtual environment with the wheel, and with what pip fetches for it."""
     venv.create(folder, with_pip=False, symlinks=True)
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith(("hearth", "__pycache__")):
-            (packages / entry.name).symlink_to(entry)
-    # oneDNN's package puts its library into the environment's own lib folder.
-    for library in Path(sys.prefix, "lib").glob("libdnnl.so*"):
-        (folder / "lib" / library.name).symlink_to(library)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install",
-         "--no-deps", "--no-index", str(wheel)],
-        check=True, capture_output=True,
+    command = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install"]
+    done = subprocess.run(
+        [*command, "--disable-pip-version-check", "--quiet", f"{wheel}{extras}"],
+        capture_output=True, text=True,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder
 
 
-def run(environment: Path, folder: Path, *command: str) -> str:
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An environment with the wheel and all of its extras: gigabytes, so it goes at the end."""
+    folder = tmp_path_factory.mktemp("environment")
+    yield install(wheel, folder, "[caffe,tensorflow,spark,plot]")
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def bare_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel and no extra: neither torch nor TensorFlow nor Spark."""
+    return install(wheel, tmp_path_factory.mktemp("bare"))
+
+
+def run(environment: Path, folder: Path, *command: str, status: int = 0) -> str:
     """Output of a program of the environment, run in `folder`, with nothing set that names us."""
     clean = {
         name: value
@@ -61,7 +68,7 @@ def run(environment: Path, folder: Path, *command: str) -> str:
         [str(environment / "bin" / command[0]), *command[1:]],
         cwd=folder, env=clean, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
@@ -108,3 +115,36 @@ def test_caffes_programs_are_installed_by_their_names(environment: Path, tmp_pat
     assert "Compute threads" in run(environment, tmp_path, "caffe", "device_query")
     for tool in ("convert_imageset", "extract_features", "upgrade_net_proto_text"):
         assert f"Usage: hearth {tool}" in run(environment, tmp_path, tool, "--help")
+
+
+# Trains nothing: three rows through a node's feed.
+FEED = """
+from hearth import cluster
+from hearth.spark import session
+
+def main(arguments, ctx):
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        print("taken", len(feed.next_batch(8)), flush=True)
+
+spark = session.start("wheel", executors=1)
+with cluster.run(spark, main, None, nodes=1) as nodes:
+    nodes.train(spark.range(3))
+"""
+
+
+def test_a_cluster_feeds_its_nodes(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "feed.py").write_text(FEED)
+    assert "taken 3" in run(environment, tmp_path, "python", "feed.py")
+
+
+def test_tensorflowonsparks_names_are_there(environment: Path, tmp_path: Path) -> None:
+    code = "from tensorflowonspark import TFCluster, TFNode, pipeline; import tensorflow"
+    run(environment, tmp_path, "python", "-c", code)
+
+
+def test_without_torch_all_but_caffe_is_there(bare_environment: Path, tmp_path: Path) -> None:
+    code = "import hearth.cluster, hearth.files; from hearth.native import _core; print('whole')"
+    assert "whole" in run(bare_environment, tmp_path, "python", "-c", code)
+    said = run(bare_environment, tmp_path, "hearth", "train", "--solver=none", status=1)
+    assert said.count("\n") == 1 and "hearth-spark[caffe]" in said, said

@@ -58,7 +58,9 @@ def check_torch() -> None:
     try:
         found = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        found = "none"
+        raise ImportError(
+            f"this needs torch {wanted}, and none is installed: pip install 'hearth-spark[caffe]'"
+        ) from None
     if found.split("+")[0].split(".")[:2] != wanted.split("."):
         raise ImportError(
             f"this hearth was built for torch {wanted}, but torch {found} is installed: "
