@@ -4,7 +4,12 @@ JOBS ?= $(shell nproc)
 BUILD ?= build
 DIST ?= dist
 
-.PHONY: demo test test-quick build setup lint format bench wheel wheel-test test-hadoop hadoop-shell soak fuzz clean
+SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/spark/test_connect.py
+CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
+  tests/tensorflow/test_feed_attempts.py
+
+.PHONY: demo test test-quick test-hadoop test-spark-versions build setup lint format bench wheel wheel-test \
+  hadoop-shell soak fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -29,6 +34,14 @@ test: build
 test-quick: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
 	@$(PYTHON) -m pytest tests/project tests/golden tests/python -m "not slow"
+
+# The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, each in an
+# environment of its own.
+SPARK_VERSIONS ?= 3.5 4.0
+test-spark-versions: build
+	@for version in $(SPARK_VERSIONS); do \
+	  python=$$(tools/spark_environment.sh $$version) && echo "Spark $$version" && \
+	  $$python -m pytest $(SPARK_TESTS) && $$python -m pytest $(CLUSTER_TESTS) || exit 1; done
 
 lint: build
 	@$(PYTHON) tools/lint.py

@@ -1,6 +1,7 @@
 """What a prediction leaves out is found by comparing names, and told once."""
 
 import pickle
+import sys
 import time
 from types import SimpleNamespace
 
@@ -84,3 +85,9 @@ def test_who_says_it_himself_is_not_told():
     assert report.mute() == Unusable(5, 1, ("a",))
     time.sleep(0.8)
     assert told == []
+
+
+def test_a_session_that_can_count_nothing_says_so(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # as in Spark 3.5
+    assert not Report(SimpleNamespace(), print).counts
+    assert "3.5 cannot count rows" in caplog.text

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -189,7 +190,8 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
     assert int(printed.split("features ")[1].split()[0]) == digits.held_out
     (left,) = [line for line in printed.splitlines() if line.startswith("left ")]
     assert left.startswith("left 36 ")
-    assert "4 of 40 rows cannot be used and were left out: 0" in left
+    if pyspark.__version__ >= "4":  # before, nothing counts them there
+        assert "4 of 40 rows cannot be used and were left out: 0" in left
 
 
 def test_a_restart_without_live_events_keeps_the_validations_before_it(said):

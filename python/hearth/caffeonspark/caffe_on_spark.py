@@ -112,6 +112,8 @@ class CaffeOnSpark:
         if report.parts is None:
             schema += f", {PLACE} bigint"
         limited = bool(str(source.conf.max_bad_records))
+        if limited and not report.counts:
+            raise FlagError("features with -maxBadRecords needs Spark 4.0 where it is by Connect")
         spec = replace(_spec(job), parts=report.parts, once=limited)
         features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
         features = report.attach(features, ["SampleID", *job["features"]])

@@ -189,10 +189,8 @@ def inference(cluster: Cluster, rows: Any, timeout_s: float, queue: str, schema:
 def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
     """A DataFrame of the results with a schema, else an RDD of them."""
     if schema is not None:
-        from pyspark.sql.types import DataType, StructType
-
-        kind = schema if isinstance(schema, DataType) else DataType.fromDDL(schema)
-        kind = kind if isinstance(kind, StructType) else StructType().add("value", kind)
+        # Spark's own reading of a schema: text or a type, a column "value" where it is no struct.
+        kind = rows.sparkSession.createDataFrame([], schema).schema
         return rows.mapInArrow(partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
         raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 NAMED_ROWS = 10
 # Spark Connect has no accumulators: there a task yields its unusable rows too, with their place
@@ -141,8 +144,18 @@ class Report:
         self._told = Unusable()
         self._observed = Unusable()
         self.parts: Any = None  # the accumulator for the tasks; None with Spark Connect
+        self._observation: Any = None  # with Spark Connect, from 4.0
         if hasattr(spark, "_jsc"):
             self.parts = spark.sparkContext.accumulator({}, PartsParam(self._tell_soon))
+        else:
+            self._observation = _observation(self._on_metrics)
+        if not self.counts:
+            logger.warning("Spark Connect 3.5 cannot count rows that are left out as unusable")
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything can be found: Spark Connect 3.5 neither accumulates nor observes."""
+        return self.parts is not None or self._observation is not None
 
     def found(self) -> Unusable:
         """What the actions so far have come upon."""
@@ -161,13 +174,10 @@ class Report:
             f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
             for slot in range(NAMED_ROWS)
         ]
-        observed = frame.observe(
-            _observation(self._on_metrics),
-            f.count(f.lit(1)).alias("given"),
-            f.count(place).alias("count"),
-            *named,
-        )
-        return observed.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
+        if self._observation is not None:
+            counts = f.count(f.lit(1)).alias("given"), f.count(place).alias("count")
+            frame = frame.observe(self._observation, *counts, *named)
+        return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> Unusable:
         """What was found so far: the caller says so himself."""
@@ -206,8 +216,11 @@ class Report:
 
 
 def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:
-    """An observation of Spark Connect that calls `on_metrics` after each action."""
-    from pyspark.sql.connect.observation import Observation
+    """An observation of Spark Connect that calls `on_metrics` after each action; None in 3.5."""
+    try:
+        from pyspark.sql.connect.observation import Observation
+    except ImportError:
+        return None
 
     class Told(dict[str, Any]):
         def update(self, *args: Any, **kwargs: Any) -> None:

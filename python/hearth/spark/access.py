@@ -135,7 +135,10 @@ class ConnectSpark:
     def thread(self, target: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread
 
-        return InheritableThread(target=target, session=self.session)
+        try:
+            return InheritableThread(target=target, session=self.session)
+        except TypeError:  # Spark 3.5: nothing of such a session is inherited there
+            return threading.Thread(target=target)
 
     def tag(self, name: str) -> None:
         self.session.addTag(name)

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Makes build/spark-VERSION, an environment like .venv but with another version of Spark:
+# its own pyspark and py4j, and a pandas that old Sparks take; all else is .venv's. Prints its Python.
+#   tools/spark_environment.sh 3.5
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$1
+home=$PWD/build/spark-$version
+if [ ! -f "$home/complete" ]; then
+  rm -rf "$home"
+  python3 -m venv --without-pip "$home"
+  packages=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
+  own=$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')
+  printf '%s\n' "$packages" >"$own/zz-rest.pth"  # after its own packages, which come first
+  printf '%s\n' "$PWD/python" >"$own/hearth-checkout.pth"
+  echo "spark_environment: fetching pyspark $version (300 MB)" >&2
+  case $version in
+    3.5) release=3.5.7 py4j=0.10.9.7 ;;
+    4.0) release=4.0.5 py4j=0.10.9.9 ;;
+    *) echo "spark_environment: 3.5 and 4.0 are known, not $version" >&2; exit 2 ;;
+  esac
+  .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
+    --no-deps "pyspark==$release" "py4j==$py4j" 'pandas<3' pytz >&2
+  # Until 4.0 the package on PyPI lacks the Connect server's jar.
+  if ! compgen -G "$own/pyspark/jars/spark-connect_*" >/dev/null; then
+    mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+      -Dartifact="org.apache.spark:spark-connect_2.12:$release" -DoutputDirectory="$own/pyspark/jars" >&2
+  fi
+  touch "$home/complete"
+fi
+echo "$home/bin/python"
