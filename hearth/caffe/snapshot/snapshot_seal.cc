@@ -161,9 +161,20 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
   return position;
 }
 
+// Discarded where the text is no JSON. A seal is four deep; what copies and writes JSON calls
+// itself once for each depth, which a damaged file may have any number of.
+json ParseShallow(const std::string& text) {
+  static constexpr int kDeepest = 16;
+  const auto check_depth = [](int depth, json::parse_event_t, const json&) {
+    Require(depth <= kDeepest, ErrorCode::kDataLoss, "a seal is nested deeper than {}", kDeepest);
+    return true;
+  };
+  return json::parse(text, check_depth, /*allow_exceptions=*/false);
+}
+
 // The seal's own checksum is that of its text without it.
 json ReadSeal(const std::string& uri) {
-  json seal = json::parse(storage::ReadFile(uri), nullptr, /*allow_exceptions=*/false);
+  json seal = ParseShallow(storage::ReadFile(uri));
   const bool has_hash = seal.is_object() && seal.contains("sha256") && seal["sha256"].is_string();
   Require(has_hash, ErrorCode::kDataLoss, "{} is cut off or damaged", uri);
   const std::string hash = seal["sha256"];
@@ -226,7 +237,7 @@ std::string PositionToText(const TrainingPosition& position) {
 
 TrainingPosition PositionFromText(const std::string& text) {
   try {
-    return FromJson(json::parse(text), -1);
+    return FromJson(ParseShallow(text), -1);
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kDataLoss, "a training's position cannot be read", error);
   }

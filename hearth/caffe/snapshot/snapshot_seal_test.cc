@@ -224,6 +224,14 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotDoesNotGiveWayToOneOfAnotherRun) {
               ThrowsMessage<Error>(HasSubstr("a_iter_11.hearth.json is cut off or damaged")));
 }
 
+TEST_F(SnapshotSealTest, ASealNestedWithoutEndIsDamaged) {
+  const SnapshotFiles files = Make(9);
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  Write(path("a_iter_9.hearth.json"), R"({"sha256": "", "notes": )" + deep + "}");
+  EXPECT_THAT([&] { CheckSnapshot(files); }, ThrowsMessage<Error>(HasSubstr("nested deeper")));
+  EXPECT_THAT([&] { PositionFromText(deep); }, ThrowsMessage<Error>(HasSubstr("nested deeper")));
+}
+
 TEST(TrainingPosition, OfAnOlderSealSaysNothingOfRows) {
   const std::string text =
       R"({"run": "r", "iteration": 7, "current_step": 0, "seed": 1, "ranks": 2, "epoch": 0,
