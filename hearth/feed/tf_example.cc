@@ -100,6 +100,7 @@ void AddRun(std::string_view run, FeatureColumn* out) {
   if (out->kind == FeatureKind::kFloat) {
     Require(run.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
             "an example is malformed: its floats have {} bytes", run.size());
+    if (run.empty()) return;  // and there may be no buffer yet
     // They may lie at any address.
     const size_t before = out->floats.size();
     out->floats.resize(before + run.size() / sizeof(float));

@@ -42,7 +42,8 @@ class ExampleColumns {
   ExampleColumns& operator=(const ExampleColumns&) = delete;
 
   // Adds a row; features that were not chosen are skipped. Throws kDataLoss for a malformed
-  // example, kInvalidArgument where a feature has another kind than its column.
+  // example, kInvalidArgument where a feature has another kind than its column; then the columns
+  // are of no more use.
   void Add(std::string_view example);
 
   int64_t rows() const { return rows_; }

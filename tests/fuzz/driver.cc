@@ -67,12 +67,13 @@ void OnSignal(int number) {
 void WatchForTheEnd(const char* program) {
   const std::string name = std::filesystem::path(program).filename();
   std::snprintf(crash_file, sizeof crash_file, "crash-%s", name.c_str());
-  for (const int number : {SIGALRM, SIGABRT}) signal(number, OnSignal);
+  // SIGILL is __builtin_trap, which sanitizers do not look at.
+  for (const int number : {SIGALRM, SIGABRT, SIGILL}) signal(number, OnSignal);
   if (__sanitizer_set_death_callback != nullptr) {
     __sanitizer_set_death_callback(SaveCurrent);
     return;  // its shadow memory needs all the address space there is
   }
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(number, OnSignal);
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE}) signal(number, OnSignal);
   const rlimit memory = {kMemoryBytes, kMemoryBytes};
   setrlimit(RLIMIT_AS, &memory);
 }
