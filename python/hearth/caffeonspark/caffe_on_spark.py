@@ -13,10 +13,13 @@ from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.data_source import Source
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.jobs import predict_job, train_job
+from hearth.caffeonspark.places import Places
 from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.trainer import launch
+from hearth.trainer.far_files import far_plan
+from hearth.trainer.memory_need import memory_warnings
 from hearth.trainer.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
 from hearth.trainer.rank_task import FileRows
 
@@ -69,8 +72,8 @@ class CaffeOnSpark:
             FlagError: the configuration is wrong, or there are no rows.
             HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
         """
-        job = predict_job(source.conf, "test")
-        means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, _spec(job)), MEANS_SCHEMA)
+        spec = self._predict(source, "test")
+        means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, spec), MEANS_SCHEMA)
         with launch.rank_errors():
             rows = means_of_tasks.collect()
         parts = [Unusable(row.rows, 0, tuple(row.names)) for row in rows if row.blob is None]
@@ -103,10 +106,11 @@ class CaffeOnSpark:
         """
         from pyspark import StorageLevel
 
-        job = predict_job(source.conf, "features")
-        if not job["features"]:
+        spec = self._predict(source, "features")
+        blobs = spec.job["features"]
+        if not blobs:
             raise FlagError("features needs -features: the blobs to extract")
-        columns = [f"`{blob}` array<float> not null" for blob in job["features"]]
+        columns = [f"`{blob}` array<float> not null" for blob in blobs]
         schema = ", ".join(["SampleID string not null", *columns])
         report = Report(self._spark, self._tell_of)
         if report.parts is None:
@@ -114,9 +118,9 @@ class CaffeOnSpark:
         limited = bool(str(source.conf.max_bad_records))
         if limited and not report.counts:
             raise FlagError("features with -maxBadRecords needs Spark 4.0 where it is by Connect")
-        spec = replace(_spec(job), parts=report.parts, once=limited)
+        spec = replace(spec, parts=report.parts, once=limited)
         features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
-        features = report.attach(features, ["SampleID", *job["features"]])
+        features = report.attach(features, ["SampleID", *blobs])
         if limited:
             features = features.persist(StorageLevel.DISK_ONLY)
             try:
@@ -131,7 +135,7 @@ class CaffeOnSpark:
     train_with_validation = trainWithValidation
 
     def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
-        job = train_job(conf, validate)
+        job = train_job(conf, validate, Places.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
             columns = source.file_columns()
@@ -139,9 +143,19 @@ class CaffeOnSpark:
                 frames[name] = source.frame()
             else:
                 files[name] = FileRows(source.uri, tuple(columns))
-        plan = launch.Plan(conf.cluster_size, job, files, frames)
+        far = far_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
+        plan = launch.Plan(conf.cluster_size, job, files, frames, far)
         with self._listener() as on_event:
-            return launch.run(self._spark, plan, on_event, conf.max_restarts)
+            for text in memory_warnings(self._spark, job, conf.solver.get("type", "")):
+                on_event({"event": "log", "level": "W", "text": text})
+            done = launch.run(self._spark, plan, on_event, conf.max_restarts)
+            if far is not None:
+                on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
+            return done
+
+    def _predict(self, source: Source, mode: str) -> PredictSpec:
+        job = predict_job(source.conf, mode, Places.of(self._spark))
+        return PredictSpec(key=str(uuid.uuid4()), job=job, far=far_plan(job, self._spark))
 
     @contextmanager
     def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:
@@ -181,10 +195,6 @@ class CaffeOnSpark:
         rows = [tuple(output[name] for name in names) for output in outputs]
         schema = ", ".join(f"`{name}` array<float> not null" for name in names)
         return self._spark.createDataFrame(rows, schema)
-
-
-def _spec(job: dict[str, Any]) -> PredictSpec:
-    return PredictSpec(key=str(uuid.uuid4()), job=job)
 
 
 def _rows_of(source: Source) -> DataFrame:

@@ -6,6 +6,7 @@ import argparse
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
@@ -64,16 +65,21 @@ def one_line(error: BaseException) -> str:
 
 def _run(master: str | None, arguments: list[str], started: Started) -> int:
     from hearth.caffeonspark.config import Config
+    from hearth.caffeonspark.places import check_before_start
     from hearth.spark import session as spark_session
 
     config = Config(None, arguments)  # before Spark starts: most mistakes are found here
-    spark = spark_session.start("CaffeOnSpark", max(2, config.cluster_size), master)
+    check = partial(check_before_start, config)
+    executors = max(2, config.cluster_size)
+    spark = spark_session.start("CaffeOnSpark", executors, master, check=check)
     config.spark = spark
+    failed = True
     try:
         started(spark)
         run_config(config)
+        failed = False
     finally:
-        spark.stop()
+        spark_session.stop(spark, failed)
     return 0
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
+from hearth.caffeonspark.places import Places
 from hearth.files.uri import local_path
 
 
-def train_job(conf: Config, validate: bool) -> dict[str, Any]:
-    """Raises FlagError where a file that is needed does not exist or cannot be reached."""
+def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
+    """Files are local paths, or URIs where they lie elsewhere.
+
+    Raises:
+        FlagError, HearthError: a file that is needed does not exist or cannot be reached.
+    """
     weights = [uri for uri in conf.snapshot_model_file.split(",") if uri]
     # Of test and features a process sees a part only; there the driver judges.
     _, fraction = parse_bad_records(str(conf.max_bad_records))
@@ -20,20 +24,23 @@ def train_job(conf: Config, validate: bool) -> dict[str, Any]:
         **({"max_bad_fraction": fraction} if fraction >= 0 else {}),
         "mode": "train",
         "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
-        "weights": [_input_file("-weights", uri) for uri in weights],
-        "snapshot": _input_file("-snapshot", conf.snapshot_state_file),
+        "weights": [places.input("-weights", uri) for uri in weights],
+        "snapshot": places.input("-snapshot", conf.snapshot_state_file),
         "resume": bool(conf.snapshot_state_file),
-        "model": _trainer_path("-model", conf.model_path),
+        "model": places.output("-model", conf.model_path),
         "validate": validate,
         "seed": max(0, conf.solver.get("random_seed", 0)),
     }
 
 
-def predict_job(conf: Config, mode: str) -> dict[str, Any]:
-    """`mode`: "features" (the blobs of conf) or "test" (the outputs of the TEST net)."""
+def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
+    """`mode`: "features" (the blobs of conf) or "test" (the outputs of the TEST net).
+
+    Raises as train_job() does.
+    """
     if not conf.model_path:
         raise FlagError(f"{mode} needs -model: the trained .caffemodel")
-    job = {**_net_job(conf), "mode": mode, "weights": [_input_file("-model", conf.model_path)]}
+    job = {**_net_job(conf), "mode": mode, "weights": [places.input("-model", conf.model_path)]}
     if mode == "features":
         job["features"] = conf.blobs
     return job
@@ -48,17 +55,3 @@ def _net_job(conf: Config) -> dict[str, Any]:
         "max_bad_records": parse_bad_records(str(conf.max_bad_records))[0],
         "net": {"path": conf.net_file, "text": conf.net_text},
     }
-
-
-def _trainer_path(flag: str, uri: str) -> str:
-    path = local_path(uri) if uri else ""
-    if path is None:
-        raise FlagError(f"{flag} {uri}: only local paths (file:...) are supported yet")
-    return path
-
-
-def _input_file(flag: str, uri: str) -> str:
-    path = _trainer_path(flag, uri)
-    if path and not os.path.isfile(path):
-        raise FlagError(f"{flag} {uri}: there is no such file (looked for {path})")
-    return path

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
+from hearth.files.hadoop_files import HadoopFiles
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -54,6 +56,11 @@ def local_path(uri: str, beside: str = "") -> str | None:
     return os.path.abspath(path)
 
 
+def is_far(uri: str) -> bool:
+    """Whether a URI names a file of another file system than this machine's."""
+    return scheme(uri) not in ("", "file")
+
+
 def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
     """`path` as an absolute URI of the file system `default_fs`.
 
@@ -74,9 +81,19 @@ def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
 
 def is_local(uri: str, spark: SparkSession) -> bool:
     """Whether Spark, too, would look for `uri` in the local file system."""
-    if scheme(uri):
-        return scheme(uri) == "file"
-    return scheme(default_file_system(spark)) in ("", "file")
+    return not is_far(uri if scheme(uri) else default_file_system(spark))
+
+
+def whole_uri(path: str, spark: SparkSession) -> str:
+    """`path` with scheme and host; of a name without them, those of Spark's default file system.
+
+    Raises:
+        HearthError: Spark has no such file system.
+    """
+    files = HadoopFiles.of(spark)
+    if files is not None:
+        return files.qualified(path)
+    return absolute_uri(path, default_file_system(spark).rstrip("/"), os.getcwd())
 
 
 def default_file_system(spark: SparkSession) -> str:
@@ -90,20 +107,16 @@ def write_text(uri: str, text: str, spark: SparkSession) -> None:
     """Writes one text file, replacing an older one: locally, else by Hadoop's file systems.
 
     Raises:
-        HearthError: not a local path, and the session is a Spark Connect one.
+        HearthError: not a local path, and the session is a Spark Connect one; or it is refused.
     """
     if is_local(uri, spark):
         path = Path(local_path(uri) or uri)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return
-    if not hasattr(spark, "_jvm"):
+    files = HadoopFiles.of(spark)
+    if files is None:
         from hearth import HearthError
 
         raise HearthError(f"cannot write {uri} through Spark Connect: name a local path (file:...)")
-    path = spark._jvm.org.apache.hadoop.fs.Path(uri)
-    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).create(path, True)
-    try:
-        stream.write(bytearray(text, "utf-8"))
-    finally:
-        stream.close()
+    files.write(uri, text.encode())

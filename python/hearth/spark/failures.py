@@ -12,6 +12,15 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 
+# YARN's own sentence, up to where Spark advises.
+_MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*(?:\.\d[^.]*)*\.)?")
+
+
+def memory_kill(text: str) -> str | None:
+    """What the resource manager said, where it ended a container for the memory it took."""
+    found = _MEMORY.search(text)
+    return found[0].strip() if found else None
+
 
 def tells_of_loss(text: str) -> bool:
     """Whether the text of a failed job tells of a process or host that went away."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _REGISTRATION_WAIT_S = 45.0
 # A lost executor's place is taken by a new one within this time, or never.
 _REPLACEMENT_WAIT_S = 40.0
+# Where a resource manager starts containers, each of these takes so much longer.
+_CONTAINER_WAIT_S = 120.0
 
 
 def check(spark: SparkSession, ranks: int) -> None:
@@ -58,18 +60,28 @@ def wait_for_slots(
 
     `until_s`: when to give up, in seconds from the application's start.
     """
-    most = local_slots(spark.conf.get("spark.master", ""), _task_cpus(spark))
+    most, master = most_slots(spark), spark.conf.get("spark.master", "")
     if not hasattr(spark, "_jsc") or (most is not None and most < ranks):
         return most
     scala_context = spark._jsc.sc()
     profile = scala_context.resourceProfileManager().defaultResourceProfile()
     # Spark's Python API has no event for a new executor, so this asks now and then.
-    deadline = _start_time(spark) + until_s
+    by_containers = master.startswith(("yarn", "k8s:"))
+    deadline = _start_time(spark) + until_s + (_CONTAINER_WAIT_S if by_containers else 0)
     while (slots := scala_context.maxNumConcurrentTasks(profile)) < ranks:
         if time.monotonic() > deadline:
             break
         time.sleep(0.1)
     return slots
+
+
+def most_slots(spark: SparkSession) -> int | None:
+    """The slots that there will be at most, where the settings say so."""
+    master, cpus = spark.conf.get("spark.master", ""), _task_cpus(spark)
+    if not master.startswith("yarn"):
+        return local_slots(master, cpus)
+    executors = int(spark.conf.get("spark.executor.instances", "2"))
+    return executors * (int(spark.conf.get("spark.executor.cores", "1")) // cpus)
 
 
 def local_slots(master: str, task_cpus: int) -> int | None:

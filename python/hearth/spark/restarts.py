@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hearth.native.failure import Failure
 from hearth.spark import preflight
+from hearth.spark.executor_memory import RemovedExecutors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ class Restarts:
         self._session = session
         self._tasks = tasks
         self._most = most
+        self._removed = RemovedExecutors(session)
 
     def run(
         self,
@@ -60,7 +62,8 @@ class Restarts:
             lost: how the last generation ended, where it is over already.
 
         Raises:
-            Lost: the last one, after too many; its failure says so.
+            Lost: the last one, after too many or where the cluster ended a container for its
+                memory; its failure says so.
             NotReplaced: there are no slots for another generation.
             Exception: what `attempt` raises otherwise.
         """
@@ -75,6 +78,8 @@ class Restarts:
     def _prepare(self, lost: Lost, on_restart: Callable[[Lost], None]) -> None:
         from hearth import HearthError
 
+        if killed := self._removed.memory_kill():  # the next one would not fare better
+            raise _out_of_memory(lost, killed) from lost.__cause__
         if self.count >= self._most:
             raise self._given_up(lost) from lost.__cause__
         self.count += 1
@@ -87,3 +92,11 @@ class Restarts:
     def _given_up(self, lost: Lost) -> Lost:
         tries = f" (given up after {self._most} restarts)" if self._most else ""
         return Lost(replace(lost.failure, text=f"{lost}{tries}"))
+
+
+def _out_of_memory(lost: Lost, killed: str) -> Lost:
+    text = (
+        f"{lost}: its container was {killed} What runs beside the JVM lies outside its heap: raise "
+        "spark.executor.memoryOverhead, or make the net or its batch_size smaller"
+    )
+    return Lost(replace(lost.failure, text=text, code="resource_exhausted", lost=False))

@@ -8,14 +8,19 @@ import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    # Gets Spark's files and its settings, by key with a default.
+    Check = Callable[[HadoopFiles, Callable[[str, str], str]], None]
 
 # Rows per Arrow batch are bounded by bytes, so that a batch of images stays near the ring's block.
 ARROW_CONF = {
@@ -47,11 +52,17 @@ def start(
     executors: int = 2,
     master: str | None = None,
     jvm_options: str = _SHORT_LIVED_JVM,
+    check: Check | None = None,
 ) -> SparkSession:
     """Starts (or finds) the session of a command-line run.
 
     Under spark-submit everything is as submitted. Else `master`, $MASTER, or a local-cluster of
     `executors` single-task executors that share this machine's cores, with `jvm_options`.
+    `check` is called when Spark's JVM is there, but no application yet.
+
+    Raises:
+        HearthError: YARN is asked for, and nothing says where it is.
+        Exception: what `check` raises.
     """
     from pyspark.sql import SparkSession
 
@@ -59,9 +70,11 @@ def start(
     builder = SparkSession.builder.appName(app_name)
     conf = {**ARROW_CONF, **BARRIER_CONF}
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM already
+        _before_the_application(check)
         return _configured(builder, conf).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER")
+    _require_hadoop_settings(master)
     conf |= {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -77,6 +90,7 @@ def start(
     conf["spark.master"] = master or _own_cluster(executors)
     with java_start.undone_by_interrupts():
         java_start.launch({"spark.app.name": app_name, **conf}, folders[1:])
+        _before_the_application(check)
         session = _configured(builder, conf).getOrCreate()
     for folder in folders:  # the exit handlers of a killed Python do not run, those of its JVM do
         java = session._jvm
@@ -84,6 +98,41 @@ def start(
         manager.registerShutdownDeleteDir(java.java.io.File(str(folder)))
     atexit.register(_stop, session)  # a local-cluster that is not stopped ends with much noise
     return session
+
+
+def stop(session: SparkSession, failed: bool = False) -> None:
+    """Ends a session; where its program has `failed`, YARN is told so.
+
+    It would else call every application SUCCEEDED whose driver has ended its session.
+    """
+    if failed and hasattr(session, "_jsc"):
+        with suppress(Exception):  # the JVM is gone, or its Spark is too old to be told
+            session._jsc.sc().stop(1)
+    session.stop()
+
+
+def _require_hadoop_settings(master: str | None) -> None:
+    from hearth import HearthError
+
+    named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    if (master or "").startswith("yarn") and not named:
+        raise HearthError(
+            "--master yarn: nothing says where YARN is; set HADOOP_CONF_DIR to the folder with "
+            "the cluster's core-site.xml, hdfs-site.xml and yarn-site.xml"
+        )
+
+
+def _before_the_application(check: Check | None) -> None:
+    """Calls `check` with what Spark's JVM knows before it has a SparkContext."""
+    if check is None:
+        return
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()
+    jvm = SparkContext._jvm
+    conf = jvm.org.apache.spark.SparkConf()
+    hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(conf)
+    check(HadoopFiles(jvm, hadoop), lambda key, default: str(conf.get(key, default)))
 
 
 def _stop(session: SparkSession) -> None:

@@ -25,6 +25,7 @@ from hearth.spark.job import SparkJob
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
+from hearth.trainer.far_files import FarPlan
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
 if TYPE_CHECKING:
@@ -45,12 +46,16 @@ _SLOTS_WAIT_S = 5.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to launch: the job that all ranks share, and their rows by stream ("train", "test")."""
+    """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
+
+    `far`: where files of the job lie elsewhere.
+    """
 
     world: int
     job: dict[str, Any]
     files: dict[str, FileRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
+    far: FarPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,9 @@ class _Attempt:
             else:
                 self._begun = True
                 return word
-        late = self._done is not None and not self._ending.is_set()
+        # Files that lie elsewhere are on their way when all ranks are done: that may take longer.
+        ends_now = self._plan.far is None and not self._ending.is_set()
+        late = self._done is not None and ends_now
         try:
             return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
         except queue.Empty:
@@ -290,6 +297,7 @@ class _Attempt:
             job=plan.job,
             files=plan.files,
             frames=tuple(plan.frames),
+            far=plan.far,
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.unusable_rows import PLACE, Tally
+from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
     RankError,
     TrainerProcess,
@@ -36,6 +37,7 @@ class PredictSpec:
     job: dict[str, Any]
     parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
     once: bool = False  # one action computes all partitions, so their numbers tell them apart
+    far: FarPlan | None = None  # where files of the job lie elsewhere
 
 
 class Predictor:
@@ -57,7 +59,13 @@ class Predictor:
             "streams": {"test": stream_of(self._input)},
             "results": stream_of(self._output),
         }
-        self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
+        self._far = FarFiles(job, spec.far) if spec.far else None
+        try:
+            job = self._far.local_job() if self._far else job
+            self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
+        except BaseException:
+            self._remove_files()
+            raise
         self._input.close_child_fds()
         self._output.close_child_fds()
 
@@ -100,6 +108,11 @@ class Predictor:
         self._trainer.close()
         self._input.close()
         self._output.close()
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        if self._far is not None:
+            self._far.close()
 
 
 def _noting(

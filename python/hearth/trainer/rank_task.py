@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S, read_rows
 from hearth.rows.pinned_files import PinnedFiles
+from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
     Event,
     RankError,
@@ -57,6 +58,7 @@ class RankSpec:
     job: dict[str, Any]
     files: dict[str, FileRows]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
+    far: FarPlan | None = None  # where files of the job lie elsewhere
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"RankSpec(world={self.world}, generation={self.generation})"
@@ -83,15 +85,20 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         }
         job = _job_of_rank(spec, context, endpoint, rings)
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        trainer = stack.enter_context(TrainerProcess(job, fds))
+        far = stack.enter_context(FarFiles(job, spec.far)) if spec.far else None
+        trainer = stack.enter_context(TrainerProcess(far.local_job() if far else job, fds))
         for ring in rings.values():
             ring.close_child_fds()
+        if far is not None and rank == 0:
+            far.watch()
         for name, files in spec.files.items():
             _start_file_feeder(name, rings[name], files, rank, spec.world)
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
         last = _last_event(trainer, spec, rank)
+        if far is not None and rank == 0:
+            last = far.finish(last)
     events = [json.dumps(last)] if rank == 0 else []
     yield pa.RecordBatch.from_pydict(
         {"rank": pa.array([rank] * len(events), pa.int32()), "event": pa.array(events, pa.string())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -91,6 +92,8 @@ class TrainerProcess:
         message = " ".join(str(self._error.get("message", "no reason given")).split())
         if self._error.get("by_peer"):  # the first failure of the cluster has reached us
             return Failure.of(self._error, text=message)
+        if self._error.get("code") == "resource_exhausted":
+            message += _address_limit()
         return self._failed(message, **self._error)
 
     def _failed(self, reason: str, **known: Any) -> Failure:
@@ -104,11 +107,12 @@ class TrainerProcess:
         except subprocess.TimeoutExpired:
             return self._failed("its trainer process does not answer", code="deadline_exceeded")
         if status < 0:
-            how = f"its trainer process was killed by {signal.Signals(-status).name}"
+            name = signal.Signals(-status).name
+            how = f"its trainer process was killed by {name}{_address_limit()}"
             return self._failed(how, code="unavailable", lost=True)
         return self._failed(
             f"its trainer process ended with status {status} and no reason; its log is the "
-            "executor's stderr"
+            f"executor's stderr{_address_limit()}"
         )
 
     def _listen(self) -> None:
@@ -144,6 +148,17 @@ class TrainerProcess:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _address_limit() -> str:
+    """What to say of a failure that may be for want of memory, where Spark limits our addresses."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f" (its addresses are limited to {limit >> 20} MB, by spark.executor.pyspark.memory where "
+        "that is set: leave it out, and raise spark.executor.memoryOverhead instead)"
+    )
 
 
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:

@@ -1,0 +1,104 @@
+"""Where the files that a run's flags name lie: on this machine, or in a file system of Hadoop's.
+
+One rule for all flags, which is CaffeOnSpark's: `file:` is local; a name without a scheme belongs
+to Spark's default file system, where a relative one is below the user's folder (locally: the
+working directory).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.uri import default_file_system, is_far, local_path, scheme
+
+if TYPE_CHECKING:
+    from hearth.caffeonspark.config import Config
+
+
+class Places:
+    """Finds and checks files by their flags; raises FlagError or HearthError, one line each."""
+
+    def __init__(self, files: HadoopFiles | None, default_fs: str):
+        """`files`: of Spark's JVM; None with Spark Connect, where nothing elsewhere is checked."""
+        self._files, self._default_fs = files, default_fs
+
+    @classmethod
+    def of(cls, spark: Any) -> Places:
+        return cls(HadoopFiles.of(spark), default_file_system(spark))
+
+    def is_local(self, uri: str) -> bool:
+        return not is_far(uri if scheme(uri) else self._default_fs)
+
+    def input(self, flag: str, uri: str) -> str:
+        """A file to read: its absolute local path, or its whole URI; "" stays so."""
+        if not uri or not self.is_local(uri):
+            place = self._far(uri)
+            if place and self._files is not None:
+                self._files.check_readable(flag, place)
+            return place
+        path = local_path(uri) or ""
+        if not os.path.isfile(path):
+            where = "" if scheme(uri) or not self._has_hadoop else "; hdfs:... names one in HDFS"
+            raise FlagError(f"{flag} {uri}: there is no such file (looked for {path}{where})")
+        return path
+
+    def output(self, flag: str, uri: str) -> str:
+        """The same of a file to write; elsewhere its folder is made and tried."""
+        if not uri or not self.is_local(uri):
+            place = self._far(uri)
+            if place and self._files is not None:
+                self._files.check_writable(flag, place)
+            return place
+        return local_path(uri) or ""
+
+    def refuse_vanishing(self, flag: str, uri: str) -> None:
+        """For a driver in a container of YARN's, whose working directory goes with it."""
+        if not uri or not self.is_local(uri) or os.path.isabs(uri.removeprefix("file:")):
+            return
+        raise FlagError(
+            f"{flag} {uri} is in the working directory of the application master's container "
+            f"({os.getcwd()}), which YARN removes with it: name a URI that all hosts see "
+            "(hdfs:///...)"
+        )
+
+    @property
+    def _has_hadoop(self) -> bool:
+        return is_far(self._default_fs)
+
+    def _far(self, uri: str) -> str:
+        return self._files.qualified(uri) if uri and self._files is not None else uri
+
+
+def check_before_start(
+    config: Config, files: HadoopFiles, setting: Callable[[str, str], str]
+) -> None:
+    """Everything that can be known of a run's files before Spark has an application.
+
+    `setting`: Spark's, by key with a default.
+
+    Raises:
+        FlagError, HearthError: one line, for the user.
+    """
+    places = Places(files, files.default)
+    if setting("spark.submit.deployMode", "client") == "cluster":
+        for flag, uri in written(config).items():
+            places.refuse_vanishing(flag, uri)
+    if config.is_training:
+        for uri in filter(None, config.snapshot_model_file.split(",")):
+            places.input("-weights", uri)
+        places.input("-snapshot", config.snapshot_state_file)
+        places.output("-model", config.model_path)
+    elif config.model_path:
+        places.input("-model", config.model_path)
+    if (config.is_test or config.is_feature) and not places.is_local(config.output_path):
+        places.output("-output", config.output_path)
+
+
+def written(config: Config) -> dict[str, str]:
+    """What a run writes, by flag."""
+    found = {"-model": config.model_path} if config.is_training else {}
+    return found | ({"-output": config.output_path} if config.is_test or config.is_feature else {})

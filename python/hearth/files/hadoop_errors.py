@@ -1,0 +1,66 @@
+"""What Hadoop's file systems say when they refuse, as one line with what to do about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Words of Hadoop's exceptions, and what they mean; "{told}" is its own first line.
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"safe ?mode",
+        "HDFS is in safe mode and takes no changes: wait until it ends "
+        "(`hdfs dfsadmin -safemode wait`)",
+    ),
+    (
+        r"AccessControlException|Permission denied",
+        "not allowed ({told}): ask its owner, or name a folder of your own",
+    ),
+    (
+        r"QuotaExceeded|quota",
+        "the quota of a folder is used up ({told}): delete files there, or have it raised",
+    ),
+    (
+        r"No FileSystem for scheme|UnsupportedFileSystem",
+        "Spark has no file system for this scheme: is it spelt right, and are its jars there?",
+    ),
+    (
+        r"InvalidToken|token .*(expired|can't be found)",
+        "the delegation token has expired ({told}): submit with --principal and --keytab, by which "
+        "Spark gets new ones",
+    ),
+    (
+        r"GSSException|SIMPLE authentication is not enabled|Client cannot authenticate",
+        "the cluster wants Kerberos, and there is no ticket: kinit, or submit with --keytab",
+    ),
+    (
+        r"Incomplete HDFS URI|no host",
+        "it names no host, and no fs.defaultFS does: set HADOOP_CONF_DIR, or write hdfs://HOST/...",
+    ),
+    (r"FileNotFoundException|No such file", "there is no such file or folder"),
+    (
+        r"UnknownHost|ConnectException|ConnectTimeout|Connection refused|Call From",
+        "its server cannot be reached ({told}): is it the right host and port, and does it run?",
+    ),
+)
+# Of a Java exception's text: the class names before the message.
+_CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
+
+
+def refusal(what: str, told: str, user: str) -> str:
+    """One line: `what` could not be done for `user`, why, and what to do.
+
+    `told`: a Java exception as text, class and message, or what FsShell printed.
+    """
+    line = next((line.strip() for line in told.splitlines() if line.strip()), "no reason given")
+    own = _CLASSES.sub("", line)
+    for words, meaning in _MEANINGS:
+        if re.search(words, told, re.IGNORECASE):
+            return f"{what} (as user {user}): {meaning.format(told=own)}"
+    return f"{what} (as user {user}): {own}"
+
+
+def java_text(error: BaseException) -> str:
+    """Class and message of the Java exception that py4j or Spark has raised."""
+    exception: Any = getattr(error, "java_exception", None)
+    return str(exception.toString()) if exception is not None else str(error)

@@ -1,0 +1,120 @@
+"""Files of every scheme that Spark's JVM knows (hdfs, viewfs, s3a, abfs, gs, file), on the driver.
+
+They go through Hadoop's own FileSystem, with the cluster's settings, logins and tokens. Executors
+have hadoop_shell.py. Any thread may use it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hearth.files.hadoop_errors import java_text, refusal
+
+
+class HadoopFiles:
+    """Reads and writes by Hadoop's FileSystem. All methods raise HearthError: one line that says
+    which path, which user and what to do."""
+
+    def __init__(self, jvm: Any, configuration: Any):
+        """`jvm`: py4j's view of Spark's JVM; `configuration`: Hadoop's there."""
+        self._jvm, self._configuration = jvm, configuration
+
+    @classmethod
+    def of(cls, spark: Any) -> HadoopFiles | None:
+        """Those of a session; None with Spark Connect, whose JVM is elsewhere."""
+        if not hasattr(spark, "_jvm"):
+            return None
+        return cls(spark._jvm, spark._jsc.hadoopConfiguration())
+
+    @property
+    def default(self) -> str:
+        """The file system of paths without a scheme (fs.defaultFS)."""
+        return str(self._configuration.get("fs.defaultFS"))
+
+    @property
+    def user(self) -> str:
+        """Who this process is to the file systems."""
+        users = self._jvm.org.apache.hadoop.security.UserGroupInformation
+        return str(users.getCurrentUser().getShortUserName())
+
+    def qualified(self, path: str) -> str:
+        """`path` with its scheme and host; a relative one is below the user's folder there."""
+        with self._refusals(path):
+            system, target = self._open(path)
+            return str(system.makeQualified(target).toString())
+
+    def exists(self, uri: str) -> bool:
+        with self._refusals(uri):
+            system, path = self._open(uri)
+            return bool(system.exists(path))
+
+    def names(self, folder: str) -> list[str]:
+        """What a folder holds, sorted; nothing where there is no such folder."""
+        with self._refusals(folder):
+            system, path = self._open(folder)
+            if not system.exists(path):
+                return []
+            return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
+
+    def read(self, uri: str) -> bytes:
+        """A whole small file."""
+        with self._refusals(uri):
+            system, path = self._open(uri)
+            stream = system.open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def write(self, uri: str, data: bytes) -> None:
+        """Writes a small file beside its place and renames it, in the stead of an older one."""
+        with self._refusals(uri):
+            system, path = self._open(uri)
+            part = self._jvm.org.apache.hadoop.fs.Path(path.getParent(), f".{uuid.uuid4()}.part")
+            stream = system.create(part, True)
+            try:
+                stream.write(bytearray(data))
+            finally:
+                stream.close()
+            system.delete(path, False)
+            system.rename(part, path)
+
+    def delete(self, uri: str) -> None:
+        """Removes a file, if it is there."""
+        with self._refusals(uri):
+            system, path = self._open(uri)
+            system.delete(path, False)
+
+    def check_readable(self, what: str, uri: str) -> None:
+        """Raises HearthError, which begins with `what`, unless the file or folder is there."""
+        with self._refusals(f"{what} {uri}"):
+            system, path = self._open(uri)
+            system.getFileStatus(path)
+
+    def check_writable(self, what: str, uri: str) -> None:
+        """Makes the folder of `uri` and tries to write there; raises as check_readable() does."""
+        with self._refusals(f"{what} {uri}"):
+            system, path = self._open(uri)
+            folder = path.getParent() or path
+            system.mkdirs(folder)
+            probe = self._jvm.org.apache.hadoop.fs.Path(folder, f".hearth-{uuid.uuid4()}.probe")
+            system.create(probe, True).close()
+            system.delete(probe, False)
+
+    def _open(self, uri: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(uri)
+        return path.getFileSystem(self._configuration), path
+
+    @contextmanager
+    def _refusals(self, what: str) -> Iterator[None]:
+        from hearth import HearthError
+
+        try:
+            yield
+        except HearthError:
+            raise
+        except Exception as error:
+            raise HearthError(refusal(what, java_text(error), self.user)) from None

@@ -1,0 +1,131 @@
+"""Files of Hadoop's file systems on an executor: by Hadoop's own shell, a JVM for each command.
+
+A Python worker has no way into its executor's JVM. This starts another for the few large files of a
+training; it has Spark's jars, the container's settings and its delegation tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from hearth.files.hadoop_errors import refusal
+
+_JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+# The largest models take minutes; a server that never answers must not hold a training for ever.
+_COMMAND_S = 1800.0
+
+
+class HadoopShell:
+    """Copies files between this host and any URI that Spark's Hadoop knows.
+
+    Its methods raise HearthError, one line as hadoop_errors.refusal() makes it.
+    """
+
+    def __init__(self, settings: Mapping[str, str]):
+        """`settings`: Hadoop's, beyond those in the class path (spark.hadoop.* of the session)."""
+        self._settings = dict(settings)
+        self._made: set[str] = set()  # folders
+
+    def fetch(self, uri: str, path: str) -> None:
+        """Copies a file to the local `path`."""
+        self._run(f"{uri} cannot be read", "-get", "-f", _literal(uri), path)
+
+    def store(self, paths: Sequence[str], folder: str) -> None:
+        """Copies local files, in their order, into the folder `folder`, which it makes.
+
+        Each appears under its name when it is complete, in the stead of an older one.
+        """
+        what = f"{folder} cannot be written"
+        if folder not in self._made:
+            self._run(what, "-mkdir", "-p", folder)
+            self._made.add(folder)
+        self._run(what, "-put", "-f", *paths, folder)
+
+    def names(self, folder: str) -> list[str]:
+        """What a folder holds; nothing where there is no such folder."""
+        done = self._try("-ls", "-C", _literal(folder))
+        if done.returncode and "No such file" in done.stderr:
+            return []
+        self._check(f"{folder} cannot be listed", done)
+        return [line.rpartition("/")[2] for line in done.stdout.splitlines() if "/" in line]
+
+    def _run(self, what: str, *arguments: str) -> None:
+        self._check(what, self._try(*arguments))
+
+    def _check(self, what: str, done: subprocess.CompletedProcess[str]) -> None:
+        from hearth import HearthError
+
+        if done.returncode:
+            lines = done.stderr.splitlines()
+            told = [line for line in lines if line.startswith(("get:", "put:", "mkdir:", "ls:"))]
+            raise HearthError(refusal(what, "\n".join(told or lines[-1:]), _user()))
+
+    def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        from hearth import HearthError
+
+        with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
+            site = Path(folder) / "site.xml"  # not the command line, which other users can see
+            site.touch(mode=0o600)
+            site.write_text(_site(self._settings), encoding="utf-8")
+            shell = ["org.apache.hadoop.fs.FsShell", "-conf", str(site), *arguments]
+            java = [_java(), *_JVM, f"-Djava.io.tmpdir={folder}", "-cp", _class_path(), *shell]
+            environment = {**os.environ, "HADOOP_USER_NAME": _user()}
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment}
+            try:
+                return subprocess.run(
+                    java, capture_output=True, text=True, timeout=_COMMAND_S, **options
+                )
+            except subprocess.TimeoutExpired:
+                said = f"`{' '.join(arguments)}` has not ended within {_COMMAND_S:.0f} s"
+                raise HearthError(f"Hadoop's shell: {said}") from None
+            except OSError as error:
+                raise HearthError(
+                    f"Hadoop's files cannot be reached from this executor: {error}; set JAVA_HOME "
+                    "there (spark.executorEnv.JAVA_HOME)"
+                ) from None
+
+
+def _user() -> str:
+    """Whom Spark runs this executor's tasks for; without Kerberos that name is all there is."""
+    import getpass
+
+    environment = os.environ
+    return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or getpass.getuser()
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else shutil.which("java") or "java"
+
+
+def _class_path() -> str:
+    """The executor's own on YARN, else the jars of Spark's installation and Hadoop's settings."""
+    if "CONTAINER_ID" in os.environ and os.environ.get("CLASSPATH"):
+        return os.environ["CLASSPATH"]
+    home = os.environ.get("SPARK_HOME")
+    if not home:
+        import pyspark
+
+        home = str(Path(pyspark.__file__).parent)
+    parts = [os.environ.get("HADOOP_CONF_DIR"), f"{home}/jars/*", os.environ.get("CLASSPATH")]
+    return os.pathsep.join(part for part in parts if part)
+
+
+def _site(settings: Mapping[str, str]) -> str:
+    rows = [
+        f"<property><name>{escape(key)}</name><value>{escape(value)}</value></property>"
+        for key, value in settings.items()
+    ]
+    return "<configuration>" + "\n".join(rows) + "</configuration>"
+
+
+def _literal(uri: str) -> str:
+    """The shell expands patterns; a name may hold their characters."""
+    return "".join(f"\\{char}" if char in "*?[]{}" else char for char in uri)

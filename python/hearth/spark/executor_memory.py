@@ -1,0 +1,104 @@
+"""Executors' memory on clusters that end a container which takes more than it asked for."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hearth.spark.failures import memory_kill
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# For Spark to hear from the resource manager why a container is gone.
+_REASON_WAIT_S = 5.0
+_ADDRESS_SETTING = "spark.executor.pyspark.memory"
+
+
+def is_limited(spark: SparkSession) -> bool:
+    """Whether something watches the memory of executors: YARN, Kubernetes."""
+    return spark.conf.get("spark.master", "").startswith(("yarn", "k8s:"))
+
+
+def room_mb(spark: SparkSession) -> int | None:
+    """What an executor may take beside its JVM's heap; None where nobody limits it, or tells."""
+    if not hasattr(spark, "_jsc") or not is_limited(spark):
+        return None
+    conf = spark.sparkContext.getConf()
+    in_mb = spark._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsMb
+    python = int(in_mb(conf.get(_ADDRESS_SETTING, "0m")))
+    if named := conf.get("spark.executor.memoryOverhead", ""):
+        return int(in_mb(named)) + python
+    heap = int(in_mb(conf.get("spark.executor.memory", "1g")))
+    share = float(conf.get("spark.executor.memoryOverheadFactor", "0.1"))
+    least = int(in_mb(conf.get("spark.executor.minMemoryOverhead", "384m")))
+    return max(least, int(heap * share)) + python
+
+
+def too_little(spark: SparkSession, need_mb: int) -> str | None:
+    """A warning where executors have less room than a trainer needs, with what to set."""
+    room = room_mb(spark)
+    if room is None or room >= need_mb:
+        return None
+    return (
+        f"a trainer of this net takes about {need_mb} MB beside the executor's JVM, which leaves "
+        f"it {room} MB: the cluster may end its container; set "
+        f"spark.executor.memoryOverhead={_rounded(need_mb)}m"
+    )
+
+
+def address_limit(spark: SparkSession) -> str | None:
+    """A warning where Spark limits the addresses of its Python workers, and so of trainers."""
+    named = spark.conf.get(_ADDRESS_SETTING, "")
+    if not named:
+        return None
+    return (
+        f"{_ADDRESS_SETTING}={named} limits the addresses of the trainer, too, which has many more "
+        "than it has memory: leave it out, and raise spark.executor.memoryOverhead instead"
+    )
+
+
+def _rounded(need_mb: int) -> int:
+    return -(-need_mb * 5 // 4 // 256) * 256
+
+
+class RemovedExecutors:
+    """What Spark says of the executors that went away since this was made. For one thread."""
+
+    def __init__(self, spark: SparkSession):
+        self._spark = spark
+        self._known = set(self._removed())
+
+    def memory_kill(self) -> str | None:
+        """The resource manager's words, where it has ended one of them for its memory.
+
+        Waits a moment where none has been removed yet, as Spark hears of the reason last.
+        """
+        if not hasattr(self._spark, "_jsc") or not is_limited(self._spark):
+            return None
+        deadline = time.monotonic() + _REASON_WAIT_S
+        # Spark's Python API has no event for the end of an executor, so this asks now and then.
+        while not (new := self._new()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self._known |= set(new)
+        return next(filter(None, map(memory_kill, new.values())), None)
+
+    def _new(self) -> dict[str, str]:
+        return {key: text for key, text in self._removed().items() if key not in self._known}
+
+    def _removed(self) -> dict[str, str]:
+        from py4j.protocol import Py4JError
+
+        if not hasattr(self._spark, "_jsc"):
+            return {}
+        found: dict[str, str] = {}
+        try:
+            executors: Any = self._spark._jsc.sc().statusStore().executorList(False)
+            for number in range(executors.size()):
+                executor = executors.apply(number)
+                reason = executor.removeReason()
+                if not executor.isActive() and reason.isDefined():
+                    found[str(executor.id())] = str(reason.get())
+        except (Py4JError, TypeError):  # a Spark without these functions
+            return {}
+        return found

@@ -1,0 +1,234 @@
+"""A rank's files that lie elsewhere (hdfs://, s3a://): fetched before its trainer starts, taken
+back as they appear. The trainer itself sees local files only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hearth.files.hadoop_shell import HadoopShell
+from hearth.files.local_folders import spill_folder
+from hearth.files.uri import is_far
+from hearth.native.failure import Failure, hearth_error
+from hearth.trainer.trainer_process import RankError
+
+# How often a new snapshot is looked for; and how long a store that does not answer is asked again,
+# as a NameNode that starts anew does for a while.
+_LOOK_S = 0.5
+_PATIENCE_S = 180.0
+_AGAIN_S = 5.0
+_SEAL = ".hearth.json"
+# Words of a refusal that waiting does not mend.
+_FINAL = ("not allowed", "quota", "no file system", "Kerberos", "token")
+
+
+@dataclass(frozen=True)
+class FarPlan:
+    """What the driver tells ranks of files elsewhere; travels in Spark's task closure.
+
+    `settings`: Hadoop's, beyond those of the executors; `prefix`: the solver's snapshot_prefix.
+    """
+
+    settings: Mapping[str, str] = field(repr=False)  # keys of object stores are among them
+    prefix: str = ""
+
+
+def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | None:
+    """For a job that names a file elsewhere; None for others."""
+    named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
+    if not any(is_far(uri) for uri in named):
+        return None
+    pairs = dict(spark.sparkContext.getConf().getAll()) if hasattr(spark, "_jsc") else {}
+    head = "spark.hadoop."
+    return FarPlan(
+        {key.removeprefix(head): value for key, value in pairs.items() if key.startswith(head)},
+        prefix,
+    )
+
+
+class FarFiles:
+    """The local copies of one rank's files; a context manager, at whose end they are removed."""
+
+    def __init__(self, job: dict[str, Any], plan: FarPlan):
+        """`job`: of this rank, with URIs."""
+        self._job = job
+        self._prefix = plan.prefix
+        self._shell = HadoopShell(plan.settings)
+        self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
+        self._model: str = job.get("model", "")
+        self._out = self._folder / "out"
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> FarFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes the copies."""
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def local_job(self) -> dict[str, Any]:
+        """The job with local paths; fetches what rank 0 reads.
+
+        Raises:
+            RankError: a file cannot be fetched.
+        """
+        try:
+            return self._localized(self._job)
+        except hearth_error() as error:
+            raise self._rank_error(error) from None
+
+    def _localized(self, job: dict[str, Any]) -> dict[str, Any]:
+        local = dict(job)
+        if is_far(self._model):
+            self._out.mkdir()
+            local["model"] = str(self._out / self._model.rpartition("/")[2])
+        if job["rank"] != 0:
+            return local  # the others get everything from rank 0
+        if job.get("generation") and is_far(self._model):
+            self._fetch_last_snapshot(job["run"])
+        weights = enumerate(job.get("weights", []))
+        local["weights"] = [self._fetched(uri, f"weights{i}") for i, uri in weights]
+        state = job.get("snapshot", "")
+        if is_far(state):
+            local["snapshot"] = self._fetched(state, "state")
+            self._fetch_seal(state)
+        return local
+
+    def watch(self) -> None:
+        """From now on takes each snapshot back as soon as it is whole."""
+        if is_far(self._model):
+            self._thread = threading.Thread(target=self._watch, name="hearth-files", daemon=True)
+            self._thread.start()
+
+    def finish(self, done: dict[str, Any]) -> dict[str, Any]:
+        """Takes the last files back; the trainer's "done" event with URIs.
+
+        Raises:
+            RankError: they cannot be written, also not after some minutes.
+        """
+        if not is_far(self._model) or done.get("event") != "done":
+            return done
+        self._stop()
+        path = done["model"]
+        try:
+            deadline = time.monotonic() + _PATIENCE_S
+            _patiently(self._take_snapshots, deadline)
+            _patiently(lambda: self._shell.store([path], self._target(Path(path))), deadline)
+        except hearth_error() as error:
+            raise self._rank_error(error) from None
+        done = {**done, "model": self._uri_of(path)}
+        if done.get("snapshot", "").startswith(str(self._out)):
+            done["snapshot"] = self._uri_of(done["snapshot"])
+        return done
+
+    def _fetched(self, uri: str, name: str) -> str:
+        """A local copy, under its own name, of a file that lies elsewhere; others as they are."""
+        if not is_far(uri):
+            return uri
+        folder = self._folder / name
+        folder.mkdir(exist_ok=True)
+        path = str(folder / uri.rpartition("/")[2])
+        self._shell.fetch(uri, path)
+        return path
+
+    def _fetch_seal(self, state: str) -> None:
+        folder, _, name = state.rpartition("/")
+        seal = name.partition(".solverstate")[0] + _SEAL
+        if seal in self._shell.names(folder):
+            self._fetched(f"{folder}/{seal}", "state")
+
+    def _fetch_last_snapshot(self, run: str) -> None:
+        """The newest sealed snapshot of the run that the last generation has left."""
+        folder = self._folder_of_snapshots()
+        seals = {}
+        for name in self._shell.names(folder):
+            head, found, number = name.removesuffix(_SEAL).rpartition("_iter_")
+            if name.endswith(_SEAL) and found and number.isdigit():
+                seals[int(number), head] = name
+        target = self._out / os.path.relpath(folder, self._model.rpartition("/")[0])
+        target.mkdir(parents=True, exist_ok=True)
+        for key in sorted(seals, reverse=True):
+            path = target / seals[key]
+            self._shell.fetch(f"{folder}/{path.name}", str(path))
+            if json.loads(path.read_text(encoding="utf-8")).get("run") == run:
+                for part in _sealed_by(path):
+                    self._shell.fetch(f"{folder}/{part.name}", str(part))
+                return
+            path.unlink()
+
+    def _folder_of_snapshots(self) -> str:
+        """The folder of the model, or one below it that snapshot_prefix names."""
+        folder = self._model.rpartition("/")[0]
+        below = os.path.dirname(self._prefix)
+        return f"{folder}/{below}" if below else folder
+
+    def _watch(self) -> None:
+        wait = _LOOK_S
+        while not self._ending.wait(wait):
+            try:
+                self._take_snapshots()
+                wait = _LOOK_S
+            except hearth_error() as error:  # finish() tries again, and says so
+                print(f"hearth: a snapshot is not there yet: {error}", file=sys.stderr, flush=True)
+                wait = _AGAIN_S
+
+    def _take_snapshots(self) -> None:
+        """Stores those that are whole, the seals last, and removes them here."""
+        folders: dict[str, list[Path]] = {}
+        for seal in sorted(self._out.rglob(f"*_iter_*{_SEAL}"), key=os.path.getmtime):
+            folders.setdefault(self._target(seal), []).append(seal)
+        for folder, seals in folders.items():
+            parts = [path for seal in seals for path in _sealed_by(seal)]
+            self._shell.store([str(path) for path in parts], folder)
+            self._shell.store([str(seal) for seal in seals], folder)
+            for path in (*seals, *parts):
+                path.unlink()
+
+    def _target(self, path: Path) -> str:
+        """The folder elsewhere of a file here."""
+        return self._uri_of(str(path)).rpartition("/")[0]
+
+    def _uri_of(self, path: str) -> str:
+        below = os.path.relpath(path, self._out)
+        return f"{self._model.rpartition('/')[0]}/{below}"
+
+    def _rank_error(self, error: BaseException) -> RankError:
+        rank, host = self._job["rank"], self._job["host"]
+        text = f"rank {rank} on host {host} failed: {error}"
+        return RankError(Failure(text, rank=rank, host=host))
+
+    def _stop(self) -> None:
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _sealed_by(seal: Path) -> list[Path]:
+    content = json.loads(seal.read_text(encoding="utf-8"))
+    return [seal.parent / content[part]["file"] for part in ("model", "state")]
+
+
+def _patiently(act: Callable[[], None], deadline: float) -> None:
+    """Does it again until it is done, where waiting may help."""
+    while True:
+        try:
+            return act()
+        except hearth_error() as error:
+            hopeless = any(word in str(error) for word in _FINAL)
+            if hopeless or time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_S)

@@ -1,0 +1,176 @@
+"""The Caffe app on YARN, with its rows, model and snapshots in HDFS."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import caffe_on_spark, run_program, spark_submit
+
+from hearth import caffeonspark
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+ROOT = Path(__file__).resolve().parents[2]
+GOAL = 0.95  # of the accuracy on rows that were not trained on
+
+
+def names(hadoop, folder: str) -> list[str]:
+    """What a folder below the user's holds."""
+    try:
+        found = hadoop.web("GET", f"/user/{hadoop.user}/{folder}", "LISTSTATUS")
+    except OSError:
+        return []
+    return sorted(status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"])
+
+
+def accuracy(means: str) -> float:
+    values = dict(line.split(": ") for line in means.splitlines())
+    return float(values["accuracy"])
+
+
+def last_application(hadoop) -> dict:
+    """What YARN says of the newest application, once it has ended."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        apps = hadoop.cluster("apps")["apps"]["app"]
+        newest = max(apps, key=lambda app: app["startedTime"])
+        if newest["finalStatus"] != "UNDEFINED":
+            return newest
+        time.sleep(0.2)
+    raise AssertionError(newest)
+
+
+@pytest.fixture(scope="module")
+def trained(hadoop, digits):
+    """What the command has left that trains and tests: its means; the model is in HDFS."""
+    solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
+    done = caffe_on_spark(
+        "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",
+        "-model", "models/lenet.caffemodel", "-output", "means.txt", folder=digits.folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+def test_a_relative_model_is_in_hdfs_as_its_snapshots_are(hadoop, digits, trained):
+    assert f"The model is {digits.home}/models/lenet.caffemodel" in trained.stderr
+    assert names(hadoop, "models") == [
+        "lenet.caffemodel",
+        "lenet_iter_100.caffemodel",
+        "lenet_iter_100.hearth.json",
+        "lenet_iter_100.solverstate",
+        "lenet_iter_200.caffemodel",
+        "lenet_iter_200.hearth.json",
+        "lenet_iter_200.solverstate",
+    ]
+    means = hadoop.run("hdfs", "dfs", "-cat", f"{digits.home}/means.txt")
+    assert accuracy(means) > GOAL
+    assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
+
+
+def test_features_go_to_hdfs(hadoop, spark, digits, trained):
+    model, output = f"{digits.home}/models/lenet.caffemodel", f"{digits.home}/features"
+    conf = digits.config(spark, digits.solver(), model=model, features="ip1", label="label")
+    cos, source = CaffeOnSpark(spark), DataSource(spark).getSource(conf, False)
+    cos.features(source).write.json(output)
+    rows = spark.read.json(output)
+    assert rows.count() == spark.read.parquet(source.uri).count()
+    assert len(rows.first()["ip1"]) == 500
+
+
+def test_a_model_of_a_local_name_stays_on_its_host(spark, digits, trained, tmp_path):
+    path = tmp_path / "lenet.caffemodel"
+    weights = f"{digits.home}/models/lenet.caffemodel"
+    solver = digits.solver(max_iter=2, snapshot=0)
+    conf = digits.config(spark, solver, model=f"file:{path}", weights=weights)
+    CaffeOnSpark(spark, on_event=lambda _: None).train(DataSource(spark).getSource(conf, True))
+    assert path.stat().st_size > 1e6
+
+
+def containers(application: str) -> list[int]:
+    """The JVMs of its executors."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"java" in command[0] and application.encode() in command:
+            found.append(int(entry.name))
+    return found
+
+
+def test_a_killed_container_costs_no_run(hadoop, spark, digits):
+    application = spark.sparkContext.applicationId
+    events, killed = [], []
+
+    def kill() -> None:
+        deadline = time.monotonic() + 120
+        while not any(name.endswith(".hearth.json") for name in names(hadoop, "killed")):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+        killed.extend(containers(application)[:1])
+        os.kill(killed[0], signal.SIGKILL)
+
+    solver = digits.solver(max_iter=2000, snapshot=100, snapshot_prefix='"lenet"')
+    conf = digits.config(spark, solver, model="killed/lenet.caffemodel")
+    killer = threading.Thread(target=kill)
+    killer.start()
+    CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+    killer.join()
+    assert killed
+    assert len([event for event in events if event["event"] == "restart"]) == 1
+    starts = [event["iteration"] for event in events if event["event"] == "ready"]
+    assert starts[0] == 0 and starts[-1] >= 100, starts
+    assert "lenet_iter_2000.hearth.json" in names(hadoop, "killed")
+    conf.modelPath = "killed/lenet.caffemodel"
+    means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
+    assert means["accuracy"][0] > GOAL
+
+
+def submit_cluster(digits, *flags: str):
+    program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+    solver = next(flag for flag in flags if flag.endswith(".prototxt"))
+    net = Path(solver).with_name("lenet_cos_train_test.prototxt")
+    return run_program(
+        spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
+        "--conf", "spark.yarn.maxAppAttempts=1", "--files", f"{solver},{net}",
+        program, *(Path(flag).name if flag == solver else flag for flag in flags),
+        folder=digits.folder,
+    )  # fmt: skip
+
+
+def test_cluster_mode_resumes_from_a_snapshot_in_hdfs(hadoop, digits, trained):
+    state = f"{digits.home}/models/lenet_iter_200.solverstate"
+    solver = digits.solver(max_iter=240, snapshot=0, snapshot_after_train="false")
+    done = submit_cluster(
+        digits, "-train", "-conf", solver, "-clusterSize", "2",
+        "-snapshot", state, "-weights", state.replace("solverstate", "caffemodel"),
+        "-model", "resumed/lenet.caffemodel",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
+    assert names(hadoop, "resumed") == ["lenet.caffemodel"]
+
+
+def test_cluster_mode_refuses_what_its_container_would_take_along(hadoop, digits):
+    done = submit_cluster(
+        digits, "-train", "-conf", digits.solver(), "-model", "file:lenet.caffemodel"
+    )
+    assert done.returncode != 0
+    application = last_application(hadoop)
+    assert application["finalStatus"] == "FAILED"
+    logs = json.dumps(application) + "".join(
+        path.read_text(errors="replace")
+        for path in hadoop.folder.glob(f"node*/containers/{application['id']}/*/std*")
+    )
+    assert "-model file:lenet.caffemodel is in the working directory" in logs or (
+        "-model file:lenet.caffemodel is in the working directory"
+        in hadoop.run("yarn", "logs", "-applicationId", application["id"])
+    )

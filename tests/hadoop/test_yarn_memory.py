@@ -1,0 +1,33 @@
+"""A trainer that its container cannot hold: said before, and told as what it is when it happens."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+
+
+@pytest.fixture
+def large(digits) -> str:
+    """A solver of a net with 80 million parameters: about 1.9 GB for a trainer."""
+    text = (digits.folder / "lenet_cos_train_test.prototxt").read_text()
+    text = re.sub(r"num_output: 500", "num_output: 95000", text)
+    (digits.folder / "large_net.prototxt").write_text(text)
+    return digits.solver(net='"large_net.prototxt"', max_iter=20, snapshot=0)
+
+
+def test_a_container_killed_for_its_memory_is_told_as_that(spark, digits, large):
+    events = []
+    conf = digits.config(spark, large, model="large/lenet.caffemodel")
+    with pytest.raises(HearthError) as caught:
+        CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+    text = str(caught.value)
+    assert "killed by YARN for exceeding physical memory limits" in text
+    assert "spark.executor.memoryOverhead" in text
+    assert caught.value.code == "resource_exhausted"
+    warnings = [event["text"] for event in events if event.get("level") == "W"]
+    assert any("leaves it 384 MB" in warning for warning in warnings), warnings
+    assert not [event for event in events if event["event"] == "restart"]

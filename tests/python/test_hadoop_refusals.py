@@ -1,0 +1,101 @@
+"""What Hadoop says when it refuses, as one line; and where a flag's file lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.places import Places
+from hearth.files.hadoop_errors import refusal
+from hearth.spark.failures import memory_kill, tells_of_loss
+
+_DENIED = (
+    "org.apache.hadoop.security.AccessControlException: Permission denied: user=me, access=WRITE, "
+    'inode="/theirs":hdfs:supergroup:drwx------\n\tat org.apache.hadoop.hdfs.server'
+)
+_SAFE = (
+    "org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.hdfs.server.namenode."
+    "SafeModeException): Cannot create file/x. Name node is in safe mode."
+)
+_TOKEN = (
+    "org.apache.hadoop.security.token.SecretManager$InvalidToken: token (token for me: "
+    "HDFS_DELEGATION_TOKEN owner=me) can't be found in cache"
+)
+_KILLED = (
+    "ExecutorLostFailure (executor 2 exited caused by one of the running tasks) Reason: Container "
+    "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory used. "
+    "Consider boosting spark.executor.memoryOverhead."
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (_DENIED, "not allowed (Permission denied: user=me, access=WRITE"),
+        (_SAFE, "safe mode"),
+        (_TOKEN, "--keytab"),
+        ("put: The NameSpace quota (directories and files) of /x is exceeded", "quota"),
+        ("java.io.FileNotFoundException: File does not exist: /x", "no such file or folder"),
+        ("java.io.IOException: Incomplete HDFS URI, no host: hdfs:///x", "HADOOP_CONF_DIR"),
+        ("java.io.IOException: Something new\n\tat somewhere", "(as user me): Something new"),
+        ("", "no reason given"),
+    ],
+)
+def test_a_refusal_is_one_line(told, said):
+    line = refusal("-model hdfs://h/x", told, "me")
+    assert line.startswith("-model hdfs://h/x (as user me): ")
+    assert said in line
+    assert "\n" not in line and "Exception" not in line
+
+
+def test_yarns_words_for_a_memory_kill():
+    assert memory_kill(_KILLED) == (
+        "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory "
+        "used."
+    )
+    assert tells_of_loss(_KILLED)
+    assert memory_kill("Container marked as failed. Exit status: 137") is None
+
+
+class Hdfs:
+    """Stands in for Spark's files: says how it was asked."""
+
+    def __init__(self):
+        self.asked: list[str] = []
+
+    def qualified(self, path: str) -> str:
+        return path if ":" in path else f"hdfs://h/user/me/{path}"
+
+    def check_readable(self, flag: str, uri: str) -> None:
+        self.asked.append(f"{flag} is read: {uri}")
+
+    def check_writable(self, flag: str, uri: str) -> None:
+        self.asked.append(f"{flag} is written: {uri}")
+
+
+def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    local, hdfs = Places(Hdfs(), "file:///"), Places(Hdfs(), "hdfs://h")
+    assert local.output("-model", "x") == str(tmp_path / "x")
+    assert hdfs.output("-model", "x") == "hdfs://h/user/me/x"
+    assert hdfs.output("-model", "file:x") == str(tmp_path / "x")
+    assert local.output("-model", "s3a://bucket/x") == "s3a://bucket/x"
+    assert hdfs.input("-weights", "") == ""
+
+
+def test_files_elsewhere_are_tried():
+    files = Hdfs()
+    places = Places(files, "file:///")
+    places.input("-weights", "hdfs://h/w")
+    places.output("-model", "hdfs://h/m")
+    assert files.asked == ["-weights is read: hdfs://h/w", "-model is written: hdfs://h/m"]
+
+
+def test_a_local_file_must_be_there(tmp_path):
+    Path(tmp_path / "there").touch()
+    places = Places(None, "file:///")
+    assert places.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")
+    with pytest.raises(FlagError, match=r"-weights \S*gone: there is no such file"):
+        places.input("-weights", f"{tmp_path}/gone")
