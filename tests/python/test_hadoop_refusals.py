@@ -34,7 +34,7 @@ _KILLED = (
     ("told", "said"),
     [
         (_DENIED, "not allowed (Permission denied: user=me, access=WRITE"),
-        (_SAFE, "safe mode"),
+        (_SAFE, "hdfs dfsadmin -safemode wait"),
         (_TOKEN, "--keytab"),
         ("put: The NameSpace quota (directories and files) of /x is exceeded", "quota"),
         ("java.io.FileNotFoundException: File does not exist: /x", "no such file or folder"),
