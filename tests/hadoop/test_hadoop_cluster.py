@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,39 @@ def processes_of(folder: str) -> list[str]:
     return found
 
 
+def wait_until(state: Callable[[], bool]) -> bool:
+    """Whether it comes within a minute."""
+    deadline = time.monotonic() + 60
+    while not (reached := state()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return reached
+
+
+def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    program = str(Path(__file__).with_name("hadoop_keeper.py"))
+    keeper = subprocess.Popen(
+        [sys.executable, program, str(folder), "0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert keeper.stdin is not None and keeper.stdout is not None
+    # As a container does whose NodeManager is killed: in a session of its own, without a parent.
+    orphan = f"sleep 600.0{os.getpid()}"
+    order = {"command": ["sh", "-c", f"setsid {orphan} & exit 0"], "environment": dict(os.environ)}
+    keeper.stdin.write(json.dumps({**order, "log": str(folder / "log")}) + "\n")
+    keeper.stdin.flush()
+    assert int(keeper.stdout.readline()) > 0
+    assert wait_until(lambda: bool(processes_of(orphan)))
+    keeper.stdin.close()
+    keeper.wait(60)
+    keeper.stdout.close()
+    assert not folder.exists()
+    assert not processes_of(orphan)
+
+
 def test_nothing_is_left_where_its_owner_is_killed():
     owner = subprocess.Popen(
         [sys.executable, "-c", _OWNER],
@@ -63,8 +98,4 @@ def test_nothing_is_left_where_its_owner_is_killed():
     assert len(processes_of(folder)) >= 6  # five daemons, and who keeps them
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    deadline = time.monotonic() + 60
-    while (processes_of(folder) or Path(folder).exists()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not processes_of(folder)
-    assert not Path(folder).exists()
+    assert wait_until(lambda: not processes_of(folder) and not Path(folder).exists())
