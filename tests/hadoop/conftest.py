@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ DIGITS = ROOT / "examples" / "digits"
 sys.path.insert(0, str(DIGITS))
 
 # A machine that others use, too, starts a JVM in many seconds, and an application starts four.
-_TEST_S, _PROGRAM_S = 900, 600
+_TEST_S = 900
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
@@ -114,29 +112,3 @@ class Digits:
 @pytest.fixture(scope="session")
 def digits(hadoop, tmp_path_factory) -> Digits:
     return Digits(hadoop, tmp_path_factory.mktemp("digits"))
-
-
-def run_program(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess:
-    """A user's command, to its end; `environment` comes on top of this process's."""
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=_PROGRAM_S,
-    )
-
-
-def caffe_on_spark(*flags: str, folder: Path) -> subprocess.CompletedProcess:
-    """`python -m hearth.caffeonspark` on YARN."""
-    program = [sys.executable, "-m", "hearth.caffeonspark", "--master", "yarn"]
-    return run_program(*program, *flags, folder=folder)
-
-
-def spark_submit() -> str:
-    import pyspark
-
-    found = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    assert shutil.which(str(found)), found
-    return str(found)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import caffe_on_spark, run_program, spark_submit
+from yarn_programs import caffe_on_spark, run_program, spark_submit
 
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, DataSource

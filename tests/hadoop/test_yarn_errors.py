@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from conftest import caffe_on_spark, run_program
+from yarn_programs import caffe_on_spark, run_program
 
 from hearth import HearthError
 from hearth.caffeonspark.flags import FlagError
