@@ -7,6 +7,7 @@ training; it has Spark's jars, the container's settings and its delegation token
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,8 @@ from xml.sax.saxutils import escape
 from hearth.files.hadoop_errors import refusal
 
 _JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+# Lines of the shell that say why; Java's log goes the same way.
+_TOLD = re.compile(r'(get|put|mkdir|ls): |Exception in thread "main" ')
 # The largest models take minutes; a server that never answers must not hold a training for ever.
 _COMMAND_S = 1800.0
 
@@ -46,7 +49,8 @@ class HadoopShell:
         if folder not in self._made:
             self._run(what, "-mkdir", "-p", folder)
             self._made.add(folder)
-        self._run(what, "-put", "-f", *paths, folder)
+        sources = [Path(path).absolute().as_uri() for path in paths]  # plain, they are patterns
+        self._run(what, "-put", "-f", *sources, folder)
 
     def names(self, folder: str) -> list[str]:
         """What a folder holds; nothing where there is no such folder."""
@@ -64,18 +68,21 @@ class HadoopShell:
 
         if done.returncode:
             lines = done.stderr.splitlines()
-            told = [line for line in lines if line.startswith(("get:", "put:", "mkdir:", "ls:"))]
-            raise HearthError(refusal(what, "\n".join(told or lines[-1:]), _user()))
+            told = [line for line in lines if _TOLD.match(line)]
+            raise HearthError(refusal(what, "\n".join(told or lines[:1]), _user()))
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         from hearth import HearthError
 
         with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
-            site = Path(folder) / "site.xml"  # not the command line, which other users can see
+            # Not the command line, which other users can see. By this name it also stands in where
+            # the class path has no settings of Hadoop's, without which the shell does not start.
+            site = Path(folder) / "core-site.xml"
             site.touch(mode=0o600)
             site.write_text(_site(self._settings), encoding="utf-8")
             shell = ["org.apache.hadoop.fs.FsShell", "-conf", str(site), *arguments]
-            java = [_java(), *_JVM, f"-Djava.io.tmpdir={folder}", "-cp", _class_path(), *shell]
+            classes = f"{_class_path()}{os.pathsep}{folder}"
+            java = [_java(), *_JVM, f"-Djava.io.tmpdir={folder}", "-cp", classes, *shell]
             environment = {**os.environ, "HADOOP_USER_NAME": _user()}
             options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment}
             try:
