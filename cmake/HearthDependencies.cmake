@@ -35,6 +35,8 @@ target_link_libraries(Hearth::hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 find_path(HEARTH_XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(Hearth::xxhash INTERFACE IMPORTED)
 target_include_directories(Hearth::xxhash SYSTEM INTERFACE ${HEARTH_XXHASH_INCLUDE})
+# Headers alone: the library is loaded at run time, where a file is reached over HTTP.
+find_path(HEARTH_CURL_INCLUDE curl/curl.h REQUIRED)
 if(HEARTH_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -6,6 +6,24 @@
 #include "hearth/base/error.h"
 
 namespace hearth::storage {
+namespace {
+
+std::string CleanPath(std::string_view path, std::string_view uri) {
+  Require(path.find('\0') == path.npos, ErrorCode::kInvalidArgument,
+          "the file name '{}' holds a zero byte", uri.substr(0, uri.find('\0')));
+  std::string clean;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view part = path.substr(0, end);
+    Require(part != "..", ErrorCode::kInvalidArgument, "{} has '..' in it; write the whole path",
+            uri);
+    if (!part.empty() && part != ".") clean.append("/").append(part);
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return clean.empty() ? "/" : clean;
+}
+
+}  // namespace
 
 std::string_view Scheme(std::string_view uri) {
   const size_t colon = uri.find(':');
@@ -18,15 +36,25 @@ std::string_view Scheme(std::string_view uri) {
   return valid ? scheme : std::string_view();
 }
 
-std::string LocalPath(std::string_view uri) {
+size_t PathStart(std::string_view uri) {
+  const size_t scheme = Scheme(uri).size();
+  if (scheme == 0 || !uri.substr(scheme).starts_with("://")) return 0;
+  return std::min(uri.find('/', scheme + 3), uri.size());
+}
+
+bool IsLocal(std::string_view uri) {
   const std::string_view scheme = Scheme(uri);
+  return scheme.empty() || scheme == "file";
+}
+
+std::string LocalPath(std::string_view uri) {
   std::string_view path = uri;
-  if (!scheme.empty()) {
-    Require(scheme == "file", ErrorCode::kUnimplemented,
-            "cannot open {}: only local files are supported so far, not {}:; copy the file to a "
-            "local path",
-            uri, scheme);
-    path.remove_prefix(scheme.size() + 1);
+  if (!Scheme(uri).empty()) {
+    Require(IsLocal(uri), ErrorCode::kUnimplemented,
+            "cannot open {}: it must lie on this machine, {}: files are not taken here; copy it "
+            "to a local path",
+            uri, Scheme(uri));
+    path.remove_prefix(Scheme(uri).size() + 1);
     // file://host/path has an authority; only the empty one and localhost are this machine.
     if (path.starts_with("//localhost/")) path.remove_prefix(11);
     if (path.starts_with("///")) path.remove_prefix(2);
@@ -35,6 +63,38 @@ std::string LocalPath(std::string_view uri) {
   }
   Require(!path.empty(), ErrorCode::kInvalidArgument, "the file name in '{}' is empty", uri);
   return std::string(path);
+}
+
+RemoteUri ParseRemote(std::string_view uri) {
+  const size_t start = PathStart(uri);
+  Require(start > 0, ErrorCode::kInvalidArgument,
+          "'{}' is no URI of a file; write {}:///path or {}://host:port/path", uri,
+          Scheme(uri).empty() ? "hdfs" : Scheme(uri), Scheme(uri).empty() ? "hdfs" : Scheme(uri));
+  const std::string_view scheme = Scheme(uri);
+  const std::string_view authority = uri.substr(scheme.size() + 3, start - scheme.size() - 3);
+  return {std::string(scheme), std::string(authority), CleanPath(uri.substr(start), uri)};
+}
+
+std::string FolderOf(std::string_view uri) {
+  const size_t start = PathStart(uri);
+  const size_t slash = uri.rfind('/');
+  if (slash == uri.npos || slash < start) return std::string(uri.substr(0, start));
+  return std::string(uri.substr(0, slash == start ? slash + 1 : slash));
+}
+
+std::string NameOf(std::string_view uri) {
+  const size_t start = PathStart(uri);
+  const size_t slash = uri.rfind('/');
+  if (slash == uri.npos && Scheme(uri) == "file") return std::string(uri.substr(5));
+  return std::string(slash == uri.npos || slash < start ? uri.substr(start)
+                                                        : uri.substr(slash + 1));
+}
+
+std::string Join(std::string_view folder, std::string_view name) {
+  if (folder.empty()) return std::string(name);
+  std::string joined(folder);
+  if (!joined.ends_with('/')) joined += '/';
+  return joined.append(name);
 }
 
 }  // namespace hearth::storage

@@ -18,11 +18,11 @@ TEST(LocalPath, TakesPlainPathsAndFileUris) {
 
 TEST(LocalPath, NamesASchemeThatItCannotOpen) {
   try {
-    LocalPath("hdfs://namenode/a");
+    LocalPath("gopher://namenode/a");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
-    EXPECT_NE(error.message().find("hdfs:"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("gopher:"), std::string::npos) << error.message();
   }
 }
 

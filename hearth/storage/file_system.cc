@@ -1,0 +1,80 @@
+#include "hearth/storage/file_system.h"
+
+#include <fnmatch.h>
+
+#include <map>
+#include <mutex>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/hdfs.h"
+#include "hearth/storage/local_files.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::storage {
+namespace {
+
+bool HasPattern(std::string_view uri) {
+  return uri.find_first_of("*?[", PathStart(uri)) != uri.npos;
+}
+
+void AddMatches(const std::string& folder, const std::string& pattern,
+                std::vector<std::string>* found) {
+  FileSystem& files = For(folder.empty() ? "." : folder);
+  const auto status = files.Stat(folder.empty() ? "." : folder);
+  if (!status || !status->is_folder) return;
+  for (const FileStatus& each : files.List(folder.empty() ? "." : folder)) {
+    const std::string name = NameOf(each.uri);
+    if (fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0) {
+      found->push_back(Join(folder, name));
+    }
+  }
+}
+
+}  // namespace
+
+std::string FileSystem::ReadAll(const std::string& uri) {
+  const auto file = Open(uri);
+  std::string contents(file->size(), '\0');
+  contents.resize(file->ReadAt(0, contents.data(), contents.size()));
+  return contents;
+}
+
+FileSystem& For(std::string_view uri) {
+  static LocalFiles& local = *new LocalFiles;
+  if (IsLocal(uri)) return local;
+  Require(
+      IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
+      "cannot open {}: files of scheme {}: are not known here, but local paths, hdfs:, viewfs:, "
+      "webhdfs: and swebhdfs: are",
+      uri, Scheme(uri));
+  // Kept until the end of the process, as threads may still read then.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& opened = *new std::map<std::string, std::unique_ptr<FileSystem>>;
+  const RemoteUri parts = ParseRemote(uri);
+  const std::lock_guard lock(mutex);
+  auto& system = opened[parts.prefix()];
+  if (!system) system = OpenHdfs(parts);
+  return *system;
+}
+
+std::vector<std::string> Glob(const std::string& pattern) {
+  if (!HasPattern(pattern)) {
+    if (!For(pattern).Stat(pattern)) return {};
+    return {pattern};
+  }
+  const std::string parent = FolderOf(pattern), name = NameOf(pattern);
+  // A pattern such as "*/" asks for the folders that match.
+  if (name.empty()) return Glob(parent);
+  std::vector<std::string> folders = HasPattern(parent) ? Glob(parent) : std::vector{parent};
+  std::vector<std::string> found;
+  for (const std::string& folder : folders) {
+    if (HasPattern(name)) {
+      AddMatches(folder, name, &found);
+    } else if (const std::string file = Join(folder, name); For(file).Stat(file)) {
+      found.push_back(file);
+    }
+  }
+  return found;
+}
+
+}  // namespace hearth::storage

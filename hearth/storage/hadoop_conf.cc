@@ -1,0 +1,207 @@
+#include "hearth/storage/hadoop_conf.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/local_files.h"
+
+namespace hearth::storage {
+namespace {
+
+constexpr int kMostSubstitutions = 20;  // Hadoop's own limit
+constexpr char kBlanks[] = " \t\r\n";
+
+std::string Trimmed(std::string_view text) {
+  const size_t start = text.find_first_not_of(kBlanks);
+  if (start == text.npos) return "";
+  return std::string(text.substr(start, text.find_last_not_of(kBlanks) + 1 - start));
+}
+
+std::string WithoutComments(std::string_view xml) {
+  std::string text;
+  for (;;) {
+    const size_t start = xml.find("<!--");
+    text.append(xml.substr(0, start));
+    if (start == xml.npos) return text;
+    const size_t end = xml.find("-->", start + 4);
+    if (end == xml.npos) return text;
+    xml.remove_prefix(end + 3);
+  }
+}
+
+std::string Unescaped(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, char>, 5> kEntities = {
+      {{"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}}};
+  std::string plain;
+  while (!text.empty()) {
+    const auto* entity = std::ranges::find_if(
+        kEntities, [&](const auto& each) { return text.starts_with(each.first); });
+    const bool found = entity != kEntities.end();
+    plain += found ? entity->second : text.front();
+    text.remove_prefix(found ? entity->first.size() : 1);
+  }
+  return plain;
+}
+
+// The text between <tag> and </tag>, from `*at` on, which moves behind it.
+std::optional<std::string_view> Between(std::string_view xml, std::string_view tag, size_t* at) {
+  const std::string open = fmt::format("<{}>", tag), close = fmt::format("</{}>", tag);
+  const size_t start = xml.find(open, *at);
+  if (start == xml.npos) return std::nullopt;
+  const size_t end = xml.find(close, start);
+  if (end == xml.npos) return std::nullopt;
+  *at = end + close.size();
+  return xml.substr(start + open.size(), end - start - open.size());
+}
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+// A daemon may listen on every interface; a client needs the host.
+std::string Reachable(const std::string& web, const std::string& rpc) {
+  if (!web.starts_with("0.0.0.0:")) return web;
+  return HostOf(rpc) + web.substr(web.rfind(':'));
+}
+
+std::string WebAddress(const HadoopConf& conf, const std::string& suffix, const std::string& rpc) {
+  const bool https = conf.Get("dfs.http.policy") == "HTTPS_ONLY";
+  const std::string key = https ? "dfs.namenode.https-address" : "dfs.namenode.http-address";
+  const std::string otherwise = HostOf(rpc) + (https ? ":9871" : ":9870");
+  return (https ? "https://" : "http://") + Reachable(conf.Get(key + suffix, otherwise), rpc);
+}
+
+}  // namespace
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+HadoopConf HadoopConf::FromEnvironment() {
+  HadoopConf conf;
+  const std::string folder = Environment("HADOOP_CONF_DIR");
+  if (folder.empty()) return conf;
+  LocalFiles files;
+  for (const char* name : {"core-site.xml", "hdfs-site.xml"}) {
+    const std::string file = Join(folder, name);
+    if (files.Stat(file)) conf.AddXml(files.ReadAll(file), file);
+  }
+  return conf;
+}
+
+void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
+  const std::string text = WithoutComments(xml);
+  Require(text.find("<configuration") != text.npos, ErrorCode::kInvalidArgument,
+          "{} has no <configuration>: it is no configuration of Hadoop", file);
+  size_t at = 0;
+  while (const auto property = Between(text, "property", &at)) {
+    size_t inside = 0;
+    const auto name = Between(*property, "name", &inside);
+    inside = 0;
+    const auto value = Between(*property, "value", &inside);
+    if (name && value) properties_[Unescaped(Trimmed(*name))] = Unescaped(Trimmed(*value));
+  }
+}
+
+std::string HadoopConf::Filled(std::string value) const {
+  for (int i = 0; i < kMostSubstitutions; ++i) {
+    const size_t start = value.rfind("${");
+    const size_t end = value.find('}', std::min(start, value.size()));
+    if (start == value.npos || end == value.npos) break;
+    const std::string name = value.substr(start + 2, end - start - 2);
+    const auto known = properties_.find(name);
+    std::string with;
+    if (name.starts_with("env.")) {
+      with = Environment(name.substr(4).c_str());
+    } else if (known != properties_.end()) {
+      with = known->second;
+    } else {
+      break;
+    }
+    value.replace(start, end + 1 - start, with);
+  }
+  return value;
+}
+
+std::string HadoopConf::Get(const std::string& name, const std::string& otherwise) const {
+  const auto found = properties_.find(name);
+  const std::string value = found == properties_.end() ? "" : Filled(found->second);
+  return value.empty() ? otherwise : value;
+}
+
+std::vector<std::string> HadoopConf::GetList(const std::string& name) const {
+  return SplitList(Get(name));
+}
+
+std::vector<std::string> SplitList(std::string_view list) {
+  std::vector<std::string> members;
+  for (size_t start = 0; start < list.size();) {
+    const size_t end = std::min(list.find(',', start), list.size());
+    const std::string member = Trimmed(list.substr(start, end - start));
+    if (!member.empty()) members.push_back(member);
+    start = end + 1;
+  }
+  return members;
+}
+
+RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf) {
+  if (!uri.authority.empty()) return uri;
+  const std::string default_fs = conf.Get("fs.defaultFS");
+  const bool same_scheme = Scheme(default_fs) == uri.scheme;
+  if (same_scheme) uri.authority = ParseRemote(default_fs).authority;
+  const std::string folder = Environment("HADOOP_CONF_DIR");
+  Require(!uri.authority.empty(), ErrorCode::kInvalidArgument,
+          "cannot open {} as user {}: it names no host, and {}; write {}://host:port{}, or set "
+          "HADOOP_CONF_DIR to the folder with the cluster's core-site.xml",
+          uri.text(), HadoopUser(),
+          folder.empty() ? "HADOOP_CONF_DIR is not set"
+                         : fmt::format("core-site.xml in {} has no fs.defaultFS of that scheme "
+                                       "('{}')",
+                                       folder, default_fs),
+          uri.scheme, uri.path);
+  return uri;
+}
+
+std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& conf) {
+  if (uri.scheme == "webhdfs") return {"http://" + uri.authority};
+  if (uri.scheme == "swebhdfs") return {"https://" + uri.authority};
+  const std::vector<std::string> services = conf.GetList("dfs.nameservices");
+  const bool is_service = std::ranges::find(services, uri.authority) != services.end();
+  const auto ids =
+      is_service ? conf.GetList("dfs.ha.namenodes." + uri.authority) : std::vector<std::string>();
+  std::vector<std::string> addresses;
+  for (const std::string& id : ids) {
+    const std::string suffix = fmt::format(".{}.{}", uri.authority, id);
+    const std::string rpc = conf.Get("dfs.namenode.rpc-address" + suffix);
+    addresses.push_back(WebAddress(conf, suffix, rpc));
+  }
+  if (!addresses.empty()) return addresses;
+  if (is_service) {
+    const std::string suffix = "." + uri.authority;
+    return {WebAddress(conf, suffix, conf.Get("dfs.namenode.rpc-address" + suffix))};
+  }
+  // The configuration's own NameNode, or another cluster's, of which no more is known.
+  const std::string own = conf.Get("fs.defaultFS");
+  const bool is_own = conf.Get("dfs.namenode.rpc-address") == uri.authority ||
+                      (Scheme(own) == uri.scheme && ParseRemote(own).authority == uri.authority);
+  const bool has_port = uri.authority.rfind(':') != std::string::npos;
+  const std::string rpc = has_port ? uri.authority : uri.authority + ":8020";
+  return {WebAddress(is_own ? conf : HadoopConf(), "", rpc)};
+}
+
+std::string HadoopUser() {
+  const std::string told = Environment("HADOOP_USER_NAME");
+  if (!told.empty()) return told;
+  std::array<char, 4096> room{};
+  passwd entry{}, *found = nullptr;
+  getpwuid_r(geteuid(), &entry, room.data(), room.size(), &found);
+  return found == nullptr ? std::to_string(geteuid()) : found->pw_name;
+}
+
+}  // namespace hearth::storage

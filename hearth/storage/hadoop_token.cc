@@ -1,0 +1,205 @@
+#include "hearth/storage/hadoop_token.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/hadoop_conf.h"
+#include "hearth/storage/local_files.h"
+
+namespace hearth::storage {
+namespace {
+
+struct Token {
+  std::string_view identifier, password, kind, service;
+};
+
+[[noreturn]] void ThrowDamaged() {
+  Throw(ErrorCode::kDataLoss, "the file of tokens is damaged or in a form that is not known");
+}
+
+// The bytes of a file from front to back; throws where it ends too early.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : left_(bytes) {}
+
+  bool empty() const { return left_.empty(); }
+  std::string_view Take(uint64_t count) {
+    if (count > left_.size()) ThrowDamaged();
+    const std::string_view taken = left_.substr(0, count);
+    left_.remove_prefix(count);
+    return taken;
+  }
+  uint8_t Byte() { return static_cast<uint8_t>(Take(1).front()); }
+
+  // A whole number as Hadoop's WritableUtils writes it: small ones in one byte, others with a
+  // first byte that tells sign and size.
+  uint64_t WritableNumber() {
+    const auto first = static_cast<int8_t>(Byte());
+    if (first >= -112) return NotNegative(first);
+    if (first < -120) ThrowDamaged();  // a negative one
+    uint64_t value = 0;
+    for (int i = 0; i < -112 - first; ++i) value = value << 8 | Byte();
+    return value;
+  }
+  std::string_view WritableText() { return Take(WritableNumber()); }
+
+  // A whole number as protobuf writes it.
+  uint64_t Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = Byte();
+      value |= uint64_t{byte & 0x7fU} << shift;
+      if (byte < 0x80) return value;
+    }
+    ThrowDamaged();
+  }
+
+ private:
+  static uint64_t NotNegative(int8_t value) {
+    if (value < 0) ThrowDamaged();
+    return static_cast<uint64_t>(value);
+  }
+
+  std::string_view left_;
+};
+
+std::vector<Token> WritableTokens(Bytes bytes) {
+  std::vector<Token> tokens;
+  for (uint64_t count = bytes.WritableNumber(); count > 0; --count) {
+    bytes.WritableText();  // the alias
+    Token token;
+    token.identifier = bytes.WritableText();
+    token.password = bytes.WritableText();
+    token.kind = bytes.WritableText();
+    token.service = bytes.WritableText();
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// The members of a protobuf message that are bytes, by their numbers; others are passed over.
+std::vector<std::pair<uint64_t, std::string_view>> Members(Bytes message) {
+  std::vector<std::pair<uint64_t, std::string_view>> members;
+  while (!message.empty()) {
+    const uint64_t tag = message.Varint();
+    if ((tag & 7) == 2) {
+      members.emplace_back(tag >> 3, message.Take(message.Varint()));
+    } else if ((tag & 7) == 0) {
+      message.Varint();
+    } else {
+      ThrowDamaged();
+    }
+  }
+  return members;
+}
+
+Token ProtobufToken(std::string_view message) {
+  Token token;
+  std::string_view* const fields[] = {&token.identifier, &token.password, &token.kind,
+                                      &token.service};
+  for (const auto& [number, value] : Members(Bytes(message))) {
+    if (number >= 1 && number <= 4) *fields[number - 1] = value;
+  }
+  return token;
+}
+
+// CredentialsProto: tokens = 1, of {alias = 1, token = 2}. Its length stands before it.
+std::vector<Token> ProtobufTokens(Bytes bytes) {
+  std::vector<Token> tokens;
+  for (const auto& [number, entry] : Members(Bytes(bytes.Take(bytes.Varint())))) {
+    if (number != 1) continue;
+    for (const auto& [part, value] : Members(Bytes(entry))) {
+      if (part == 2) tokens.push_back(ProtobufToken(value));
+    }
+  }
+  return tokens;
+}
+
+void AppendWritable(std::string_view field, std::string* to) {
+  if (field.size() <= 127) {
+    *to += static_cast<char>(field.size());
+  } else {
+    int bytes = 1;
+    while (field.size() >> (8 * bytes) != 0) ++bytes;
+    *to += static_cast<char>(-112 - bytes);
+    for (int i = bytes - 1; i >= 0; --i) *to += static_cast<char>(field.size() >> (8 * i) & 0xff);
+  }
+  to->append(field);
+}
+
+// Without padding, with the letters that may stand in a URL.
+std::string Base64Url(std::string_view bytes) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string text;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char each : bytes) {
+    bits = bits << 8 | static_cast<uint8_t>(each);
+    for (count += 8; count >= 6; count -= 6) text += kLetters[bits >> (count - 6) & 63];
+  }
+  if (count > 0) text += kLetters[bits << (6 - count) & 63];
+  return text;
+}
+
+std::string Encoded(const Token& token) {
+  std::string bytes;
+  for (const auto field : {token.identifier, token.password, token.kind, token.service}) {
+    AppendWritable(field, &bytes);
+  }
+  return Base64Url(bytes);
+}
+
+bool IsFor(const Token& token, std::string_view authority) {
+  std::string_view service = token.service;
+  const size_t prefix = service.find("-hdfs:");  // "ha-hdfs:" before the name of a service
+  if (prefix != service.npos) service.remove_prefix(prefix + 6);
+  return service.substr(0, service.find(':')) == authority.substr(0, authority.find(':'));
+}
+
+}  // namespace
+
+std::string TokenIn(std::string_view credentials, std::string_view authority) {
+  Bytes bytes(credentials);
+  if (bytes.Take(4) != "HDTS") ThrowDamaged();
+  const uint8_t form = bytes.Byte();
+  if (form > 1) ThrowDamaged();
+  std::vector<Token> tokens = form == 0 ? WritableTokens(bytes) : ProtobufTokens(bytes);
+  std::erase_if(tokens, [](const Token& token) {
+    return token.kind != "HDFS_DELEGATION_TOKEN" && token.kind != "WEBHDFS delegation" &&
+           token.kind != "SWEBHDFS delegation";
+  });
+  const auto match =
+      std::ranges::find_if(tokens, [&](const Token& token) { return IsFor(token, authority); });
+  if (match != tokens.end()) return Encoded(*match);
+  // A token names an address where the URI names a host.
+  return tokens.size() == 1 ? Encoded(tokens.front()) : "";
+}
+
+std::string TokenFor(std::string_view authority) {
+  if (const std::string told = Environment("HEARTH_HDFS_TOKEN"); !told.empty()) return told;
+  const std::string file = Environment("HADOOP_TOKEN_FILE_LOCATION");
+  if (file.empty()) return "";
+  try {
+    return TokenIn(LocalFiles().ReadAll(file), authority);
+  } catch (const Error& error) {
+    throw Error(error.code(), "cannot use the tokens of HADOOP_TOKEN_FILE_LOCATION=" + file, error);
+  }
+}
+
+std::string WithoutToken(std::string text, const std::string& token) {
+  constexpr std::string_view kParameter = "delegation=";
+  for (size_t at = 0; (at = text.find(kParameter, at)) != text.npos;) {
+    at += kParameter.size();
+    text.replace(at, std::min(text.find_first_of("& \t\r\n'\"", at), text.size()) - at, "***");
+  }
+  for (size_t at = 0; !token.empty() && (at = text.find(token, at)) != text.npos; at += 3) {
+    text.replace(at, token.size(), "***");
+  }
+  return text;
+}
+
+}  // namespace hearth::storage

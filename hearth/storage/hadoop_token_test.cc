@@ -1,0 +1,74 @@
+#include "hearth/storage/hadoop_token.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
+
+namespace hearth::storage {
+namespace {
+
+std::string Text(std::string_view text) {
+  return static_cast<char>(text.size()) + std::string(text);
+}
+
+std::string Token(const std::string& kind, const std::string& service, const std::string& id) {
+  return Text("alias") + Text(id) + Text("pw") + Text(kind) + Text(service);
+}
+
+std::string Credentials(const std::vector<std::string>& tokens) {
+  std::string all("HDTS\0", 5);
+  all += static_cast<char>(tokens.size());
+  for (const std::string& token : tokens) all += token;
+  return all + '\0';  // no secrets
+}
+
+// base64 of the four texts with their lengths.
+constexpr char kOfA[] = "AWECcHcVSERGU19ERUxFR0FUSU9OX1RPS0VOC2hhLWhkZnM6b25l";
+constexpr char kKind[] = "HDFS_DELEGATION_TOKEN";
+
+TEST(TokenIn, FindsTheTokenOfAHostOrNameService) {
+  const std::string file =
+      Credentials({Token("YARN_AM_RM_TOKEN", "ha-hdfs:one", "x"), Token(kKind, "two:8020", "b"),
+                   Token(kKind, "ha-hdfs:one", "a")});
+  EXPECT_EQ(TokenIn(file, "one"), kOfA);
+  EXPECT_NE(TokenIn(file, "two:8020"), kOfA);
+  EXPECT_NE(TokenIn(file, "two:8020"), "");
+  EXPECT_EQ(TokenIn(file, "three"), "") << "it cannot be known which of the two";
+  EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), "three"), kOfA);
+  EXPECT_EQ(TokenIn(Credentials({}), "one"), "");
+}
+
+TEST(TokenIn, TakesLongFieldsAndProtobuf) {
+  const std::string id(300, 'i');
+  std::string long_token = Text("alias");
+  long_token += std::string("\x8e\x01\x2c", 3) + id;  // 300 in two bytes
+  long_token += Text("pw") + Text(kKind) + Text("ha-hdfs:one");
+  const std::string plain = TokenIn(Credentials({long_token}), "one");
+  EXPECT_TRUE(plain.starts_with("jgEsaWlp")) << plain;
+
+  const auto member = [](int number, const std::string& value) {
+    return static_cast<char>(number << 3 | 2) + Text(value);
+  };
+  const std::string token =
+      member(1, "a") + member(2, "pw") + member(3, kKind) + member(4, "ha-hdfs:one");
+  const std::string entry = member(1, member(1, "alias") + member(2, token));
+  EXPECT_EQ(TokenIn(std::string("HDTS\1", 5) + Text(entry), "one"), kOfA);
+}
+
+TEST(TokenIn, RefusesADamagedFile) {
+  const std::string whole = Credentials({Token(kKind, "ha-hdfs:one", "a")});
+  for (size_t size = 0; size < whole.size() - 1; ++size) {
+    EXPECT_EQ(Thrown([&] { TokenIn(whole.substr(0, size), "one"); }).code(), ErrorCode::kDataLoss);
+  }
+  EXPECT_THROW(TokenIn("XDTS" + whole.substr(4), "one"), Error);
+}
+
+TEST(WithoutToken, LeavesNoneInATextAndNoneInAnAddress) {
+  EXPECT_EQ(WithoutToken("at http://h/a?delegation=abc&op=x, abc", "abc"),
+            "at http://h/a?delegation=***&op=x, ***");
+  EXPECT_EQ(WithoutToken("delegation=other", ""), "delegation=***");
+}
+
+}  // namespace
+}  // namespace hearth::storage

@@ -1,0 +1,50 @@
+#include "hearth/storage/hdfs.h"
+
+#include "hearth/base/error.h"
+#include "hearth/storage/hadoop_conf.h"
+#include "hearth/storage/hadoop_token.h"
+#include "hearth/storage/libhdfs.h"
+#include "hearth/storage/webhdfs.h"
+
+namespace hearth::storage {
+namespace {
+
+std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
+  Require(named.scheme != "viewfs", ErrorCode::kUnimplemented,
+          "cannot open {}: viewfs: needs libhdfs; install it (HADOOP_HOME) and set "
+          "HEARTH_HDFS=libhdfs, or write the hdfs: URI behind it",
+          named.text());
+  const HadoopConf conf = HadoopConf::FromEnvironment();
+  WebHdfsOptions options;
+  RemoteUri uri = named;
+  // HttpFS, or NameNodes behind other names than the configuration's.
+  for (const std::string& told : SplitList(Environment("HEARTH_WEBHDFS"))) {
+    options.addresses.push_back(Scheme(told).starts_with("http") ? told : "http://" + told);
+  }
+  if (options.addresses.empty()) {
+    uri = WithAuthority(named, conf);
+    options.addresses = WebAddresses(uri, conf);
+  }
+  options.user = HadoopUser();
+  options.token = TokenFor(uri.authority);
+  return std::make_unique<WebHdfs>(std::move(options));
+}
+
+}  // namespace
+
+bool IsHdfs(std::string_view scheme) {
+  return scheme == "hdfs" || scheme == "viewfs" || scheme == "webhdfs" || scheme == "swebhdfs";
+}
+
+std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri) {
+  const std::string told = Environment("HEARTH_HDFS");
+  Require(told.empty() || told == "auto" || told == "libhdfs" || told == "webhdfs",
+          ErrorCode::kInvalidArgument, "HEARTH_HDFS={} is none of auto, libhdfs and webhdfs", told);
+  const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
+  const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
+  if (told == "webhdfs" || over_http || (told != "libhdfs" && !found)) return OpenWebHdfs(uri);
+  return std::make_unique<LibHdfsFiles>(uri.authority.empty() ? "default" : uri.prefix(),
+                                        HadoopUser());
+}
+
+}  // namespace hearth::storage

@@ -1,0 +1,21 @@
+// HDFS by one of its two clients: libhdfs, which uses a cluster's own configuration and needs a
+// JVM, or WebHDFS. HEARTH_HDFS=libhdfs or webhdfs chooses; otherwise (auto) it is libhdfs where
+// that and a class path are found.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "hearth/storage/file_system.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::storage {
+
+// Of a scheme that OpenHdfs takes.
+bool IsHdfs(std::string_view scheme);
+
+// The file system of a URI's scheme and authority. Contacts nobody; throws kInvalidArgument where
+// it cannot be known where the cluster is.
+std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri);
+
+}  // namespace hearth::storage

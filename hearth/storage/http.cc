@@ -1,0 +1,235 @@
+#include "hearth/storage/http.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/curl_library.h"
+
+namespace hearth::storage {
+namespace {
+
+constexpr long kConnectSeconds = 10;
+constexpr double kSlowestBytes = 100e3;  // a second, of a body that is sent
+constexpr size_t kMostIdle = 8;
+constexpr size_t kLargestLocation = 16 << 10;
+
+// What the callbacks of one request share.
+struct Exchange {
+  const HttpRequest& request;
+  CURL* handle;
+  HttpAnswer answer;
+  uint64_t sent = 0;
+  bool too_long = false;
+  int read_errno = 0;
+};
+
+size_t Receive(char* data, size_t one, size_t size, void* context) {
+  auto* exchange = static_cast<Exchange*>(context);
+  long status = 0;
+  Curl().get(exchange->handle, CURLINFO_RESPONSE_CODE, &status);
+  HttpAnswer& answer = exchange->answer;
+  const std::span<char> store = exchange->request.store;
+  if (status == 200 && !store.empty()) {
+    exchange->too_long = size > store.size() - answer.stored;
+    if (exchange->too_long) return 0;
+    std::memcpy(store.data() + answer.stored, data, size);
+    answer.stored += size;
+    return size;
+  }
+  exchange->too_long = size > exchange->request.largest_answer - answer.body.size();
+  if (exchange->too_long) return 0;
+  answer.body.append(data, size);
+  return size;
+}
+
+size_t SendBody(char* data, size_t one, size_t room, void* context) {
+  auto* exchange = static_cast<Exchange*>(context);
+  const uint64_t left = exchange->request.body_size - exchange->sent;
+  ssize_t count = 0;
+  do {
+    count = pread(exchange->request.body, data, std::min<uint64_t>(room, left),
+                  static_cast<off_t>(exchange->sent));
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
+    exchange->read_errno = errno;
+    return CURL_READFUNC_ABORT;
+  }
+  exchange->sent += static_cast<uint64_t>(count);
+  return static_cast<size_t>(count);
+}
+
+int SeekBody(void* context, curl_off_t offset, int origin) {
+  static_cast<Exchange*>(context)->sent = static_cast<uint64_t>(offset);
+  return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
+}
+
+int Continue(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const Cancellation* cancellation = static_cast<Exchange*>(context)->request.cancellation;
+  return cancellation != nullptr && cancellation->cancelled() ? 1 : 0;
+}
+
+void SetLimits(const HttpRequest& request, CURL* handle) {
+  const CurlLibrary& curl = Curl();
+  curl.set(handle, CURLOPT_NOSIGNAL, 1L);
+  curl.set(handle, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+  curl.set(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  curl.set(handle, CURLOPT_PROXY, "");  // a cluster's hosts are reached directly
+  curl.set(handle, CURLOPT_HTTP09_ALLOWED, 0L);
+  curl.set(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl.set(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl.set(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl.set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.seconds + 0.999));
+  const double whole = request.seconds + static_cast<double>(request.body_size) / kSlowestBytes;
+  curl.set(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(whole * 1000));
+  curl.set(handle, CURLOPT_BUFFERSIZE, 256L << 10);
+}
+
+void SetExchange(Exchange* exchange, curl_slist* headers) {
+  const CurlLibrary& curl = Curl();
+  CURL* handle = exchange->handle;
+  const HttpRequest& request = exchange->request;
+  curl.set(handle, CURLOPT_URL, request.url.c_str());
+  curl.set(handle, CURLOPT_HTTPHEADER, headers);
+  curl.set(handle, CURLOPT_FRESH_CONNECT, request.only_once ? 1L : 0L);
+  if (request.method == "PUT" || request.method == "POST") {
+    curl.set(handle, CURLOPT_UPLOAD, 1L);
+    curl.set(handle, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body_size));
+    curl.set(handle, CURLOPT_READFUNCTION, SendBody);
+    curl.set(handle, CURLOPT_READDATA, exchange);
+    curl.set(handle, CURLOPT_SEEKFUNCTION, SeekBody);
+    curl.set(handle, CURLOPT_SEEKDATA, exchange);
+    curl.set(handle, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
+  }
+  curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
+  curl.set(handle, CURLOPT_WRITEDATA, exchange);
+  curl.set(handle, CURLOPT_NOPROGRESS, 0L);
+  curl.set(handle, CURLOPT_XFERINFOFUNCTION, Continue);
+  curl.set(handle, CURLOPT_XFERINFODATA, exchange);
+}
+
+ErrorCode CodeOf(CURLcode result) {
+  switch (result) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_URL_MALFORMAT:
+      return ErrorCode::kInvalidArgument;
+    case CURLE_OPERATION_TIMEDOUT:
+      return ErrorCode::kDeadlineExceeded;
+    case CURLE_ABORTED_BY_CALLBACK:
+      return ErrorCode::kAborted;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+      return ErrorCode::kPermissionDenied;
+    case CURLE_OUT_OF_MEMORY:
+      return ErrorCode::kResourceExhausted;
+    case CURLE_UNSUPPORTED_PROTOCOL:  // what it calls an answer that is no HTTP
+    case CURLE_WRITE_ERROR:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_BAD_CONTENT_ENCODING:
+      return ErrorCode::kDataLoss;
+    default:
+      return ErrorCode::kUnavailable;  // refused, broken off, or ended too early
+  }
+}
+
+void Check(CURLcode result, const Exchange& exchange, const char* detail) {
+  if (result == CURLE_OK) return;
+  const std::string host = HostOfUrl(exchange.request.url);
+  if (exchange.too_long) {
+    const bool stored = exchange.answer.stored > 0 || exchange.answer.body.empty();
+    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that may come", host,
+          stored && !exchange.request.store.empty() ? exchange.request.store.size()
+                                                    : exchange.request.largest_answer);
+  }
+  if (exchange.read_errno != 0) {
+    ThrowErrno(exchange.read_errno, "cannot read what is to be sent to " + host);
+  }
+  const bool has_detail = detail[0] != '\0' && result != CURLE_COULDNT_RESOLVE_HOST;
+  Throw(CodeOf(result), "{} ({})", has_detail ? detail : Curl().text_of(result), host);
+}
+
+}  // namespace
+
+void Cancellation::Cancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+bool Cancellation::Pause(double seconds) const {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_until(lock, Deadline::After(seconds).at(),
+                              [this] { return cancelled_.load(); });
+}
+
+HttpClient::~HttpClient() {
+  for (void* handle : idle_) Curl().cleanup(handle);
+}
+
+void* HttpClient::Take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      void* handle = idle_.back();
+      idle_.pop_back();
+      return handle;
+    }
+  }
+  void* handle = Curl().init();
+  Require(handle != nullptr, ErrorCode::kResourceExhausted, "libcurl has no memory");
+  return handle;
+}
+
+void HttpClient::Give(void* handle) {
+  Curl().reset(handle);
+  {
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() < kMostIdle) {
+      idle_.push_back(handle);
+      return;
+    }
+  }
+  Curl().cleanup(handle);
+}
+
+HttpAnswer HttpClient::Send(const HttpRequest& request) {
+  const CurlLibrary& curl = Curl();
+  const auto give = [this](void* taken) { Give(taken); };
+  const std::unique_ptr<void, decltype(give)> handle(Take(), give);
+  Exchange exchange{request, handle.get(), {}};
+  char detail[CURL_ERROR_SIZE] = "";
+  SetLimits(request, handle.get());
+  curl.set(handle.get(), CURLOPT_ERRORBUFFER, detail);
+  curl_slist* headers = curl.append(nullptr, "Content-Type: application/octet-stream");
+  headers = curl.append(headers, "Expect:");  // a server that does not know it costs a second
+  const std::unique_ptr<curl_slist, decltype(curl.free_list)> kept(headers, curl.free_list);
+  SetExchange(&exchange, headers);
+  const CURLcode result = curl.perform(handle.get());
+  Check(result, exchange, detail);
+  curl.get(handle.get(), CURLINFO_RESPONSE_CODE, &exchange.answer.status);
+  char* location = nullptr;
+  curl.get(handle.get(), CURLINFO_REDIRECT_URL, &location);
+  if (location != nullptr) {
+    exchange.answer.location = location;
+    Require(exchange.answer.location.size() <= kLargestLocation, ErrorCode::kDataLoss,
+            "{} redirects to an address of {} bytes", HostOfUrl(request.url),
+            exchange.answer.location.size());
+  }
+  return std::move(exchange.answer);
+}
+
+std::string HostOfUrl(const std::string& url) {
+  const size_t start = url.find("://");
+  const size_t host = start == std::string::npos ? 0 : start + 3;
+  const std::string authority = url.substr(host, url.find_first_of("/?#", host) - host);
+  return authority.substr(authority.rfind('@') + 1);  // without a user's name and password
+}
+
+}  // namespace hearth::storage

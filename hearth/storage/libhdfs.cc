@@ -1,0 +1,218 @@
+#include "hearth/storage/libhdfs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/storage/read_ahead.h"
+#include "hearth/storage/temporary_name.h"
+#include "hearth/storage/uri.h"
+#include "hearth/storage/webhdfs_answer.h"
+
+namespace hearth::storage {
+namespace {
+
+constexpr size_t kLargestCall = 8 << 20;
+
+// Paths are given without scheme and host: those are the connection's.
+std::string PathOf(const std::string& uri) { return ParseRemote(uri).path; }
+
+FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
+  const bool is_folder = info.kind == 'D';
+  return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(info.size),
+          int64_t{info.modified} * 1000};
+}
+
+// Closes its file at the end; the connection is never closed.
+class OpenedFile {
+ public:
+  OpenedFile(void* fs, void* file) : fs_(fs), file_(file) {}
+  ~OpenedFile() { Close(); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  void* get() const { return file_; }
+  bool Close() {
+    return file_ == nullptr || LibHdfs().close(fs_, std::exchange(file_, nullptr)) == 0;
+  }
+
+ private:
+  void* fs_;
+  void* file_;
+};
+
+}  // namespace
+
+void* LibHdfsFiles::fs() {
+  const std::lock_guard lock(mutex_);
+  if (fs_ != nullptr) return fs_;
+  const std::string missing = MissingOnClassPath();
+  Require(missing.empty(), ErrorCode::kInvalidArgument,
+          "cannot open {} by libhdfs: CLASSPATH lacks {}; set it to what `hadoop classpath --glob` "
+          "prints, or to all jars of Spark, or set HEARTH_HDFS=webhdfs, which needs none",
+          name_node_, missing);
+  void* builder = LibHdfs().new_builder();
+  Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs has no memory");
+  LibHdfs().set_name_node(builder, name_node_.c_str());
+  fs_ = LibHdfs().connect(builder);
+  if (fs_ == nullptr) Fail("connect to", name_node_);
+  return fs_;
+}
+
+void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const {
+  const int error_number = errno;
+  const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
+  const std::string what = fmt::format("cannot {} {} as user {} by libhdfs", doing, uri, user_);
+  // "CLASS: MESSAGE", as of a server's answer.
+  const std::string_view text = cause == nullptr ? "" : cause;
+  const size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  const auto known = ReadException(name.substr(name.rfind('.') + 1), text.substr(colon));
+  if (known) throw Error(known->code, fmt::format("{}: {}", what, known->text));
+  if (error_number == 0) Throw(ErrorCode::kUnavailable, "{}: {}", what, OneLine(text));
+  ThrowErrno(error_number, text.empty() ? what : fmt::format("{}: {}", what, OneLine(text)));
+}
+
+std::optional<FileStatus> LibHdfsFiles::Stat(const std::string& uri) {
+  const std::string path = PathOf(uri);
+  LibHdfsFileInfo* info = LibHdfs().stat(fs(), path.c_str());
+  if (info == nullptr && errno == ENOENT) return std::nullopt;
+  if (info == nullptr) Fail("look at", uri);
+  const FileStatus status = StatusOf(*info, uri);
+  LibHdfs().free_info(info, 1);
+  return status;
+}
+
+std::vector<FileStatus> LibHdfsFiles::List(const std::string& folder) {
+  const std::string path = PathOf(folder);
+  const auto itself = Stat(folder);
+  Require(!itself || itself->is_folder, ErrorCode::kInvalidArgument,
+          "cannot list {} as user {}: it is no folder", folder, user_);
+  int count = 0;
+  errno = 0;
+  LibHdfsFileInfo* infos = LibHdfs().list(fs(), path.c_str(), &count);
+  if (infos == nullptr && errno != 0) Fail("list", folder);
+  std::vector<FileStatus> found;
+  for (int i = 0; i < count; ++i) {
+    found.push_back(StatusOf(infos[i], Join(folder, NameOf(infos[i].name))));
+  }
+  if (infos != nullptr) LibHdfs().free_info(infos, count);
+  std::ranges::sort(found, {}, &FileStatus::uri);
+  return found;
+}
+
+std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
+  const std::string path = PathOf(uri);
+  const auto status = Stat(uri);
+  Require(status.has_value(), ErrorCode::kNotFound,
+          "cannot open {} as user {}: no such path; look with `hdfs dfs -ls`", uri, user_);
+  Require(!status->is_folder, ErrorCode::kInvalidArgument,
+          "cannot open {} as user {}: it is a folder", uri, user_);
+  auto file =
+      std::make_shared<OpenedFile>(fs(), LibHdfs().open(fs(), path.c_str(), O_RDONLY, 0, 0, 0));
+  if (file->get() == nullptr) Fail("open", uri);
+  const auto fetch = [this, uri, file](uint64_t offset, char* data, size_t size,
+                                       const Cancellation& cancellation) {
+    for (size_t done = 0; done < size;) {
+      Require(!cancellation.cancelled(), ErrorCode::kAborted, "the file {} was closed", uri);
+      const int32_t count =
+          LibHdfs().pread(fs(), file->get(), static_cast<int64_t>(offset + done), data + done,
+                          static_cast<int32_t>(std::min(size - done, kLargestCall)));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) Fail("read", uri);
+      Require(count > 0, ErrorCode::kDataLoss,
+              "cannot read {} as user {}: it ends at byte {}; has it been replaced?", uri, user_,
+              offset + done);
+      done += static_cast<size_t>(count);
+    }
+  };
+  return std::make_unique<ReadAhead>(fetch, status->size);
+}
+
+void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int flags) {
+  const std::string path = PathOf(uri);
+  OpenedFile file(fs(), LibHdfs().open(fs(), path.c_str(), flags, 0, 0, 0));
+  if (file.get() == nullptr) Fail("create", uri);
+  std::vector<char> block(std::min<uint64_t>(bytes.size(), kLargestCall));
+  for (uint64_t done = 0; done < bytes.size();) {
+    const ssize_t count = pread(bytes.fd(), block.data(), block.size(), static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) ThrowErrno(errno, "cannot read what is kept for " + uri);
+    for (int32_t sent = 0; sent < count;) {
+      const int32_t now = LibHdfs().write(fs(), file.get(), block.data() + sent,
+                                          static_cast<int32_t>(count - sent));
+      if (now < 0 && errno == EINTR) continue;
+      if (now <= 0) Fail("write", uri);
+      sent += now;
+    }
+    done += static_cast<uint64_t>(count);
+  }
+  if (!file.Close()) Fail("write", uri);
+}
+
+std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
+  const auto there = Stat(uri);
+  Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
+          "cannot create {} as user {}: a folder has that name", uri, user_);
+  const std::string temporary = TemporaryFor(uri);
+  Write(temporary, SpoolFile(), O_WRONLY);  // whoever may not write here hears it now
+  SpooledOutput::Steps steps;
+  steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
+    Write(temporary, bytes, O_WRONLY);
+    Rename(temporary, uri);
+  };
+  steps.discard = [this, temporary] {
+    try {
+      Delete(temporary, /*recursive=*/false);
+    } catch (const std::exception& error) {
+      log::Warning("{} is left behind: {}", temporary, error.what());
+    }
+  };
+  return std::make_unique<SpooledOutput>(std::move(steps));
+}
+
+void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
+  SpoolFile spool;
+  spool.Append(bytes);
+  Write(uri, spool, Stat(uri) ? O_WRONLY | O_APPEND : O_WRONLY);
+}
+
+void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
+  const std::string source = PathOf(from), target = PathOf(to);
+  // libhdfs gives no reason why it does not rename.
+  Require(Stat(from).has_value(), ErrorCode::kNotFound,
+          "cannot rename {} as user {}: no such path; look with `hdfs dfs -ls`", from, user_);
+  const auto there = Stat(to);
+  Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
+          "cannot rename {} to {} as user {}: a folder has that name", from, to, user_);
+  const std::string aside = PathOf(TemporaryFor(to));
+  if (there && LibHdfs().rename(fs(), target.c_str(), aside.c_str()) != 0) Fail("replace", to);
+  if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) != 0) {
+    const int error_number = errno;
+    if (there) LibHdfs().rename(fs(), aside.c_str(), target.c_str());
+    errno = error_number;
+    Fail("rename", from);
+  }
+  if (there && LibHdfs().remove(fs(), aside.c_str(), 0) != 0) Fail("delete the old", to);
+}
+
+bool LibHdfsFiles::Delete(const std::string& uri, bool recursive) {
+  const std::string path = PathOf(uri);
+  if (!Stat(uri)) return false;
+  if (LibHdfs().remove(fs(), path.c_str(), recursive ? 1 : 0) != 0) Fail("delete", uri);
+  return true;
+}
+
+void LibHdfsFiles::MakeFolders(const std::string& uri) {
+  const std::string path = PathOf(uri);
+  if (LibHdfs().make_folders(fs(), path.c_str()) != 0) Fail("make the folder", uri);
+}
+
+}  // namespace hearth::storage

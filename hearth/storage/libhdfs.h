@@ -1,0 +1,46 @@
+// HDFS, viewfs and whatever else Hadoop's FileSystem opens, by libhdfs: the cluster's own
+// configuration with its name services, Kerberos, tokens and erasure coding, in a JVM inside this
+// process. Repetitions after failures are Hadoop's own, as the configuration sets them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/storage/file_system.h"
+#include "hearth/storage/libhdfs_library.h"
+#include "hearth/storage/spool_file.h"
+
+namespace hearth::storage {
+
+class LibHdfsFiles : public FileSystem {
+ public:
+  // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. Nothing is loaded before use.
+  LibHdfsFiles(std::string name_node, std::string user)
+      : name_node_(std::move(name_node)), user_(std::move(user)) {}
+
+  std::optional<FileStatus> Stat(const std::string& uri) override;
+  std::vector<FileStatus> List(const std::string& folder) override;
+  std::unique_ptr<InputFile> Open(const std::string& uri) override;
+  std::unique_ptr<OutputFile> Create(const std::string& uri) override;
+  void Append(const std::string& uri, std::string_view bytes) override;
+  // libhdfs cannot rename in place of a file: that one is renamed first and deleted afterwards, so
+  // that its bytes are never lost, but for a moment nothing has the name.
+  void Rename(const std::string& from, const std::string& to) override;
+  bool Delete(const std::string& uri, bool recursive) override;
+  void MakeFolders(const std::string& uri) override;
+
+ private:
+  // Connects at the first call; threads that come meanwhile wait.
+  void* fs();
+  [[noreturn]] void Fail(const std::string& doing, const std::string& uri) const;
+  void Write(const std::string& uri, const SpoolFile& bytes, int flags);
+
+  const std::string name_node_, user_;
+  std::mutex mutex_;
+  void* fs_ = nullptr;
+};
+
+}  // namespace hearth::storage

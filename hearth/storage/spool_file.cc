@@ -1,0 +1,68 @@
+#include "hearth/storage/spool_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/hadoop_conf.h"
+
+namespace hearth::storage {
+namespace {
+
+// As Spark and YARN name an executor's folders, and how they join them.
+std::vector<std::string> Folders() {
+  std::vector<std::string> folders;
+  for (const auto& [name, separator] :
+       {std::pair{"SPARK_EXECUTOR_DIRS", ':'}, {"LOCAL_DIRS", ','}, {"SPARK_LOCAL_DIRS", ','}}) {
+    const std::string all = Environment(name);
+    for (size_t start = 0; start < all.size();) {
+      const size_t end = std::min(all.find(separator, start), all.size());
+      if (end > start) folders.push_back(all.substr(start, end - start));
+      start = end + 1;
+    }
+    if (!folders.empty()) break;
+  }
+  if (const std::string told = Environment("TMPDIR"); !told.empty()) folders.push_back(told);
+  folders.emplace_back("/tmp");
+  return folders;
+}
+
+int OpenUnnamed(const std::string& folder) {
+  const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  std::string name = folder + "/hearth_XXXXXX";  // a file system without such files
+  const int named = mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) unlink(name.c_str());
+  return named;
+}
+
+}  // namespace
+
+SpoolFile::SpoolFile() {
+  for (const std::string& folder : Folders()) {
+    fd_.Reset(OpenUnnamed(folder));
+    folder_ = folder;
+    if (fd_.valid()) return;
+  }
+  ThrowErrno(errno, fmt::format("cannot make a temporary file in {}; set TMPDIR", folder_));
+}
+
+void SpoolFile::Append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd_.get(), bytes.data(), std::min(bytes.size(), size_t{1} << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      ThrowErrno(errno, fmt::format("cannot keep a file in {} until it is uploaded", folder_));
+    }
+    size_ += static_cast<uint64_t>(count);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+}  // namespace hearth::storage

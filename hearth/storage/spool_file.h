@@ -1,0 +1,56 @@
+// Bytes kept on this machine until they are sent, so that an upload that breaks off can be repeated
+// from its beginning. The file has no name: nothing is left by a process that is killed. One
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hearth/base/fd.h"
+#include "hearth/storage/file_system.h"
+
+namespace hearth::storage {
+
+class SpoolFile {
+ public:
+  // In the first of Spark's local folders that can be written, else in TMPDIR or /tmp.
+  SpoolFile();
+
+  void Append(std::string_view bytes);
+  int fd() const { return fd_.get(); }
+  uint64_t size() const { return size_; }
+
+ private:
+  Fd fd_;
+  std::string folder_;
+  uint64_t size_ = 0;
+};
+
+// An OutputFile that collects its bytes; Commit uploads them.
+class SpooledOutput : public OutputFile {
+ public:
+  struct Steps {
+    std::function<void(const SpoolFile&)> upload;
+    std::function<void()> discard;  // called where it was not committed; must not throw
+  };
+  explicit SpooledOutput(Steps steps) : steps_(std::move(steps)) {}
+  ~SpooledOutput() override {
+    if (!committed_) steps_.discard();
+  }
+
+  void Append(std::string_view bytes) override { spool_.Append(bytes); }
+  void Commit() override {
+    steps_.upload(spool_);
+    committed_ = true;
+  }
+
+ private:
+  Steps steps_;
+  SpoolFile spool_;
+  bool committed_ = false;
+};
+
+}  // namespace hearth::storage

@@ -1,0 +1,78 @@
+// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: no JVM, no Hadoop on the
+// host. What may pass is repeated with growing pauses: connections that break, a server's failures,
+// safe mode, a NameNode on standby. Only the first contact fails soon where nobody listens.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/storage/file_system.h"
+#include "hearth/storage/http.h"
+#include "hearth/storage/spool_file.h"
+
+namespace hearth::storage {
+
+struct WebHdfsOptions {
+  std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
+  std::string user = "";
+  std::string token = "";  // a delegation token; stands for the user, and in no message
+  double first_contact_seconds = 10;
+  double repeat_seconds = 120;  // how long an operation is repeated that may pass
+  double answer_seconds = 120;  // how long one answer may take
+};
+
+class WebHdfs : public FileSystem {
+ public:
+  explicit WebHdfs(WebHdfsOptions options);
+
+  std::optional<FileStatus> Stat(const std::string& uri) override;
+  std::vector<FileStatus> List(const std::string& folder) override;
+  std::unique_ptr<InputFile> Open(const std::string& uri) override;
+  std::unique_ptr<OutputFile> Create(const std::string& uri) override;
+  void Append(const std::string& uri, std::string_view bytes) override;
+  // One step of the NameNode. HttpFS has none that replaces a file: the old one goes first there.
+  void Rename(const std::string& from, const std::string& to) override;
+  bool Delete(const std::string& uri, bool recursive) override;
+  void MakeFolders(const std::string& uri) override;
+
+ private:
+  struct Call {
+    std::string doing = "";  // "read", for messages
+    std::string uri = "";
+    std::string method = "";
+    std::string operation = "";  // "OPEN&offset=0": the end of the URL
+    const SpoolFile* body = nullptr;
+    std::span<char> store = {};
+    size_t largest_answer = size_t{1} << 20;
+    const Cancellation* cancellation = nullptr;
+    bool repeat = true;
+    bool* lost = nullptr;  // set where an attempt may have been carried out whose answer was lost
+  };
+  class Attempts;
+
+  // The answer, of a success; throws what stays wrong.
+  HttpAnswer Do(const Call& call);
+  HttpAnswer Try(const Call& call, const std::string& address, Attempts* attempts);
+  std::string Url(const Call& call, const std::string& address, const std::string& excluded) const;
+  [[noreturn]] void Fail(const Call& call, const std::string& address, ErrorCode code,
+                         const std::string& text) const;
+  void Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
+             const Cancellation& cancellation);
+  void Upload(const std::string& uri, const SpoolFile& bytes);
+  void DeleteQuietly(const std::string& uri) noexcept;
+  std::vector<FileStatus> ListOnce(const std::string& folder);
+  bool RenameOnto(const std::string& from, const std::string& to);
+
+  const WebHdfsOptions options_;
+  HttpClient client_;
+  std::atomic<size_t> active_ = 0;  // the address that answered last
+  std::atomic<bool> contacted_ = false;
+  std::atomic<bool> has_batches_ = true;  // LISTSTATUS_BATCH: not on old servers
+};
+
+}  // namespace hearth::storage

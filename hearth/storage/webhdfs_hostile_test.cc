@@ -1,0 +1,122 @@
+// Servers that answer what no server of HDFS would.
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
+#include "hearth/storage/webhdfs.h"
+#include "hearth/storage/webhdfs_answer.h"
+#include "hearth/storage/webhdfs_server_testing.h"
+
+namespace hearth::storage {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kStatus[] =
+    R"({"FileStatus": {"type": "FILE", "length": 1000, "modificationTime": 1, "pathSuffix": ""}})";
+
+class HostileServer : public testing::Test {
+ protected:
+  // The error of opening a file and reading it, where the operation is answered with `reply`.
+  Error Read(const std::string& operation, const WebHdfsServer::Reply& reply) {
+    server_.Intercept([=](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+      if (request.operation() == operation) return reply;
+      if (request.operation() == "GETFILESTATUS") return WebHdfsServer::Json(200, kStatus);
+      return std::nullopt;
+    });
+    WebHdfs files({.addresses = {server_.address()},
+                   .user = "alice",
+                   .repeat_seconds = 0.3,
+                   .answer_seconds = 2});
+    return Thrown([&] { files.ReadAll("hdfs://nn/a"); });
+  }
+
+  WebHdfsServer server_;
+};
+
+TEST_F(HostileServer, AnswersGarbage) {
+  EXPECT_EQ(Read("GETFILESTATUS", "garbage\r\n\r\n\r\n").code(), ErrorCode::kDataLoss);
+  for (const char* body :
+       {"", "[]", "{}", "<html>", R"({"FileStatus": 7})", R"({"FileStatus": {"type": 1}})",
+        R"({"FileStatus": {"type": "FILE", "length": -1, "modificationTime": 1}})",
+        R"({"FileStatus": {"type": "FILE", "length": 1e300, "modificationTime": 1}})",
+        R"({"FileStatus": {"type": "FILE", "length": 18446744073709551615}})"}) {
+    EXPECT_EQ(Read("GETFILESTATUS", WebHdfsServer::Json(200, body)).code(), ErrorCode::kDataLoss)
+        << body;
+  }
+  EXPECT_THAT(Read("GETFILESTATUS", WebHdfsServer::Json(404, "<html>not here</html>")).message(),
+              HasSubstr("web address"));
+}
+
+TEST_F(HostileServer, SendsMoreOrLessThanAsked) {
+  const auto of = [](size_t size) { return WebHdfsServer::Json(200, std::string(size, 'x')); };
+  EXPECT_EQ(Read("OPEN", of(1001)).code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(Read("OPEN", of(999)).message(), HasSubstr("999 bytes came instead of 1000"));
+  EXPECT_THAT(Read("GETFILESTATUS", of(2 << 20)).message(), HasSubstr("that may come"));
+  const std::string endless =
+      "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n" + std::string(1 << 20, 'x');
+  EXPECT_EQ(Read("OPEN", endless).code(), ErrorCode::kDataLoss);
+}
+
+TEST_F(HostileServer, NestsItsAnswerDeeply) {
+  const std::string deep = "{\"FileStatus\":" + std::string(500'000, '[');
+  EXPECT_THAT(Read("GETFILESTATUS", WebHdfsServer::Json(200, deep)).message(),
+              HasSubstr("too deeply"));
+}
+
+TEST_F(HostileServer, SaysNothing) {
+  // A head that does not end; the connection stays open until the client goes.
+  server_.Intercept([](const ServerRequest&) { return "HTTP/1.1 200 X\r\nContent-Length: 9\r\n"; });
+  WebHdfs files({.addresses = {server_.address()},
+                 .user = "alice",
+                 .repeat_seconds = 0,
+                 .answer_seconds = 0.5});
+  const ErrorCode code = Thrown([&] { files.Stat("hdfs://nn/a"); }).code();
+  EXPECT_THAT(code, testing::AnyOf(ErrorCode::kDeadlineExceeded, ErrorCode::kUnavailable));
+}
+
+TEST_F(HostileServer, RedirectsInACircleOrElsewhere) {
+  const auto to = [](const std::string& location) {
+    return "HTTP/1.1 307 X\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n";
+  };
+  EXPECT_THAT(Read("OPEN", to(server_.address() + "/webhdfs/v1/a?op=OPEN")).message(),
+              HasSubstr("circle"));
+  for (const char* location : {"file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1/a"}) {
+    EXPECT_THAT(Read("OPEN", to(location)).message(), HasSubstr("not http: or https:")) << location;
+  }
+  EXPECT_EQ(Read("OPEN", "HTTP/1.1 307 X\r\nContent-Length: 0\r\n\r\n").code(),
+            ErrorCode::kDataLoss);
+}
+
+TEST_F(HostileServer, TakesAFileWithoutItsBytes) {
+  server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() == "CREATE") return WebHdfsServer::Json(201, "");
+    return std::nullopt;
+  });
+  WebHdfs files({.addresses = {server_.address()}, .user = "alice", .repeat_seconds = 0.1});
+  EXPECT_EQ(Thrown([&] { files.Create("hdfs://nn/a"); }).code(), ErrorCode::kDataLoss);
+}
+
+TEST_F(HostileServer, ListsWithoutEnd) {
+  server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    return WebHdfsServer::Json(
+        200, R"({"DirectoryListing": {"remainingEntries": 5, "partialListing": {"FileStatuses":
+            {"FileStatus": [{"pathSuffix": "a", "type": "FILE", "length": 1,
+                             "modificationTime": 1}]}}}})");
+  });
+  WebHdfs files({.addresses = {server_.address()}, .user = "alice", .repeat_seconds = 0.1});
+  EXPECT_THAT(Thrown([&] { files.List("hdfs://nn/f"); }).message(), HasSubstr("does not end"));
+}
+
+TEST(ReadListing, TakesNoNamesThatLeadElsewhere) {
+  for (const char* name : {"../etc", "a/b", "..", "."}) {
+    const std::string body =
+        std::string(R"({"FileStatuses": {"FileStatus": [{"type": "FILE", "length": 1,
+        "modificationTime": 1, "pathSuffix": ")") +
+        name + "\"}]}}";
+    EXPECT_EQ(Thrown([&] { ReadListing(body, "hdfs://nn/f"); }).code(), ErrorCode::kDataLoss);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::storage

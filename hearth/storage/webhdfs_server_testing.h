@@ -1,0 +1,82 @@
+// A stand-in for a cluster in tests: one port of this process that answers as a NameNode and, where
+// it redirects to itself, as a DataNode, with files in memory. Tests may answer in its place.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/socket.h"
+#include "hearth/base/thread.h"
+
+namespace hearth::storage {
+
+struct ServerRequest {
+  std::string method, path;
+  std::map<std::string, std::string> query;    // of the URL, decoded
+  std::map<std::string, std::string> headers;  // small letters
+  std::string body;
+  bool at_data_node = false;
+
+  std::string operation() const { return query.contains("op") ? query.at("op") : ""; }
+};
+
+class WebHdfsServer {
+ public:
+  // The whole text of an answer, with its head; "" closes the connection without one.
+  using Reply = std::string;
+
+  WebHdfsServer();
+  ~WebHdfsServer();
+
+  std::string address() const;
+  // Called for each request before the server's own answer; nothing: that is given. Any thread.
+  void Intercept(std::function<std::optional<Reply>(const ServerRequest&)> intercept);
+  // What was asked, as "GET OPEN /a" or, of the DataNode, "GET OPEN /a at data".
+  std::vector<std::string> Requests() const;
+  // All that a client sent in URLs.
+  std::string Queries() const;
+
+  // As HttpFS: no redirect for reading, no option that lets a rename replace a file.
+  void ActAsHttpFs() { is_httpfs_ = true; }
+  // Of listings in batches.
+  void SetBatch(size_t size) { batch_ = size; }
+
+  static Reply Json(int status, const std::string& body);
+  static Reply Exception(int status, const std::string& name, const std::string& message);
+
+ private:
+  struct Node {
+    bool is_folder = true;
+    std::string bytes;
+  };
+
+  void Accept();
+  void Serve(Connection connection);
+  Reply Answer(const ServerRequest& request);
+  Reply AnswerData(const ServerRequest& request);
+  Reply Redirect(const ServerRequest& request) const;
+  Reply Status(const std::string& path) const;
+  Reply List(const ServerRequest& request) const;
+  Reply Rename(const ServerRequest& request);
+  Reply Delete(const ServerRequest& request);
+  bool MakeFolders(const std::string& path);
+
+  TcpListener listener_{"127.0.0.1"};
+  mutable std::mutex mutex_;
+  std::function<std::optional<Reply>(const ServerRequest&)> intercept_;
+  std::map<std::string, Node> nodes_{{"/", Node{}}};
+  std::vector<std::string> requests_;
+  std::string queries_;
+  std::atomic<bool> is_httpfs_ = false, ended_ = false;
+  std::atomic<size_t> batch_ = 3;
+  std::list<Thread> served_;  // one for each connection, until the end
+  Thread acceptor_;
+};
+
+}  // namespace hearth::storage

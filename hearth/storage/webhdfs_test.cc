@@ -1,0 +1,207 @@
+#include "hearth/storage/webhdfs.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
+#include "hearth/base/log.h"
+#include "hearth/storage/webhdfs_server_testing.h"
+
+namespace hearth::storage {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class WebHdfsTest : public testing::Test {
+ protected:
+  WebHdfsOptions Options() { return {.addresses = {server_.address()}, .user = "alice"}; }
+
+  void Write(FileSystem& files, const std::string& uri, std::string_view bytes) {
+    const auto file = files.Create(uri);
+    file->Append(bytes);
+    file->Commit();
+  }
+  // The first `count` requests of an operation get `reply`.
+  void Refuse(const std::string& operation, int count, WebHdfsServer::Reply reply) {
+    server_.Intercept([=, left = std::make_shared<std::atomic<int>>(count)](
+                          const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+      if (request.operation() != operation || left->fetch_sub(1) <= 0) return std::nullopt;
+      return reply;
+    });
+  }
+  size_t Asked(const std::string& operation) const {
+    size_t count = 0;
+    for (const std::string& each : server_.Requests()) {
+      if (each.find(" " + operation + " ") != std::string::npos) ++count;
+    }
+    return count;
+  }
+
+  WebHdfsServer server_;
+  WebHdfs files_{Options()};
+};
+
+TEST_F(WebHdfsTest, WritesUnderAHiddenNameInTwoStepsThenRenames) {
+  Write(files_, "hdfs://nn/a/b", "bytes");
+  const auto requests = server_.Requests();
+  ASSERT_EQ(requests.size(), 7u);
+  EXPECT_EQ(requests[0], "GET GETFILESTATUS /a/b");
+  EXPECT_THAT(requests[1], testing::MatchesRegex("PUT CREATE /a/\\.b\\.[0-9a-f]+\\.tmp"));
+  EXPECT_EQ(requests[2], requests[1] + " at data");
+  EXPECT_EQ(requests[3], requests[1]);
+  EXPECT_EQ(requests[4], requests[1] + " at data");
+  EXPECT_THAT(requests[6], testing::MatchesRegex("PUT RENAME /a/\\.b\\..*tmp"));
+  EXPECT_THAT(server_.Queries(), AllOf(HasSubstr("user.name=alice"), Not(HasSubstr("delegation"))));
+}
+
+TEST_F(WebHdfsTest, RepeatsWhatMayPass) {
+  Write(files_, "hdfs://nn/a", "bytes");
+  for (const auto& reply : {
+           WebHdfsServer::Exception(403, "RetriableException", "NameNode still not started"),
+           WebHdfsServer::Exception(403, "SafeModeException", "Name node is in safe mode."),
+           WebHdfsServer::Exception(403, "StandbyException", "not supported in state standby"),
+           WebHdfsServer::Json(503, "busy"),
+           WebHdfsServer::Reply(),  // the connection ends
+           WebHdfsServer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nby"),
+       }) {
+    Refuse("OPEN", 2, reply);
+    EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), "bytes") << reply;
+  }
+}
+
+TEST_F(WebHdfsTest, UploadsAgainFromTheBeginningWhenADataNodeBreaksOff) {
+  server_.Intercept([left = std::make_shared<std::atomic<int>>(2)](
+                        const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    const bool upload = request.at_data_node && !request.body.empty();
+    if (!upload || left->fetch_sub(1) <= 0) return std::nullopt;
+    return "";
+  });
+  const std::string bytes(3'000'000, 'x');
+  Write(files_, "hdfs://nn/a", bytes);
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), bytes);
+  EXPECT_THAT(server_.Queries(), HasSubstr("excludedatanodes=127.0.0.1:"))
+      << "the NameNode is to name another one";
+}
+
+TEST_F(WebHdfsTest, TakesARenameWhoseAnswerWasLostAsDone) {
+  Write(files_, "hdfs://nn/a", "bytes");
+  // The first is carried out, then the connection ends; the second finds nothing to rename.
+  server_.Intercept([this, first = std::make_shared<std::atomic<bool>>(true)](
+                        const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() != "RENAME" || !first->exchange(false)) return std::nullopt;
+    WebHdfs(Options()).Rename("hdfs://nn/a", "hdfs://nn/b");
+    return "";
+  });
+  files_.Rename("hdfs://nn/a", "hdfs://nn/b");
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/b"), "bytes");
+  EXPECT_EQ(Thrown([&] { files_.Rename("hdfs://nn/a", "hdfs://nn/b"); }).code(),
+            ErrorCode::kNotFound);
+}
+
+TEST_F(WebHdfsTest, GivesUpAfterABoundedTime) {
+  WebHdfsOptions options = Options();
+  options.repeat_seconds = 0.3;
+  WebHdfs files(options);
+  Refuse("MKDIRS", 1 << 20, WebHdfsServer::Exception(403, "SafeModeException", "in safe mode"));
+  const Error error = Thrown([&] { files.MakeFolders("hdfs://nn/a"); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("hdfs://nn/a"), HasSubstr("alice"), HasSubstr(server_.address()),
+                    HasSubstr("safe mode"), HasSubstr("dfsadmin")));
+  EXPECT_GT(Asked("MKDIRS"), 1u);
+}
+
+TEST_F(WebHdfsTest, SaysSoonThatNobodyListensAtFirst) {
+  WebHdfsOptions options = Options();
+  options.addresses = {"http://127.0.0.1:1"};
+  options.first_contact_seconds = 0.2;
+  const Error error = Thrown([&] { WebHdfs(options).Stat("hdfs://nn/a"); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("hdfs://nn/a")));
+}
+
+TEST_F(WebHdfsTest, GoesToTheNameNodeThatIsInCharge) {
+  WebHdfsServer standby;
+  standby.Intercept([](const ServerRequest&) {
+    return WebHdfsServer::Exception(403, "StandbyException", "not supported in state standby");
+  });
+  WebHdfsOptions options = Options();
+  options.addresses = {"http://127.0.0.1:1", standby.address(), server_.address()};
+  WebHdfs files(options);
+  Write(files, "hdfs://service/a", "bytes");
+  EXPECT_EQ(files.ReadAll("hdfs://service/a"), "bytes");
+  EXPECT_EQ(standby.Requests().size(), 1u) << "the one that answered is asked first from then on";
+}
+
+TEST_F(WebHdfsTest, TellsWhatToDo) {
+  const auto refused = [&](int status, const std::string& name, const std::string& message) {
+    Refuse("GETFILESTATUS", 1, WebHdfsServer::Exception(status, name, message));
+    return Thrown([&] { files_.Open("hdfs://nn/a"); });
+  };
+  Error error = refused(403, "AccessControlException", "Permission denied: user=alice\n\tat x.y.Z");
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("cannot open hdfs://nn/a as user alice"),
+                                     HasSubstr("HADOOP_USER_NAME"), Not(HasSubstr("x.y.Z"))));
+  error = refused(403, "DSQuotaExceededException", "The DiskSpace quota of /a is exceeded");
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  error = refused(403, "InvalidToken", "token (owner=alice) is expired");
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(error.message(), HasSubstr("expired"));
+  Refuse("GETFILESTATUS", 1, WebHdfsServer::Json(401, "<html>"));
+  error = Thrown([&] { files_.Open("hdfs://nn/a"); });
+  EXPECT_THAT(error.message(), HasSubstr("Kerberos"));
+}
+
+TEST_F(WebHdfsTest, SaysAtCreateThatAFileCannotBeWritten) {
+  Refuse("CREATE", 1, WebHdfsServer::Exception(403, "AccessControlException", "no"));
+  EXPECT_EQ(Thrown([&] { files_.Create("hdfs://nn/a"); }).code(), ErrorCode::kPermissionDenied);
+}
+
+TEST_F(WebHdfsTest, ShowsItsTokenToTheServerAlone) {
+  WebHdfsOptions options = Options();
+  options.token = "c2VjcmV0";
+  options.repeat_seconds = 0.2;
+  std::string logged;
+  log::SetSink([&](const log::Record& record) { logged += record.line; });
+  WebHdfs files(options);
+  for (const auto& reply :
+       {WebHdfsServer::Exception(403, "IOException", "delegation=c2VjcmV0 is not c2VjcmV0"),
+        WebHdfsServer::Json(503, ""), WebHdfsServer::Reply()}) {
+    Refuse("GETFILESTATUS", 1 << 20, reply);
+    const std::string message = Thrown([&] { files.Open("hdfs://nn/a"); }).message();
+    EXPECT_THAT(message, Not(HasSubstr("c2VjcmV0")));
+  }
+  log::SetSink({});
+  EXPECT_THAT(logged, AllOf(HasSubstr("Trying again"), Not(HasSubstr("c2VjcmV0"))));
+  EXPECT_THAT(server_.Queries(),
+              AllOf(HasSubstr("delegation=c2VjcmV0"), Not(HasSubstr("user.name"))));
+}
+
+TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
+  Write(files_, "hdfs://nn/a", std::string(20'000'000, 'x'));
+  const auto file = files_.Open("hdfs://nn/a");
+  std::string piece(10'000, '\0');
+  uint64_t offset = 0;
+  while (const size_t count = file->ReadAt(offset, piece.data(), piece.size())) offset += count;
+  EXPECT_EQ(offset, 20'000'000u);
+  EXPECT_LE(Asked("OPEN"), 2u * 9) << "each takes one of the NameNode and one of the DataNode";
+}
+
+TEST_F(WebHdfsTest, ListsOnceWhereTheServerKnowsNoBatches) {
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    Write(files_, std::string("hdfs://nn/f/") + name, "");
+  }
+  EXPECT_EQ(files_.List("hdfs://nn/f").size(), 5u);
+  EXPECT_EQ(Asked("LISTSTATUS_BATCH"), 2u);
+  Refuse("LISTSTATUS_BATCH", 9,
+         WebHdfsServer::Exception(400, "IllegalArgumentException", "Invalid value for op"));
+  EXPECT_EQ(files_.List("hdfs://nn/f").size(), 5u);
+  EXPECT_EQ(files_.List("hdfs://nn/f").size(), 5u);
+  EXPECT_EQ(Asked("LISTSTATUS_BATCH"), 3u) << "once is enough to know";
+}
+
+}  // namespace
+}  // namespace hearth::storage
