@@ -1,0 +1,20 @@
+// A file of delegation tokens, in both of Hadoop's forms, and its configuration's XML.
+#include <string>
+
+#include "hearth/storage/hadoop_conf.h"
+#include "hearth/storage/hadoop_token.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes = fuzz::Text(data, size);
+  fuzz::Refusable([&] { storage::TokenIn(bytes, "one"); });
+  fuzz::Refusable([&] {
+    storage::HadoopConf conf;
+    conf.AddXml(bytes, "x.xml");
+    conf.GetList("a");
+    storage::WebAddresses(storage::ParseRemote("hdfs://a/x"), conf);
+  });
+  return 0;
+}
