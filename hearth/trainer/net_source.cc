@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/solver/solver_nets.h"
 #include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/storage/file_system.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::trainer {
@@ -14,15 +15,22 @@ namespace fs = std::filesystem;
 
 // CaffeOnSpark puts snapshots beside the model; a prefix that is an absolute path stays.
 std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver) {
-  const fs::path folder = fs::absolute(storage::LocalPath(job.model)).parent_path();
-  fs::path prefix = solver.snapshot_prefix();
-  if (prefix.empty()) prefix = fs::path(job.solver.path).stem();
-  const fs::path full = folder / prefix;  // an absolute prefix replaces the folder
-  std::error_code error;
-  fs::create_directories(full.parent_path(), error);
-  Require(!error, ErrorCode::kInvalidArgument, "-model {}: the folder {} cannot be made: {}",
-          job.model, full.parent_path().string(), error.message());
-  return full;
+  const std::string model = storage::IsLocal(job.model)
+                                ? fs::absolute(storage::LocalPath(job.model)).string()
+                                : job.model;
+  std::string prefix = solver.snapshot_prefix();
+  if (prefix.empty()) prefix = fs::path(storage::NameOf(job.solver.path)).stem();
+  const bool is_whole = prefix.starts_with('/') || !storage::Scheme(prefix).empty();
+  if (!is_whole) prefix = storage::Join(storage::FolderOf(model), prefix);
+  const std::string folder = storage::FolderOf(prefix);
+  try {
+    storage::For(folder).MakeFolders(folder);
+  } catch (const Error& error) {
+    throw Error(error.code() == ErrorCode::kInternal ? ErrorCode::kInvalidArgument : error.code(),
+                fmt::format("-model {}: the folder of {} cannot be made", job.model, prefix),
+                error);
+  }
+  return prefix;
 }
 
 void SetState(const Job& job, caffe::NetState* state) {

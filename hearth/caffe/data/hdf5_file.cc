@@ -199,7 +199,22 @@ Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 Hdf5File::~Hdf5File() = default;
 
+// Of bytes that come from elsewhere; the library opens the copy that it makes.
+Hdf5File Hdf5File::OpenImage(std::string bytes, const std::string& uri) {
+  const Lock lock;
+  // The library wants open files to have different names.
+  static int count = 0;
+  const std::string name = fmt::format("image {}", ++count);
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
+  H5Pset_file_image(access.get(), bytes.data(), bytes.size());
+  Hdf5Handle file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (!file.ok()) Throw(ErrorCode::kDataLoss, "cannot read {} as an HDF5 file{}", uri, Reason());
+  return Hdf5File(std::make_unique<Impl>(uri, std::move(file)));
+}
+
 Hdf5File Hdf5File::Open(const std::string& uri) {
+  if (!storage::IsLocal(uri)) return OpenImage(storage::ReadFile(uri), uri);
   const std::string path = storage::LocalPath(uri);
   Require(std::filesystem::exists(path), ErrorCode::kNotFound, "there is no HDF5 file {}", path);
   const Lock lock;

@@ -55,6 +55,7 @@ class Hdf5File {
  private:
   class Impl;
   explicit Hdf5File(std::unique_ptr<Impl> impl);
+  static Hdf5File OpenImage(std::string bytes, const std::string& uri);
 
   std::unique_ptr<Impl> impl_;
 };

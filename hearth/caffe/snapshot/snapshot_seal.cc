@@ -2,8 +2,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +15,6 @@
 namespace hearth::caffe {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Far above any iter_size.
@@ -29,26 +26,32 @@ std::string SealOf(const std::string& state) {
   return state.substr(0, state.rfind(kStateExtension)) + kSealExtension;
 }
 
+// Whether a file that cannot be read may be whole all the same.
+bool IsUnreachable(const Error& error) {
+  return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
+}
+
 std::string HashFile(const std::string& uri, uint64_t* size) {
-  std::ifstream file(storage::LocalPath(uri), std::ios::binary);
-  Require(file.good(), ErrorCode::kDataLoss, "{} is not there or cannot be read", uri);
-  Sha256 hash;
-  std::string block(1 << 20, '\0');
-  *size = 0;
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    const auto count = static_cast<size_t>(file.gcount());
-    hash.Append({block.data(), count});
-    *size += count;
+  try {
+    const auto file = storage::For(uri).Open(uri);
+    Sha256 hash;
+    std::string block(1 << 20, '\0');
+    *size = 0;
+    while (const size_t count = file->ReadAt(*size, block.data(), block.size())) {
+      hash.Append({block.data(), count});
+      *size += count;
+    }
+    return hash.Hex();
+  } catch (const Error& error) {
+    if (IsUnreachable(error)) throw;
+    throw Error(ErrorCode::kDataLoss, uri + " is not there or cannot be read", error);
   }
-  return hash.Hex();
 }
 
 json Describe(const std::string& uri) {
   uint64_t size = 0;
   const std::string hash = HashFile(uri, &size);
-  return {{"file", fs::path(storage::LocalPath(uri)).filename().string()},
-          {"bytes", size},
-          {"sha256", hash}};
+  return {{"file", storage::NameOf(uri)}, {"bytes", size}, {"sha256", hash}};
 }
 
 void CheckFile(const std::string& uri, const json& sealed) {
@@ -196,7 +199,7 @@ TrainingPosition PositionIn(json seal, const std::string& uri) {
 }
 
 std::string Beside(const std::string& state, const std::string& file) {
-  return (fs::path(storage::LocalPath(state)).parent_path() / file).string();
+  return storage::Join(storage::FolderOf(state), file);
 }
 
 // The run that made a snapshot, if its seal is whole.
@@ -210,19 +213,20 @@ std::optional<std::string> RunOf(const std::string& state) {
 
 // The seals under `prefix` by iteration, the newest first.
 std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix) {
-  const fs::path path = storage::LocalPath(prefix);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const std::string start = path.filename().string() + "_iter_";
+  std::string folder = storage::FolderOf(prefix);
+  if (folder.empty()) folder = ".";
+  const std::string start = storage::NameOf(prefix) + "_iter_";
   std::map<int64_t, std::string, std::greater<>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  storage::FileSystem& files = storage::For(folder);
+  if (!files.Stat(folder)) return found;
+  for (const storage::FileStatus& file : files.List(folder)) {
+    const std::string name = storage::NameOf(file.uri);
     if (!name.starts_with(start) || !name.ends_with(kSealExtension)) continue;
     const std::string number =
         name.substr(start.size(), name.size() - start.size() - std::string(kSealExtension).size());
     const bool digits = !number.empty() && number.size() < 18 &&
                         number.find_first_not_of("0123456789") == std::string::npos;
-    if (digits) found[std::stoll(number)] = entry.path().string();
+    if (digits) found[std::stoll(number)] = file.uri;
   }
   return found;
 }
@@ -257,7 +261,7 @@ void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) 
 
 SnapshotFiles CheckSnapshot(SnapshotFiles files) {
   const std::string uri = SealOf(files.state);
-  if (!fs::exists(storage::LocalPath(uri))) return files;
+  if (!storage::Exists(uri)) return files;
   const json seal = ReadSeal(uri);
   try {
     const auto model = seal.at("model").at("file").get<std::string>();
@@ -279,6 +283,11 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
       const json seal = ReadSeal(uri);
       if (seal.value("run", "") != run) continue;
       return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
+    } catch (const Error& error) {
+      // It would go on from an old one, or from the beginning, where the newest is only out of
+      // reach.
+      if (IsUnreachable(error)) throw;
+      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.message());
     } catch (const std::exception& error) {
       log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.what());
     }

@@ -21,25 +21,24 @@ namespace fs = std::filesystem;
 // Caffe's rule: the solver's file without its extension, inside snapshot_prefix where that is a
 // folder.
 std::string PrefixOf(const SolverParameter& param, const std::string& solver_file) {
-  const fs::path file(solver_file);
-  if (!param.has_snapshot_prefix()) return (file.parent_path() / file.stem()).string();
+  const std::string name = fs::path(storage::NameOf(solver_file)).stem();
+  if (!param.has_snapshot_prefix()) return storage::Join(storage::FolderOf(solver_file), name);
   const std::string& prefix = param.snapshot_prefix();
-  if (!storage::Scheme(prefix).empty() || !fs::is_directory(prefix)) return prefix;
-  return (fs::path(prefix) / file.stem()).string();
+  const auto there = prefix.empty() ? std::nullopt : storage::For(prefix).Stat(prefix);
+  return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
 // The model that a state names: as written, or beside the state when both were moved together.
 std::string FindModel(const std::string& named, const std::string& state_uri) {
   Require(!named.empty(), ErrorCode::kInvalidArgument,
           "{} names no model; give the model with -weights", state_uri);
-  if (fs::exists(storage::LocalPath(named))) return named;
-  const fs::path state = storage::LocalPath(state_uri);
-  const fs::path beside = state.parent_path() / fs::path(storage::LocalPath(named)).filename();
-  Require(fs::exists(beside), ErrorCode::kNotFound,
+  if (storage::Exists(named)) return named;
+  const std::string beside = storage::Join(storage::FolderOf(state_uri), storage::NameOf(named));
+  Require(storage::Exists(beside), ErrorCode::kNotFound,
           "the model {} of the solver state {} is neither there nor beside the state; give it with "
           "-weights",
           named, state_uri);
-  return beside.string();
+  return beside;
 }
 
 }  // namespace
@@ -81,10 +80,7 @@ std::pair<std::string, std::string> Solver::Snapshot() {
     SealSnapshot(Position(), {model, state});
   } catch (...) {
     // Half a snapshot is of no use, and a full disk needs its space.
-    for (const std::string& file : written) {
-      std::error_code ignored;
-      fs::remove(storage::LocalPath(file), ignored);
-    }
+    for (const std::string& file : written) storage::RemoveQuietly(file);
     throw;
   }
   if (options_.on_snapshot) options_.on_snapshot(model, state);
