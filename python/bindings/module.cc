@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);
+  hearth::bindings::RegisterStorage(m);
 }

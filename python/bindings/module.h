@@ -19,5 +19,6 @@ void RegisterRendezvous(nanobind::module_& m);
 void RegisterTfRecord(nanobind::module_& m);
 void RegisterSchema(nanobind::module_& m);
 void RegisterSettings(nanobind::module_& m);
+void RegisterStorage(nanobind::module_& m);
 
 }  // namespace hearth::bindings

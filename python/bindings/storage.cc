@@ -1,0 +1,155 @@
+// Files by path or URI.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gil.h"
+#include "hearth/base/error.h"
+#include "hearth/storage/file.h"
+#include "hearth/storage/file_system.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using storage::FileStatus;
+
+class PythonInput {
+ public:
+  explicit PythonInput(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
+
+  nb::bytes ReadAt(uint64_t offset, size_t size) {
+    const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
+    nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
+    auto* data = const_cast<char*>(bytes.c_str());  // nobody else has it yet
+    size_t count = 0;
+    {
+      const ReleasedGil released;
+      count = file_->ReadAt(offset, data, bytes.size());
+    }
+    return count == bytes.size() ? bytes : nb::bytes(data, count);
+  }
+  uint64_t size() const { return file_->size(); }
+
+ private:
+  std::unique_ptr<storage::InputFile> file_;
+};
+
+class PythonOutput {
+ public:
+  explicit PythonOutput(const std::string& uri) : file_(storage::For(uri).Create(uri)) {}
+
+  void Append(nb::bytes bytes) {
+    const std::string_view view(bytes.c_str(), bytes.size());
+    const ReleasedGil released;
+    file().Append(view);
+  }
+  void Commit() {
+    file().Commit();
+    file_.reset();
+  }
+  void Discard() { file_.reset(); }
+
+ private:
+  storage::OutputFile& file() {
+    Require(file_ != nullptr, ErrorCode::kInvalidArgument, "the file is complete, or was given up");
+    return *file_;
+  }
+
+  std::unique_ptr<storage::OutputFile> file_;
+};
+
+nb::bytes ReadFile(const std::string& uri) {
+  std::string contents;
+  {
+    const ReleasedGil released;
+    contents = storage::ReadFile(uri);
+  }
+  return nb::bytes(contents.data(), contents.size());
+}
+
+void WriteFile(const std::string& uri, nb::bytes contents) {
+  const std::string_view bytes(contents.c_str(), contents.size());
+  const ReleasedGil released;
+  storage::AtomicFile file(uri);
+  file.Append(bytes);
+  file.Commit();
+}
+
+void AppendFile(const std::string& uri, nb::bytes contents) {
+  const std::string_view bytes(contents.c_str(), contents.size());
+  const ReleasedGil released;
+  storage::For(uri).Append(uri, bytes);
+}
+
+void RegisterOpenFiles(nb::module_& m) {
+  nb::class_<PythonInput>(m, "InputFile", "An open file. Any thread may read.")
+      .def(nb::init<const std::string&>(), "uri"_a, ReleaseGil())
+      .def("read_at", &PythonInput::ReadAt, "offset"_a, "size"_a,
+           "The bytes from offset on; fewer where the file ends. Reads that follow each other are "
+           "read ahead.")
+      .def("size", &PythonInput::size);
+  nb::class_<PythonOutput>(m, "OutputFile",
+                           "A file that gets its name by commit(). One thread writes it.")
+      .def(nb::init<const std::string&>(), "uri"_a, ReleaseGil())
+      .def("append", &PythonOutput::Append, "bytes"_a)
+      .def("commit", &PythonOutput::Commit, ReleaseGil(),
+           "The file appears under its name, in place of one that has it.")
+      .def("discard", &PythonOutput::Discard, ReleaseGil(), "Nothing is left of it.");
+}
+
+}  // namespace
+
+void RegisterStorage(nb::module_& m) {
+  nb::class_<FileStatus>(m, "FileStatus", "What is known of a file or folder.")
+      .def_ro("uri", &FileStatus::uri)
+      .def_ro("is_folder", &FileStatus::is_folder)
+      .def_ro("size", &FileStatus::size)
+      .def_ro("modified_ms", &FileStatus::modified_ms);
+  RegisterOpenFiles(m);
+  m.def("read_file", &ReadFile, "uri"_a, "The contents of a file.");
+  m.def("write_file", &WriteFile, "uri"_a, "contents"_a,
+        "Writes a whole file, which appears under its name when it is complete.");
+  m.def("append_file", &AppendFile, "uri"_a, "contents"_a,
+        "Adds bytes at the end of a file, which it makes where there is none.");
+  m.def(
+      "stat_file",
+      [](const std::string& uri) -> std::optional<FileStatus> {
+        return storage::For(uri).Stat(uri);
+      },
+      "uri"_a, ReleaseGil(), "The FileStatus of a file or folder; None where there is none.");
+  m.def(
+      "list_folder", [](const std::string& uri) { return storage::For(uri).List(uri); }, "folder"_a,
+      ReleaseGil(), "The FileStatus of each file and folder in a folder, by name.");
+  m.def("glob_files", &storage::Glob, "pattern"_a, ReleaseGil(),
+        "The files and folders whose names match *, ? and [a-z] in any part, in order.");
+  m.def(
+      "rename_file",
+      [](const std::string& from, const std::string& to) { storage::For(from).Rename(from, to); },
+      "from_uri"_a, "to_uri"_a, ReleaseGil(), "Renames; a file that has the new name is replaced.");
+  m.def(
+      "delete_file",
+      [](const std::string& uri, bool recursive) {
+        return storage::For(uri).Delete(uri, recursive);
+      },
+      "uri"_a, "recursive"_a = false, ReleaseGil(),
+      "Deletes a file or folder; False where there is none. A folder that holds something needs "
+      "`recursive`.");
+  m.def(
+      "make_folders", [](const std::string& uri) { storage::For(uri).MakeFolders(uri); }, "uri"_a,
+      ReleaseGil(), "Makes a folder and those above it.");
+}
+
+}  // namespace hearth::bindings
