@@ -49,7 +49,8 @@ PYTHON_MAY_USE = {
     "tools": {"native", "files"},
     "caffe": {"native", "tools"},
     "caffeonspark": _BELOW_APIS | {"trainer"},
-    "tensorflowonspark": _BELOW_APIS | {"cluster"},
+    "tensorflow": {"native"},
+    "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "cli": {"native"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)

@@ -14,6 +14,7 @@ from hearth.cluster.context import NodeContext
 from hearth.cluster.errors import told_to_driver
 from hearth.cluster.feed_spec import feed_spec, partition_id
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
+from hearth.tensorflow.filesystems import register_when_imported
 from hearth.tensorflowonspark import TFNode
 
 
@@ -44,6 +45,7 @@ class TFNodeContext(NodeContext):
     @classmethod
     def of_node(cls, **values: Any) -> TFNodeContext:
         """The context of a node that runs; `values` are those of a NodeContext."""
+        register_when_imported()
         context = cls.__new__(cls)
         NodeContext.__init__(context, **values)
         return context

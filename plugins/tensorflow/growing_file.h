@@ -1,0 +1,32 @@
+// A file that TensorFlow writes: it appears when it is closed, or at the first flush, behind which
+// what comes is appended. One thread, as TensorFlow's own files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "hearth/storage/file_system.h"
+
+namespace hearth::tensorflow {
+
+class GrowingFile {
+ public:
+  // `keep`: what is in the file stays, in front.
+  GrowingFile(std::string uri, bool keep);
+
+  void Append(std::string_view bytes);
+  // All that was appended can be read by others.
+  void Flush();
+  int64_t size() const { return size_; }
+
+ private:
+  const std::string uri_;
+  storage::FileSystem& files_;
+  std::unique_ptr<storage::OutputFile> hidden_;  // until the first flush
+  std::string unflushed_;                        // after it
+  int64_t size_ = 0;
+};
+
+}  // namespace hearth::tensorflow
