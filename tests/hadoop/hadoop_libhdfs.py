@@ -14,7 +14,7 @@ _LIMIT_S = 300.0
 
 
 def libhdfs(java_home: Path) -> Path | None:
-    """The library, built once into the user's cache; None where there is no cargo or no JDK."""
+    """The library, built once into the user's cache; None without cargo, a JDK or the crate."""
     headers = java_home / "include"
     if shutil.which("cargo") is None or not (headers / "jni.h").exists():
         return None
@@ -23,12 +23,13 @@ def libhdfs(java_home: Path) -> Path | None:
     library = cache / f"libhdfs-{_VERSION}" / "libhdfs.so"
     with open(cache / "libhdfs.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not library.exists():
-            _build(library, java_home)
-    return library
+        if library.exists() or _build(library, java_home):
+            return library
+    return None
 
 
-def _build(library: Path, java_home: Path) -> None:
+def _build(library: Path, java_home: Path) -> bool:
+    """False where the crate cannot be fetched."""
     folder = library.parent
     (folder / "src").mkdir(parents=True, exist_ok=True)
     (folder / "src" / "lib.rs").touch()
@@ -37,19 +38,22 @@ def _build(library: Path, java_home: Path) -> None:
         f'[dependencies]\n{_CRATE} = "={_VERSION}"\n',
         encoding="utf-8",
     )
-    _run(["cargo", "vendor", "vendor"], folder)
+    if _status(["cargo", "vendor", "vendor"], folder)[0] != 0:
+        return False
     source = folder / "vendor" / _CRATE / "libhdfs" / "hdfs_3_3"
     files = [str(file) for part in (".", "os/posix") for file in (source / part).glob("*.c")]
     include = [source, source / "include", source / "include/hdfs", source.parent]
     include += [source / "os/posix", java_home / "include", java_home / "include/linux"]
-    _run(
+    status, said = _status(
         ["gcc", "-shared", "-fPIC", "-O2", "-w", *(f"-I{path}" for path in include), *files,
          f"-L{java_home}/lib/server", "-ljvm", "-ldl", "-lpthread", "-o", f"{library}.part"],
         folder,
     )  # fmt: skip
+    assert status == 0, said
     Path(f"{library}.part").rename(library)
+    return True
 
 
-def _run(command: list[str], folder: Path) -> None:
+def _status(command: list[str], folder: Path) -> tuple[int, str]:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
-    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+    return done.returncode, done.stdout + done.stderr

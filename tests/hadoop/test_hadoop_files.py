@@ -41,7 +41,7 @@ def test_conforms_by_webhdfs(hadoop):
 def test_conforms_by_libhdfs(hadoop):
     library = libhdfs(Path(hadoop.environment()["JAVA_HOME"]))
     if library is None:
-        pytest.skip("libhdfs is built by cargo and gcc, with a JDK's headers")
+        pytest.skip("libhdfs is built of a crate, which cargo fetches, with a JDK's headers")
     environment = {
         "HEARTH_LIBHDFS": str(library),
         "CLASSPATH": f"{os.environ['HADOOP_CONF_DIR']}:{hadoop_jars.jars()}/*",
