@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from hearth import HearthError
 from hearth.spark.session_conf import session_conf
 
 KEY, OTHER = "spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism"
@@ -79,3 +80,30 @@ def test_a_setting_that_spark_refuses_leaves_none_behind():
     assert spark.conf == {KEY: "200"}
     with session_conf(spark, {KEY: "3"}):
         assert spark.conf == {KEY: "3"}
+
+
+def test_a_session_that_is_gone_hides_no_error_and_keeps_nobody_waiting(monkeypatch):
+    spark = Session()
+
+    def gone(*_):
+        raise ConnectionError("the session is gone")
+
+    with pytest.raises(ValueError, match="what went wrong"), session_conf(spark, {KEY: "2"}):
+        monkeypatch.setattr(spark.conf, "set", gone)
+        monkeypatch.setattr(spark.conf, "unset", gone)
+        raise ValueError("what went wrong")
+    monkeypatch.undo()
+    with session_conf(spark, {KEY: "3"}):
+        assert spark.conf[KEY] == "3"
+
+
+def test_a_thread_does_not_wait_for_itself():
+    spark = Session()
+    with session_conf(spark, {KEY: "2"}), session_conf(spark, {KEY: "2", OTHER: "4"}):
+        with (
+            pytest.raises(HearthError, match=f"needs {KEY}=3, the other one 2"),
+            session_conf(spark, {KEY: "3"}),
+        ):
+            pass
+        assert spark.conf == {KEY: "2", OTHER: "4"}
+    assert spark.conf == {KEY: "200"}

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Setting:
     """One that is set now."""
 
+    session: Any
+    key: str
     value: str
     before: str | None  # the session's own
-    users: int = 0
+    users: list[int] = field(default_factory=list)  # threads
 
 
-# By session and key. Python may have several objects for one session of the JVM, which are equal.
-_set: dict[tuple[Any, str], _Setting] = {}
+_set: list[_Setting] = []
 _changed = threading.Condition()  # guards it
 
 
@@ -34,52 +35,72 @@ def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[Non
     """Sets Spark SQL settings for a while; the last of those who set one puts the session's back.
 
     Threads that want the same values have them at the same time; who wants another value waits
-    until nobody needs the one that is set. So a thread must not ask for another value within.
+    until nobody needs the one that is set.
+
+    Raises:
+        HearthError: this thread needs another value already, so it would wait for itself.
     """
     session = getattr(spark, "_jsparkSession", spark)
-    taken: list[str] = []
+    user, taken = threading.get_ident(), []
     with _changed:
         if others := _others(session, values):
             logger.warning("waits for another job of this Spark session, which needs %s", others)
             _changed.wait_for(lambda: not _others(session, values))
         try:
             for key, value in values.items():
-                _take(spark, (session, key), value)
-                taken.append(key)
+                taken.append(_take(spark, session, key, value))
         except BaseException:
-            _give_back(spark, session, taken)
+            _give_back(spark, taken, user)
             raise
     try:
         yield
     finally:
         with _changed:
-            _give_back(spark, session, taken)
+            _give_back(spark, taken, user)
+
+
+def _find(session: Any, key: str) -> _Setting | None:
+    """Python may have several objects for one session of the JVM, which are equal."""
+    return next((now for now in _set if now.key == key and now.session == session), None)
 
 
 def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
     """What is set now and is wanted otherwise."""
-    found = {key: _set.get((session, key)) for key in values}
-    return {key: now.value for key, now in found.items() if now and now.value != values[key]}
+    from hearth import HearthError
+
+    found = {key: _find(session, key) for key in values}
+    others = {key: now for key, now in found.items() if now and now.value != values[key]}
+    for key, now in others.items():
+        if threading.get_ident() in now.users:
+            raise HearthError(
+                f"a job within another of this thread needs {key}={values[key]}, the other one "
+                f"{now.value}: run it when the other one is over, or in a newSession() of Spark"
+            )
+    return {key: now.value for key, now in others.items()}
 
 
-def _take(spark: SparkSession, name: tuple[Any, str], value: str) -> None:
-    if name not in _set:
-        before = spark.conf.get(name[1], None)
-        spark.conf.set(name[1], value)
-        _set[name] = _Setting(value, before)
-    _set[name].users += 1
+def _take(spark: SparkSession, session: Any, key: str, value: str) -> _Setting:
+    setting = _find(session, key)
+    if setting is None:
+        setting = _Setting(session, key, value, spark.conf.get(key, None))
+        spark.conf.set(key, value)
+        _set.append(setting)
+    setting.users.append(threading.get_ident())
+    return setting
 
 
-def _give_back(spark: SparkSession, session: Any, keys: list[str]) -> None:
-    free = {}
-    for key in keys:
-        setting = _set[session, key]
-        setting.users -= 1
-        if setting.users == 0:
-            free[key] = _set.pop((session, key)).before
+def _give_back(spark: SparkSession, taken: list[_Setting], user: int) -> None:
+    """Never raises, as another error may be on its way: with a session that is gone, say."""
+    for setting in taken:
+        setting.users.remove(user)
+    free = [setting for setting in taken if not setting.users]
+    _set[:] = [setting for setting in _set if setting.users]
     _changed.notify_all()
-    for key, before in free.items():
-        if before is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, before)
+    for setting in free:
+        try:
+            if setting.before is None:
+                spark.conf.unset(setting.key)
+            else:
+                spark.conf.set(setting.key, setting.before)
+        except Exception as error:
+            logger.warning("%s of the session does not come back: %s", setting.key, error)
