@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -138,21 +139,21 @@ class Interrupted(Exception):
 
 @pytest.fixture
 def alarms():
-    """Signals whose handler raises Interrupted, ten a second, until the first one did."""
+    """Begins signals whose handler raises Interrupted, ten a second, until the first one did."""
 
     def raise_it(*_):
         signal.setitimer(signal.ITIMER_REAL, 0)
         raise Interrupted
 
     before = signal.signal(signal.SIGALRM, raise_it)
-    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
-    yield
+    yield partial(signal.setitimer, signal.ITIMER_REAL, 0.1, 0.1)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
 
 def test_a_signals_handler_runs_while_a_message_is_awaited(pair, alarms):
     with pytest.raises(Interrupted):
+        alarms()
         pair[1].receive(60)
     pair[0].send({"op": "late"})
     assert pair[1].receive(5)[0] == {"op": "late"}
@@ -175,6 +176,7 @@ def test_a_peer_that_stops_half_way_keeps_no_signals_handler_waiting(said, wait,
     with ours, closing(Channel(theirs)) as channel:
         ours.send(said)
         with pytest.raises(Interrupted):
+            alarms()
             wait(channel)
         assert patience.is_alive()
         patience.cancel()

@@ -5,7 +5,7 @@ import signal
 
 from faults import is_alive, wait_until
 
-from hearth.spark import preflight
+from hearth.spark import preflight, silent_executors
 from hearth.spark.silent_executors import give_up_executor
 
 
@@ -34,7 +34,7 @@ def cleaner_asks(jvm):
     raise AssertionError("Spark has no cleaner")
 
 
-def test_nothing_waits_for_an_executor_that_was_given_up(spark):
+def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
     sc, jvm = spark.sparkContext, spark._jvm
     pids = executors(sc, "silent")
     dropped = sc._jsc.broadcast("what executors are to forget")
@@ -48,7 +48,8 @@ def test_nothing_waits_for_an_executor_that_was_given_up(spark):
 
         # It would for two minutes, and so would the end of the session.
         assert wait_until(asks, 60)
-        for partition in (0, 1):
+        for partition, wait_s in ((0, 60.0), (1, 5.0)):
+            monkeypatch.setattr(silent_executors, "_ANSWER_WAIT_S", wait_s)
             give_up_executor(spark, "silent", partition, unless_it_answers=True)
         assert wait_until(lambda: not cleaner_asks(jvm), 60)
     finally:
