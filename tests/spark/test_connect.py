@@ -94,7 +94,7 @@ def session(solver, model, table):
     spoiled = held_out.withColumn("_row", number).withColumn("image", short)
     warner = CaffeOnSpark(spark, warned.append)
     left = warner.features(sources.fromDataFrame(conf, spoiled, False)).count()
-    time.sleep(1)
+    faults.wait_until(lambda: warned, 60 if spark.version >= "4" else 0)
     print("left", left, [event["text"] for event in warned])
     conf.clusterSize = 3
     try:
