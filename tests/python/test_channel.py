@@ -129,7 +129,7 @@ def test_waits_let_other_threads_go_on_and_end_with_the_channel(pair):
     while time.monotonic() < deadline:
         assert not ended
     pair[1].end()
-    thread.join(5)
+    thread.join(60)
     assert ended
 
 

@@ -114,11 +114,11 @@ class Striker:
         self._observer.start()
         if self.kind == "frozen trainer":
             os.kill(pid, signal.SIGSTOP)
-            self.landed = wait_until(lambda: _state(pid) == "T", 2)
+            self.landed = wait_until(lambda: _state(pid) == "T", 30)
         else:
             assert is_alive(pid)
             os.kill(pid, signal.SIGKILL)
-            self.landed = wait_until(lambda: not is_alive(pid), 2)
+            self.landed = wait_until(lambda: not is_alive(pid), 30)
 
     def _observe(self, others: list[int], struck_at: float) -> None:
         deadline = struck_at + 30

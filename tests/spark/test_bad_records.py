@@ -91,7 +91,7 @@ def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
     assert not events
     for _ in range(2):  # the workers are reused, with their trainers
         assert features.coalesce(1).count() == GOOD
-        assert wait_until(lambda: events, 5)
+        assert wait_until(lambda: events, 60)
     time.sleep(0.6)
     # Another action finds the same, and does not say it again.
     (text,) = [event["text"] for event in events]

@@ -24,7 +24,7 @@ def wait_until(condition, timeout_s):
 
 
 def no_trainer_left():
-    return wait_until(lambda: not marked_processes("--control-fd"), 5)
+    return wait_until(lambda: not marked_processes("--control-fd"), 30)
 
 
 def train(spark, conf, rows=None):
