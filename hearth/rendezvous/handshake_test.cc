@@ -137,7 +137,7 @@ TEST(Handshake, SilentServerIsADeadline) {
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
-// Of claims and of hellos, both in time for each byte and late for the whole.
+// Of claims and of hellos, both in time for each byte and late for the whole: eight seconds.
 TEST(Handshake, APeerThatDribblesHasNoMoreTimeThanAnother) {
   const Credentials credentials(kToken, "feed");
   for (const bool server : {true, false}) {
@@ -148,16 +148,16 @@ TEST(Handshake, APeerThatDribblesHasNoMoreTimeThanAnother) {
     Thread drip("drip", [&far, ended = over.get_future().share()] {
       const std::string bytes = "HEARTH1\n" + std::string(72, 'x');
       for (size_t at = 0; at < 40; ++at) {
-        if (ended.wait_for(std::chrono::milliseconds(20)) == std::future_status::ready) return;
+        if (ended.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready) return;
         far.TryWrite(&bytes[at], 1);
       }
     });
     const auto began = std::chrono::steady_clock::now();
-    const Deadline deadline = Deadline::After(0.2);
+    const Deadline deadline = Deadline::After(0.5);
     const Error error = Thrown(
         [&] { (server ? AcceptHandshake : OfferHandshake)(near, credentials, kRank1, deadline); });
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(600));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
     over.set_value();
     drip.Join();
   }
