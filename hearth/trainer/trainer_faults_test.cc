@@ -87,11 +87,11 @@ TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["iteration"], 1);
   EXPECT_THAT(ErrorOf(good)["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_LT(SecondsSince(start), 8);  // a heartbeat's silence is ten
+  EXPECT_LT(SecondsSince(start), 1);
   EXPECT_EQ(good.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankAtOnce) {
+TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
   survivor.FeedTrain({Numbers(0, 40)});
   victim.FeedTrain({Numbers(40, 80)});
@@ -99,7 +99,7 @@ TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankAtOnce) {
   const auto start = Clock::now();
   victim.Kill(SIGKILL);
   const json heard = ErrorOf(survivor);
-  EXPECT_LT(SecondsSince(start), 8);  // a heartbeat's silence is ten
+  EXPECT_LT(SecondsSince(start), 1);
   EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
   EXPECT_EQ(heard["rank"], 1);
   EXPECT_EQ(heard["lost"], true);
@@ -123,7 +123,7 @@ TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
   EXPECT_THAT(TextOf(own), HasSubstr("iteration " + own["iteration"].dump() + ": "));
   EXPECT_EQ(victim.Wait(), -SIGSEGV);
   EXPECT_EQ(ErrorOf(good)["rank"], 1);
-  EXPECT_LT(SecondsSince(start), 8);  // a heartbeat's silence is ten
+  EXPECT_LT(SecondsSince(start), 1);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -165,7 +165,7 @@ TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
   victim.Kill(SIGSTOP);
   const json heard = ErrorOf(survivor);
   EXPECT_GT(SecondsSince(start), 1);
-  EXPECT_LT(SecondsSince(start), 9);
+  EXPECT_LT(SecondsSince(start), 3);
   EXPECT_THAT(TextOf(heard), HasSubstr("rank 1 on host host-1 has been silent for 2"));
   EXPECT_EQ(survivor.Wait(), 1);
   EXPECT_TRUE(coordinator_->failure()->lost);

@@ -19,7 +19,7 @@ from program import NET, start, write_solver
 from hearth import native
 from hearth.native import _core as core
 
-MOST_SECONDS = 45
+MOST_SECONDS = 10
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits"
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"
 TRAIN = ("train", "-solver", "solver.prototxt")

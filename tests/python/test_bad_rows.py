@@ -15,7 +15,7 @@ from hearth.native import _core as core
 from hearth.native.failure import Failure
 from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
-MOST_SECONDS = 45
+MOST_SECONDS = 10
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"
 
 ROW_NET = """

@@ -33,7 +33,7 @@ def train(spark, conf, rows=None):
     CaffeOnSpark(spark).train(source)
 
 
-def test_a_failing_ranks_own_words_reach_the_driver_in_seconds(spark, digits, trained):
+def test_a_failing_ranks_own_words_reach_the_driver_within_five_seconds(spark, digits, trained):
     conf = digits.config(spark, digits.solver("cos", max_iter=100000), clusterSize="2")
     rows = spark.read.parquet(digits.table("raw", "train"))
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
@@ -46,7 +46,7 @@ def test_a_failing_ranks_own_words_reach_the_driver_in_seconds(spark, digits, tr
     threading.Thread(target=note_start).start()
     with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*label"):
         train(spark, conf, rows)
-    assert time.monotonic() - started[0] < 30
+    assert time.monotonic() - started[0] < 5
     assert no_trainer_left()
 
 

@@ -307,7 +307,7 @@ def test_the_first_failure_reaches_the_driver_in_seconds(start, body, said):
     begin = time.monotonic()
     with pytest.raises(HearthError, match=said):
         start(body)
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 10
 
 
 DIES_UNTIL = """
@@ -352,7 +352,7 @@ def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeyp
     begin = time.monotonic()
     with pytest.raises(HearthError, match=r"2 ranks need 2 task slots .* the cluster has 1"):
         start("join()\ntime.sleep(60)")
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 20
 
 
 def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):
@@ -373,7 +373,7 @@ def test_an_error_of_a_rank_is_not_tried_again(start):
     begin = time.monotonic()
     with pytest.raises(HearthError, match=r"rank 1 .*layer conv1: odd$"):
         start(body, max_restarts=3)
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 10
 
 
 def test_rows_that_cannot_be_read_fail_with_sparks_words(spark, start):

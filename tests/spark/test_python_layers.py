@@ -79,13 +79,13 @@ def test_a_layer_in_python_trains_the_model_that_hearths_own_does(train):
     assert weights_of(train("Relu")) == weights_of(train())
 
 
-def test_its_exception_names_rank_iteration_and_layer_in_seconds(train, tmp_path):
+def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train, tmp_path):
     mark = tmp_path / "raised"
     where = r"rank \d on host \S+ failed: iteration 19: layer 'relu1' \(Python\), forward: "
     with pytest.raises(HearthError, match=rf"(?s){where}Traceback .*ValueError: no more today"):
         train("RefusesOnOneRank", mark, max_iter=1000000)
-    assert time.time() - mark.stat().st_mtime < 30
-    assert wait_until(lambda: not trainers(), 30)
+    assert time.time() - mark.stat().st_mtime < 5
+    assert wait_until(lambda: not trainers(), 5)
 
 
 def test_a_module_that_is_not_there_is_named(train, digits):

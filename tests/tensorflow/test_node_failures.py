@@ -54,12 +54,12 @@ WORDS = {
 
 
 @pytest.mark.parametrize("main", WORDS)
-def test_a_nodes_end_reaches_train_in_seconds_and_shutdown_again(sc, main, tmp_path):
+def test_a_nodes_end_reaches_train_within_five_seconds_and_shutdown_again(sc, main, tmp_path):
     when = tmp_path / "when"
     cluster = run(sc, main, {"when": str(when)}, input_mode=SPARK)
     with pytest.raises(NodeError, match=WORDS[main]):
         cluster.train(sc.parallelize(range(100000), 6), num_epochs=1)
-    assert time.time() - float(when.read_text()) < 30
+    assert time.time() - float(when.read_text()) < 5
     for _ in range(2):
         with pytest.raises(NodeError, match=WORDS[main]):
             cluster.shutdown()
@@ -72,7 +72,7 @@ def test_a_nodes_end_reaches_the_action_on_an_inference(sc, tmp_path):
     results = cluster.inference(sc.parallelize(range(100000), 6))
     with pytest.raises(Exception, match="these rows are bad"):
         results.map(lambda x: x).count()
-    assert time.time() - float(when.read_text()) < 30
+    assert time.time() - float(when.read_text()) < 5
     with pytest.raises(NodeError, match="these rows are bad"):
         cluster.shutdown()
 
@@ -102,7 +102,7 @@ def test_a_failure_without_feed_reaches_shutdown(sc):
     start = time.monotonic()
     with pytest.raises(NodeError, match=r"worker:1 on host .* failed: ValueError: no such file"):
         cluster.shutdown()
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 10
     assert no_node_left()
 
 
@@ -145,7 +145,7 @@ def test_missing_nodes_are_named_with_the_likely_reason(sc):
     words = r"timed out waiting for reservations to complete.*worker:2.*2 for 3 nodes"
     with pytest.raises(ReservationTimeoutError, match=words):
         run(sc, raises, nodes=3, input_mode=SPARK, reservation_timeout=6)
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 11
     assert no_node_left()
 
 
