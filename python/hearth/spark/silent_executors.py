@@ -119,21 +119,23 @@ def _items(spark: SparkSession, collection: Any) -> list[Any]:
 
 
 def _give_up(spark: SparkSession, executor: str, host: str) -> None:
-    """What Spark does itself when an executor's heartbeat is missing (HeartbeatReceiver).
-
-    Then the connection is ended, and with it all waits for what the executor was asked before.
-    """
-    context, scheduler = spark._jsc.sc(), spark._jvm.org.apache.spark.scheduler
+    """Has it replaced, and ends all waits for what it was asked before."""
     logger.warning("executor %s on %s does not answer: Spark is to replace it", executor, host)
-    connection = _connection_of(context.schedulerBackend(), executor)
+    connection = _connection_of(spark._jsc.sc().schedulerBackend(), executor)
+    _replace(spark, executor)
+    if connection is not None:
+        connection.close()
+
+
+def _replace(spark: SparkSession, executor: str) -> None:
+    """What Spark does itself when an executor's heartbeat is missing (HeartbeatReceiver)."""
+    context, scheduler = spark._jsc.sc(), spark._jvm.org.apache.spark.scheduler
     context.killAndReplaceExecutor(executor)
     reason = scheduler.ExecutorProcessLost(
         "it does not answer any more", spark._jvm.scala.Option.empty(), False
     )
     message = getattr(scheduler.cluster, "CoarseGrainedClusterMessages$RemoveExecutor")
     context.schedulerBackend().driverEndpoint().send(message(executor, reason))
-    if connection is not None:
-        connection.close()
 
 
 def _connection_of(backend: Any, executor: str) -> Any:
