@@ -67,14 +67,15 @@ class RemovedExecutors:
 
     def __init__(self, spark: SparkSession):
         self._spark = spark
-        self._known = set(self._removed())
+        self._limited = hasattr(spark, "_jsc") and is_limited(spark)
+        self._known = set(self._removed()) if self._limited else set()
 
     def memory_kill(self) -> str | None:
         """The resource manager's words, where it has ended one of them for its memory.
 
         Waits a moment where none has been removed yet, as Spark hears of the reason last.
         """
-        if not hasattr(self._spark, "_jsc") or not is_limited(self._spark):
+        if not self._limited:
             return None
         deadline = time.monotonic() + _REASON_WAIT_S
         # Spark's Python API has no event for the end of an executor, so this asks now and then.
@@ -89,8 +90,6 @@ class RemovedExecutors:
     def _removed(self) -> dict[str, str]:
         from py4j.protocol import Py4JError
 
-        if not hasattr(self._spark, "_jsc"):
-            return {}
         found: dict[str, str] = {}
         try:
             executors: Any = self._spark._jsc.sc().statusStore().executorList(False)
