@@ -24,7 +24,7 @@ from pyarrow.fs import (
 )
 
 from hearth.files.local_folders import spill_folder
-from hearth.files.uri import is_local, local_path, whole_uri
+from hearth.files.uri import is_local, local_path, scheme, whole_uri
 
 # Hidden to Spark and Hadoop, as all names that begin so.
 SCHEMA_FILE = "_schema.json"
@@ -54,8 +54,10 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
     """
     if is_local(folder, spark):
         target = local_path(folder) or folder
-    else:
+    elif scheme(folder) in ("", "hdfs", "viewfs"):
         target = whole_uri(folder, spark)
+    else:  # perhaps one that fsspec knows and Spark does not
+        target = folder
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
         raise FileExistsError(f"{folder} has files already: name another folder, or remove it")
