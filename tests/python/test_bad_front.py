@@ -19,7 +19,7 @@ FRONT = {
     "binary solver": (
         {"s": b"\xff\xfe\x80"},
         "-train -conf {0}/s",
-        r".*prototxt: it is no text",
+        r".*prototxt: it is not text",
     ),
     "unreadable": ({}, "-train -conf /proc/self/mem", r".* cannot be read as a prototxt: Input"),
     "a solver without net": ({"s": "max_iter: 1"}, "-train -conf {0}/s", r".*/s has no `net:`"),

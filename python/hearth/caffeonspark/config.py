@@ -117,7 +117,7 @@ def _read_prototxts(solver_file: str) -> dict[str, Any]:
     fields["solver"] = _parse(fields["solver_text"], solver_path, "SolverParameter")
     net_file = fields["solver"].get("net")
     if not net_file:
-        raise FlagError(f"{solver_file} has no `net:`, the only way here to name the net")
+        raise FlagError(f"{solver_file} has no `net:`, which must name the net here")
     net_path, fields["net_text"] = _read_local("net:", net_file, solver_path)
     fields["net_file"] = net_path
     fields["net"] = _parse(fields["net_text"], net_path, "NetParameter")
@@ -144,7 +144,7 @@ def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise FlagError(f"{flag} {name}: {path} cannot be read as a prototxt: {reason}") from None
     if not text.strip():
         raise FlagError(f"{flag} {name}: {path} is empty")

@@ -110,7 +110,7 @@ def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
         watch = cluster.running.watch
         if watch.lost is not None:
             taken = cluster.ledger.taken(feed_name)
-            watch.amend(f"of the {times} later epochs {taken} rows were consumed")
+            watch.amend(f"{taken} rows of the {times} later epochs were consumed")
             watch.check()
         raise
     finally:
@@ -165,8 +165,8 @@ def _check_finished(cluster: Cluster, job: FeedJob, came: set[int]) -> None:
         return
     watch.check()
     raise NodeError(
-        f"partitions {gone()} had rows when they were computed first and have "
-        "none now, so the rest of them is missing: give rows that Spark computes alike each time, "
+        f"partitions {gone()} had rows when they were first computed and have none now, so the "
+        "rest of them is missing: give rows that Spark computes the same way each time, "
         "such as files or a checkpoint()"
     )
 

@@ -123,7 +123,7 @@ class FeedServer:
                 self.forget(session)
                 raise
         except Exception as error:  # of memory, threads or descriptors; the task hears of the end
-            print(f"hearth: a feed's connection could not be taken: {error}", file=sys.stderr)
+            print(f"hearth: a feed's connection could not be accepted: {error}", file=sys.stderr)
             sock.close()
 
     def forget(self, session: Session) -> None:

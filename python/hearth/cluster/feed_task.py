@@ -98,7 +98,8 @@ class Connection:
         except (EOFError, OSError):
             message = {"lost": True}  # the rings see it, too, after what is in them
         except Exception as error:
-            message = {"error": f"{self.where} was not understood: {type(error).__name__}: {error}"}
+            what = f"{type(error).__name__}: {error}"
+            message = {"error": f"{self.where} sent something that was not understood: {what}"}
             self._end_waits(message)
         self.over = True
         self._inbox.put(message)

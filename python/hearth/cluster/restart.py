@@ -65,7 +65,7 @@ class Restarts:
         if job.compare and not safe <= came:
             raise NodeError(
                 f"partitions {sorted(safe - came)} had rows before the restart and have none now: "
-                "give rows that Spark computes alike each time, such as files"
+                "give rows that Spark computes the same way each time, such as files"
             )
         job.brought = (job.brought or frozenset()) | came
         return any(ended for _, ended in results)

@@ -229,7 +229,8 @@ class Supervisor:
         except (EOFError, OSError):
             pass
         except Exception as error:
-            reason = f"its process was not understood: {type(error).__name__}: {error}"
+            what = f"{type(error).__name__}: {error}"
+            reason = f"its process sent something that was not understood: {what}"
         if result is None:
             reason = reason or self._how_it_ended()
             self._inbox.put(("child", {"result": "error", "error": reason}))
@@ -238,7 +239,7 @@ class Supervisor:
         status = self._child.wait()
         if status < 0:
             name = signal.Signals(-status).name
-            hint = " (the kernel kills so where memory runs out)" if name == "SIGKILL" else ""
+            hint = " (as the kernel does when memory runs out)" if name == "SIGKILL" else ""
             return f"its process was killed by {name}{hint}"
         return f"its process ended with status {status} and no reason; see the executor's stderr"
 

@@ -146,7 +146,7 @@ class ClusterWatch:
         try:
             self._watch()
         except Exception as error:  # whoever waits must not wait for a thread that is gone
-            logger.exception("the driver's ear on the cluster failed")
+            logger.exception("the driver's connection to the cluster failed")
             with self._changed:
                 text = f"the driver could not follow its nodes: {type(error).__name__}: {error}"
                 self._failure = self._failure or Failure(text)

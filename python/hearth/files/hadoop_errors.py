@@ -31,7 +31,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"GSSException|SIMPLE authentication is not enabled|Client cannot authenticate",
-        "the cluster wants Kerberos, and there is no ticket: kinit, or submit with --keytab",
+        "the cluster requires Kerberos, and there is no ticket: kinit, or submit with --keytab",
     ),
     (
         r"Incomplete HDFS URI|no host",

@@ -84,7 +84,9 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
-            raise ValueError(f"{uri} cannot be written: {error}; nor by fsspec: {other}") from None
+            raise ValueError(
+                f"{uri} cannot be written: {error}; fsspec cannot write it either: {other}"
+            ) from None
         return PyFileSystem(FSSpecHandler(system)), path
 
 
@@ -238,7 +240,7 @@ def open_records(*source: Any) -> Any:
     """A TfRecordReader of a path, or of bytes and a name.
 
     Raises:
-        ValueError: HEARTH_MAX_RECORD_MB is no number of MiB.
+        ValueError: HEARTH_MAX_RECORD_MB is not a number of MiB.
     """
     from hearth.native._core import TfRecordReader
 
@@ -246,7 +248,8 @@ def open_records(*source: Any) -> Any:
     if not limit:
         return TfRecordReader(*source)
     if not (limit.isascii() and limit.isdigit() and 0 < int(limit) < 1 << 20):
-        raise ValueError(f"{RECORD_LIMIT}={limit} is no number of MiB: give 1 to {(1 << 20) - 1}")
+        most = (1 << 20) - 1
+        raise ValueError(f"{RECORD_LIMIT}={limit} is not a number of MiB: give 1 to {most}")
     return TfRecordReader(*source, largest_record_bytes=int(limit) << 20)
 
 

@@ -86,8 +86,8 @@ class PinnedFiles:
     def _changed(self, path: str, said: str) -> str:
         return (
             f"{path} {said} on host {socket.gethostname()}: a run reads the {len(self.files)} "
-            "files that its driver found when it began; put the file back, show the same files to "
-            "all hosts, or start the run anew"
+            "files that its driver found when it began; put the file back, make the "
+            "same files visible to all hosts, or start the run again"
         )
 
 

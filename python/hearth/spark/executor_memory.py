@@ -53,8 +53,8 @@ def address_limit(spark: SparkSession) -> str | None:
     if not named:
         return None
     return (
-        f"{_ADDRESS_SETTING}={named} limits the addresses of the trainer, too, which has many more "
-        "than it has memory: leave it out, and raise spark.executor.memoryOverhead instead"
+        f"{_ADDRESS_SETTING}={named} also limits the address space of the trainer, which "
+        "is much larger than its memory: unset it, and raise spark.executor.memoryOverhead instead"
     )
 
 

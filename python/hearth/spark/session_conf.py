@@ -73,8 +73,8 @@ def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
     for key, now in others.items():
         if threading.get_ident() in now.users:
             raise HearthError(
-                f"a job within another of this thread needs {key}={values[key]}, the other one "
-                f"{now.value}: run it when the other one is over, or in a newSession() of Spark"
+                f"a job inside another job of this thread needs {key}={values[key]}, the other one "
+                f"{now.value}: run it after the other one has ended, or in a newSession() of Spark"
             )
     return {key: now.value for key, now in others.items()}
 
@@ -103,4 +103,4 @@ def _give_back(spark: SparkSession, taken: list[_Setting], user: int) -> None:
             else:
                 spark.conf.set(setting.key, setting.before)
         except Exception as error:
-            logger.warning("%s of the session does not come back: %s", setting.key, error)
+            logger.warning("%s of the session could not be restored: %s", setting.key, error)

@@ -156,8 +156,8 @@ def _address_limit() -> str:
     if limit == resource.RLIM_INFINITY:
         return ""
     return (
-        f" (its addresses are limited to {limit >> 20} MB, by spark.executor.pyspark.memory where "
-        "that is set: leave it out, and raise spark.executor.memoryOverhead instead)"
+        f" (its address space is limited to {limit >> 20} MB, by spark.executor.pyspark.memory if "
+        "that is set: unset it, and raise spark.executor.memoryOverhead instead)"
     )
 
 
