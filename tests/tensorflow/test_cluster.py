@@ -91,6 +91,7 @@ def test_a_parameter_server_gets_no_rows_and_is_ended(sc, notes):
             import threading
 
             threading.Event().wait()
+        notes.wait_for("ps0")  # the cluster ends a server that has not begun yet, too
         take_all(notes, ctx)
 
     cluster = run(sc, main, notes, ps=1, input_mode=SPARK)
