@@ -36,6 +36,8 @@ def _spark_settings() -> dict[str, str]:
         "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
         "spark.executor.instances": "2",
         "spark.executor.memory": "512m",
+        # The default of 384 MB is too little for a heap that is used wholly and a trainer.
+        "spark.executor.memoryOverhead": "640m",
         "spark.driver.memory": "512m",
         "spark.yarn.am.memory": "384m",
         "spark.driver.extraJavaOptions": _QUICK,

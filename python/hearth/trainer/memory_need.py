@@ -18,8 +18,9 @@ from typing import Any
 from hearth import native
 from hearth.spark import executor_memory
 
-# Spark's Python worker and daemon, and a trainer of the smallest net: what they were seen to take.
-_BASE_MB = 320
+# Spark's Python worker and daemon, a trainer of the smallest net, and what the JVM takes beside its
+# heap (classes, code, threads): what they were seen to take. LeNet once took 464 MB.
+_BASE_MB = 470
 # Of each parameter, as float32: value, gradient, and a history, or two of them; rank 0 holds the
 # model twice more while it writes one.
 _COPIES = {"AdaDelta": 4, "Adam": 4}
