@@ -42,6 +42,13 @@ def test_a_restart_is_told_with_its_reason():
     )
 
 
+def test_the_wait_for_executors_is_told():
+    stream = io.StringIO()
+    with Progress(stream) as progress:
+        progress.show({"event": "waiting", "text": "waiting for executors: 2 of 3 slots"})
+    assert stream.getvalue() == "waiting for executors: 2 of 3 slots\n"
+
+
 def test_a_terminal_gets_the_line():
     class Terminal(io.StringIO):
         def isatty(self):
@@ -52,6 +59,8 @@ def test_a_terminal_gets_the_line():
         progress.show(EVENT)
         progress.show({"event": "log", "level": "I", "text": "hidden"})
         progress.show({"event": "log", "level": "W", "text": "the loss is nan"})
+        progress.show({"event": "waiting", "text": "waiting for executors: 2 of 3 slots"})
+    assert "waiting for executors: 2 of 3 slots" in stream.getvalue()
     assert "hidden" not in stream.getvalue()
     assert "the loss is nan" in stream.getvalue()
     assert "iteration 120/500" in stream.getvalue()

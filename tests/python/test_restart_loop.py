@@ -2,17 +2,20 @@
 
 import pytest
 
-from hearth import HearthError
 from hearth.native.failure import Failure
-from hearth.spark import preflight
+from hearth.spark import slots
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
+
+
+class Session:
+    conf = {}
 
 
 @pytest.fixture
 def waits(monkeypatch):
     """How many tasks' slots were awaited, each time."""
     found = []
-    monkeypatch.setattr(preflight, "wait_for_replacements", lambda _, tasks: found.append(tasks))
+    monkeypatch.setattr(slots.SlotWait, "wait", lambda self: found.append(self._tasks))
     return found
 
 
@@ -21,7 +24,7 @@ def lose(generation):
 
 
 def test_each_loss_begins_a_generation_once_there_are_slots_again(waits):
-    restarts, told = Restarts("session", tasks=3, most=5), []
+    restarts, told = Restarts(Session(), tasks=3, most=5), []
 
     def attempt(generation):
         return "result" if generation == 2 else lose(generation)
@@ -35,7 +38,7 @@ def test_each_loss_begins_a_generation_once_there_are_slots_again(waits):
 
 
 def test_a_generation_that_is_over_already_counts_as_the_first_loss(waits):
-    restarts, cause = Restarts("session", tasks=1, most=1), KeyError("what Spark said")
+    restarts, cause = Restarts(Session(), tasks=1, most=1), KeyError("what Spark said")
     first = Lost(Failure("a node went away"))
     first.__cause__ = cause
     assert restarts.run(lambda generation: generation, lambda lost: None, first) == 1
@@ -47,7 +50,7 @@ def test_a_generation_that_is_over_already_counts_as_the_first_loss(waits):
 
 def test_without_restarts_the_first_loss_is_the_last_word(waits):
     with pytest.raises(Lost) as found:
-        Restarts("session", tasks=1, most=0).run(lose, pytest.fail)
+        Restarts(Session(), tasks=1, most=0).run(lose, pytest.fail)
     assert found.value.failure == Failure("rank 0 went away", rank=0, lost=True)
     assert waits == []
 
@@ -57,16 +60,23 @@ def test_what_is_not_a_loss_ends_the_loop(waits):
         raise ValueError("my own fault")
 
     with pytest.raises(ValueError, match="my own fault"):
-        Restarts("session", tasks=1, most=3).run(attempt, pytest.fail)
+        Restarts(Session(), tasks=1, most=3).run(attempt, pytest.fail)
 
 
 def test_a_loss_without_a_replacement_says_why_there_is_no_restart(monkeypatch):
-    def never(session, tasks):
-        raise HearthError(f"{tasks} ranks need {tasks} task slots")
-
-    monkeypatch.setattr(preflight, "wait_for_replacements", never)
+    monkeypatch.setattr(slots, "slots_now", lambda session: 1)
+    monkeypatch.setattr(Session, "conf", {slots.WAIT_SETTING: "0"})
     told = []
     with pytest.raises(NotReplaced, match="2 ranks need 2 task slots") as found:
-        Restarts("session", tasks=2, most=3).run(lose, told.append)
+        Restarts(Session(), tasks=2, most=3).run(lose, told.append)
     assert str(found.value.lost) == "rank 0 went away"
     assert len(told) == 1
+
+
+def test_who_is_told_of_the_wait_may_end_it(monkeypatch):
+    def tell(line):
+        raise ValueError(line)
+
+    monkeypatch.setattr(slots, "slots_now", lambda session: 1)
+    with pytest.raises(ValueError, match="waiting for executors: 1 of 2 slots"):
+        Restarts(Session(), 2, 3, tell).run(lose, lambda lost: None)

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from hearth import HearthError
-from hearth.spark import preflight
 from hearth.trainer import launch
 from hearth.trainer.rank_task import FileRows, run_rank
 
@@ -331,28 +330,6 @@ def test_lost_ranks_are_replaced_in_a_new_generation(start):
 def test_ranks_are_not_replaced_for_ever(start):
     with pytest.raises(HearthError, match=r"rank 1 on host .* \(given up after 1 restarts\)"):
         start(DIES_UNTIL.format(generation=5), max_restarts=1)
-
-
-def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch):
-    def slots(spark, ranks, until_s=None):
-        return ranks if until_s is None else ranks - 1
-
-    monkeypatch.setattr(preflight, "wait_for_slots", slots)
-    said = r"rank 1 on host \S+ .* There is no restart: 2 ranks need 2 .*the cluster has 1"
-    with pytest.raises(HearthError, match=said):
-        start(DIES_UNTIL.format(generation=5), max_restarts=3)
-
-
-def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeypatch):
-    def slots(spark, ranks, until_s=None):
-        return ranks if until_s is None else ranks - 1
-
-    monkeypatch.setattr(preflight, "wait_for_slots", slots)
-    monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
-    begin = time.monotonic()
-    with pytest.raises(HearthError, match=r"2 ranks need 2 task slots .* the cluster has 1"):
-        start("join()\ntime.sleep(60)")
-    assert time.monotonic() - begin < 20
 
 
 def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions
 
 from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
-from hearth.spark.preflight import wait_for_slots
+from hearth.spark.slots import SlotWait, slots_now
 from hearth.trainer.launch import session_conf
 from hearth.trainer.rank_task import split_streams
 
@@ -69,4 +69,5 @@ def test_rows_that_already_lie_right_are_not_shuffled(spark):
 
 
 def test_slots_are_counted(spark):
-    assert wait_for_slots(spark, 2) == 2
+    SlotWait(spark, 2).wait()
+    assert slots_now(spark) == 2

@@ -5,8 +5,9 @@ import signal
 
 from faults import is_alive, wait_until
 
-from hearth.spark import preflight, silent_executors
+from hearth.spark import silent_executors
 from hearth.spark.silent_executors import give_up_executor
+from hearth.spark.slots import SlotWait
 
 
 def executors(sc, tag):
@@ -57,5 +58,5 @@ def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
     finally:
         os.kill(pids[1], signal.SIGKILL)
     assert wait_until(lambda: not is_alive(pids[1]), 60)
-    preflight.wait_for_replacements(spark, 2)
+    SlotWait(spark, 2).wait()
     assert pids[0] in executors(sc, "again")  # the one that answers stays

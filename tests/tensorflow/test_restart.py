@@ -139,23 +139,41 @@ def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
     assert rows == [*range(100, 150), *range(200, 230), *range(200, 230)]
 
 
-def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch):
-    from hearth import HearthError
-    from hearth.spark import preflight
-
-    def never(spark, ranks):
-        raise HearthError(f"{ranks} ranks need {ranks} task slots")
+def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
+    from hearth.spark import slots
 
     def main(arguments, ctx):
         ctx.get_data_feed().next_batch(1)
 
-    monkeypatch.setattr(preflight, "wait_for_replacements", never)
+    monkeypatch.setattr(slots, "_WAIT", "1s")
     cluster = TFCluster.run(sc, main, {}, 1, 0, input_mode=SPARK, restart=True)
+    monkeypatch.setattr(slots, "slots_now", lambda session: 0)
     os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
     with pytest.raises(ClusterError, match="1 ranks need 1 task slots"):
         cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    assert "waiting for executors: 0 of 1 slots" in caplog.text
     with pytest.raises(NodeError, match=r"went away.*could not start again: 1 ranks need 1"):
         cluster.shutdown()
+
+
+@pytest.mark.parametrize("found", [0, 1])  # while it waits, and just before it starts
+def test_a_cluster_that_is_ended_while_it_waits_for_executors_stays_ended(sc, monkeypatch, found):
+    from hearth.spark import slots
+
+    def main(arguments, ctx):
+        ctx.get_data_feed().next_batch(1)
+
+    cluster = TFCluster.run(sc, main, {}, 1, 0, input_mode=SPARK, restart=True)
+
+    def end_meanwhile(session):
+        cluster.end()
+        return found
+
+    monkeypatch.setattr(slots, "slots_now", end_meanwhile)
+    os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
+    with pytest.raises(ClusterError, match="was ended while it was about to start again"):
+        cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    assert no_node_left()
 
 
 def test_a_program_that_fails_by_itself_is_not_started_again(sc, tmp_path):
@@ -284,19 +302,19 @@ def changed_when(marker, index, part):
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
     """As with Spark Connect, where nobody can say whether partitions stay as they were."""
-    from hearth.spark import preflight
     from hearth.spark.access import ClassicSpark
+    from hearth.spark.slots import SlotWait
 
     monkeypatch.setattr(ClassicSpark, "pins", False)
     marker = str(Path(notes.folder, ".changed"))
-    wait = preflight.wait_for_replacements
+    wait = SlotWait.wait
 
-    def wait_and_change(spark, ranks):
+    def wait_and_change(self):
         if changes:
             Path(marker).touch()
-        wait(spark, ranks)
+        wait(self)
 
-    monkeypatch.setattr(preflight, "wait_for_replacements", wait_and_change)
+    monkeypatch.setattr(SlotWait, "wait", wait_and_change)
     rows = sc.parallelize(range(800), 8)
     rows = rows.mapPartitionsWithIndex(partial(changed_when, marker))
     if changes:

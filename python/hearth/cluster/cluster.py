@@ -132,6 +132,7 @@ class Cluster:
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()
         self._ended = False
+        self._over = False  # what is started from now on would be ended by nobody
         self._error: BaseException | None = None
 
     def start(self, program: NodeProgram) -> None:
@@ -146,6 +147,9 @@ class Cluster:
     def launch(self) -> None:
         """Starts all nodes, for the first time or again; raises what run() does."""
         self.running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
+        if self._over:
+            self.running.close()
+        self.check_not_over()
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
         for node in self.nodes:
@@ -267,8 +271,14 @@ class Cluster:
                 return
         ssc.stop(stopSparkContext=False, stopGraceFully=self.running.watch.failure is None)
 
+    def check_not_over(self) -> None:
+        """Raises ClusterError where end() was called, perhaps by another thread."""
+        if self._over:
+            raise ClusterError("the cluster was ended while it was about to start again")
+
     def end(self) -> None:
         """Ends every process and job that is left; never raises."""
+        self._over = True
         if self.running is not None:
             self.running.close()
         self.server.stop()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hearth.spark import preflight
+from hearth.spark.slots import local_slots
 
 
 def fixed_slots(spark: Any) -> int | None:
     """The task slots of a Spark that cannot get more; None for others."""
     task_cpus = int(spark.conf("spark.task.cpus", "1"))
-    return preflight.local_slots(spark.conf("spark.master", ""), task_cpus)
+    return local_slots(spark.conf("spark.master", ""), task_cpus)
 
 
 def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:

@@ -33,7 +33,8 @@ class Restarts:
         self._lock = threading.Lock()
         self._jobs: list[FeedJob] = []  # in the order in which they came
         tasks = len(cluster.node_ids)
-        self._generations = restarts.Restarts(cluster.spark.session, tasks, _MAX_RESTARTS)
+        session = cluster.spark.session
+        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
         self._given_up = False
 
     @property
@@ -117,6 +118,11 @@ class Restarts:
         self._cluster.running.close(wait_for_nodes=True)
         self._cluster.ledger.start_again()
 
+    def _tell(self, line: str) -> None:
+        """Passes on how the wait for executors stands, which ends with the cluster."""
+        self._cluster.check_not_over()
+        logger.warning("%s", line)
+
     def _start_again(self, generation: int) -> None:
         cluster, failed = self._cluster, self._cluster.running
         cluster.meta["restart_count"] = generation
@@ -143,5 +149,5 @@ class Restarts:
         text = f"the cluster could not start again: {error}"
         if self._cluster.running is failed:
             failed.watch.amend(text)
-        else:
-            self._cluster.running.coordinator.fail(-1, "", text)
+        elif (coordinator := self._cluster.running.coordinator) is not None:
+            coordinator.fail(-1, "", text)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hearth.spark import preflight
 from hearth.spark.session import ARROW_CONF
+from hearth.spark.slots import local_slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ def _cores(spark: SparkSession, world: int) -> int:
     """What Spark would count with now; Spark Connect does not tell, so there it is estimated."""
     if hasattr(spark, "_jsc"):
         return spark.sparkContext.defaultParallelism
-    slots = preflight.local_slots(spark.conf.get("spark.master", ""), 1)
+    slots = local_slots(spark.conf.get("spark.master", ""), 1)
     return max(2, slots or world * int(spark.conf.get("spark.executor.cores", "1")))
 
 

@@ -113,9 +113,9 @@ class ConnectSpark:
         return self.session.conf.get(key, default)
 
     def slots(self) -> int | None:
-        from hearth.spark import preflight
+        from hearth.spark.slots import local_slots
 
-        return preflight.local_slots(self.conf("spark.master", ""), 1)
+        return local_slots(self.conf("spark.master", ""), 1)
 
     def coordinator_hosts(self) -> tuple[str, str]:
         chosen = os.environ.get("TFOS_SERVER_HOST")

@@ -51,6 +51,10 @@ class Progress:
         kind = event.get("event")
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
+        elif kind == "waiting" and self._status is not None:
+            self._status.update(event["text"])
+        elif kind == "waiting":
+            self._say(event["text"])
         elif kind == "restart":
             tries = f"{event['generation']} of {event['max_restarts']}"
             self._say(f"{event['reason']}; starting again from the last snapshot ({tries})")

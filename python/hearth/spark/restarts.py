@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hearth.native.failure import Failure
-from hearth.spark import preflight
 from hearth.spark.executor_memory import RemovedExecutors
+from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,11 +39,22 @@ class Restarts:
         count: how often it has done so, which is the number of the generation that runs.
     """
 
-    def __init__(self, session: SparkSession, tasks: int, most: int):
-        """`tasks` of the job run at the same time; it is given up after `most` restarts."""
+    def __init__(
+        self,
+        session: SparkSession,
+        tasks: int,
+        most: int,
+        tell: Callable[[str], None] = lambda line: None,
+    ):
+        """`tasks` of the job run at the same time; it is given up after `most` restarts.
+
+        `tell` gets lines of how the wait for lost executors stands, and ends it by raising.
+
+        Raises:
+            HearthError: `spark.hearth.executorWait` is no time.
+        """
         self.count = 0
-        self._session = session
-        self._tasks = tasks
+        self._slots = SlotWait(session, tasks, tell)
         self._most = most
         self._removed = RemovedExecutors(session)
 
@@ -64,8 +75,9 @@ class Restarts:
         Raises:
             Lost: the last one, after too many or where the cluster ended a container for its
                 memory; its failure says so.
-            NotReplaced: there are no slots for another generation.
-            Exception: what `attempt` raises otherwise.
+            NotReplaced: there were no slots for another generation for as long as
+                `spark.hearth.executorWait` says.
+            Exception: what `attempt`, or `tell`, raises otherwise.
         """
         while True:
             if lost is not None:
@@ -85,7 +97,7 @@ class Restarts:
         self.count += 1
         on_restart(lost)
         try:
-            preflight.wait_for_replacements(self._session, self._tasks)
+            self._slots.wait()
         except HearthError as error:
             raise NotReplaced(lost, str(error)) from None
 

@@ -25,6 +25,7 @@ from hearth.spark.job import SparkJob
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
+from hearth.spark.slots import SlotWait
 from hearth.trainer.far_files import FarPlan
 from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
 
@@ -82,7 +83,7 @@ def run(
     """
 
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
-    preflight.check(spark, plan.world)
+    preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
@@ -99,7 +100,7 @@ def _generations(
     """One attempt after the other, until one is not lost."""
     from hearth import HearthError
 
-    restarts = Restarts(spark, plan.world, max_restarts)
+    restarts = Restarts(spark, plan.world, max_restarts, partial(_tell_waiting, on_event))
     last: list[_Attempt] = []
 
     def attempt(generation: int) -> Event:
@@ -119,6 +120,10 @@ def _generations(
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
         raise HearthError(f"{error.lost}. There is no restart: {error}") from None
+
+
+def _tell_waiting(on_event: Callable[[Event], None], line: str) -> None:
+    on_event({"event": "waiting", "text": line})
 
 
 def _pinned(files: dict[str, FileRows]) -> dict[str, FileRows]:
@@ -187,8 +192,9 @@ class _Attempt:
         from hearth import HearthError
 
         result, drained = None, False
+        slots = SlotWait(self._spark, self._plan.world, partial(_tell_waiting, on_event))
         while result is None or not drained:
-            kind, value = self._next()
+            kind, value = self._next(slots)
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
@@ -210,8 +216,8 @@ class _Attempt:
             raise Lost(Failure.of(result[0]))
         return result[0]
 
-    def _next(self) -> tuple[str, Any]:
-        """What comes next. Raises HearthError where ranks that have not begun lose their slots.
+    def _next(self, slots: SlotWait) -> tuple[str, Any]:
+        """What comes next. Raises HearthError where ranks that have not begun miss their slots.
 
         Spark looks at the slots of a barrier stage once, and then waits for them for ever. For a
         result it waits as long, where the host of a rank that is done fell off the network.
@@ -220,7 +226,7 @@ class _Attempt:
             try:
                 word = self._inbox.get(timeout=_SLOTS_WAIT_S)
             except queue.Empty:
-                preflight.wait_for_replacements(self._spark, self._plan.world)
+                slots.look()
             else:
                 self._begun = True
                 return word

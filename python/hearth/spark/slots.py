@@ -1,0 +1,143 @@
+"""The task slots that Spark has for a job's ranks or nodes, and the wait for those it lacks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# How long Spark may take to replace executors. The Workers of a standalone cluster need seconds,
+# or a minute where their machine is busy; resource managers that start containers need minutes;
+# where a machine is gone for good, nothing comes, and Spark does not tell which of these it is.
+WAIT_SETTING = "spark.hearth.executorWait"
+_WAIT = "300s"
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+# Spark's Python API has no event for a new executor, so it is asked now and then.
+_LOOK_S = 0.1
+_TELL_S = 10.0
+
+
+class SlotWait:
+    """The wait until all tasks of a job can run at the same time. One thread uses it."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        tasks: int,
+        tell: Callable[[str], None] = lambda line: None,
+        limit_s: float | None = None,
+    ):
+        """`tasks` of the job run at once; slots may be too few for `limit_s` at a stretch.
+
+        Args:
+            session: of the job.
+            tasks: how many.
+            tell: gets a line of how it stands when slots are first missed, whenever their number
+                changes, and every ten seconds. What it raises ends the wait.
+            limit_s: as the setting says by default.
+
+        Raises:
+            HearthError: the setting is no time.
+        """
+        self._session = session
+        self._tasks = tasks
+        self._tell = tell
+        self._limit_s = executor_wait_s(session) if limit_s is None else limit_s
+        self._by_setting = limit_s is None
+        self._since: float | None = None  # when slots were first too few
+        self._told: tuple[int, float] = (-1, 0.0)  # slots, and when
+
+    def wait(self) -> None:
+        """Returns when there are slots for all tasks, or Spark does not tell; raises as look()."""
+        while not self.look():
+            time.sleep(_LOOK_S)
+
+    def look(self) -> bool:
+        """Whether there are slots for all tasks now, as far as Spark tells.
+
+        Raises:
+            HearthError: there have been too few for the limit, or there can never be enough; or
+                the session has ended.
+        """
+        slots = slots_now(self._session)
+        if slots is None or slots >= self._tasks:
+            self._since = None
+            return True
+        now = time.monotonic()
+        if self._since is None:
+            self._since, self._told = now, (-1, 0.0)
+        most = most_slots(self._session)
+        if now - self._since >= self._limit_s or (most is not None and most < self._tasks):
+            raise self._too_few(slots)
+        if slots != self._told[0] or now - self._told[1] >= _TELL_S:
+            self._told = slots, now
+            waited = f"{now - self._since:.0f} of {self._limit_s:.0f} s"
+            self._tell(f"waiting for executors: {slots} of {self._tasks} slots ({waited})")
+        return False
+
+    def _too_few(self, slots: int) -> Exception:
+        from hearth import HearthError
+
+        n = self._tasks
+        lost = f" and got no more within {self._limit_s:.0f} s ({WAIT_SETTING})"
+        return HearthError(
+            f"{n} ranks need {n} task slots at the same time, but the cluster has {slots}"
+            f"{lost if self._by_setting else ''}: "
+            "lower the number of ranks (-clusterSize, num_executors), or give Spark more executors "
+            "(or cores, or fewer spark.task.cpus)"
+        )
+
+
+def executor_wait_s(session: SparkSession) -> float:
+    """How long Spark may take to replace executors; raises HearthError where that is no time."""
+    from hearth import HearthError
+
+    said = session.conf.get(WAIT_SETTING, None) or _WAIT
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", said.lower())
+    if found is None or found[2] not in _UNITS:
+        raise HearthError(f"{WAIT_SETTING} is {said!r}: give a time such as 90s or 10min")
+    return float(int(found[1]) * _UNITS[found[2]])
+
+
+def slots_now(session: SparkSession) -> int | None:
+    """Tasks that can run at once; None where Spark does not tell, as with Spark Connect.
+
+    Raises:
+        HearthError: the session has ended, so that no executor will come.
+    """
+    from hearth import HearthError
+
+    if not hasattr(session, "_jsc"):
+        return most_slots(session)
+    scala_context = session._jsc.sc()
+    if scala_context.isStopped():
+        raise HearthError("Spark's session has ended, and so there are no executors any more")
+    profile = scala_context.resourceProfileManager().defaultResourceProfile()
+    return scala_context.maxNumConcurrentTasks(profile)
+
+
+def most_slots(session: SparkSession) -> int | None:
+    """The slots that there will be at most, where the settings say so."""
+    master, cpus = session.conf.get("spark.master", ""), _task_cpus(session)
+    if not master.startswith("yarn"):
+        return local_slots(master, cpus)
+    executors = int(session.conf.get("spark.executor.instances", "2"))
+    return executors * (int(session.conf.get("spark.executor.cores", "1")) // cpus)
+
+
+def local_slots(master: str, task_cpus: int) -> int | None:
+    """The slots that a `local[n]` or `local-cluster[n,cores,mb]` master has; None for others."""
+    if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
+        return int(local[1]) // task_cpus
+    if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
+        return int(cluster[1]) * (int(cluster[2]) // task_cpus)
+    return None
+
+
+def _task_cpus(session: SparkSession) -> int:
+    return int(session.conf.get("spark.task.cpus", "1"))

@@ -1,0 +1,125 @@
+"""The wait for task slots, on a clock of the test's own and without Spark."""
+
+import pytest
+
+from hearth import HearthError
+from hearth.spark import slots
+from hearth.spark.slots import SlotWait, executor_wait_s, local_slots
+
+
+class Session:
+    def __init__(self, **conf):
+        self.conf = {key.replace("_", "."): value for key, value in conf.items()}
+
+
+@pytest.fixture
+def spark(monkeypatch):
+    """Sets how many slots there are at which second; the last number stays."""
+
+    def set_slots(**at):
+        times = {float(key[1:]): count for key, count in at.items()}
+        now = [0.0]
+
+        def pause(seconds):
+            now[0] += seconds
+
+        monkeypatch.setattr(slots.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(slots.time, "sleep", pause)
+        monkeypatch.setattr(
+            slots, "slots_now", lambda session: times[max(t for t in times if t <= now[0])]
+        )
+        return now
+
+    return set_slots
+
+
+def test_slots_that_come_late_are_awaited_and_told_of(spark):
+    now, told = spark(s0=1, s5=2, s130=3), []
+    SlotWait(Session(), 3, told.append).wait()
+    assert now[0] == pytest.approx(130, abs=0.2)
+    assert told[:3] == [
+        "waiting for executors: 1 of 3 slots (0 of 300 s)",
+        "waiting for executors: 2 of 3 slots (5 of 300 s)",
+        "waiting for executors: 2 of 3 slots (15 of 300 s)",
+    ]
+    assert len(told) == 14
+
+
+def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
+    now = spark(s0=3, s7=2)
+    wait = SlotWait(Session(spark_hearth_executorWait="2min"), 3)
+    wait.wait()
+    now[0] = 7.0
+    words = (
+        r"3 ranks need 3 task slots .* the cluster has 2 and got no more within 120 s \(spark\.h"
+    )
+    with pytest.raises(HearthError, match=words):
+        wait.wait()
+    assert now[0] == pytest.approx(127, abs=0.3)
+
+
+def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):
+    now = spark(s0=1, s200=2, s201=1, s402=2)
+    wait = SlotWait(Session(), 2)
+    assert not wait.look()
+    wait.wait()
+    now[0] = 201.0
+    assert not wait.look()
+    now[0] = 401.0
+    assert not wait.look()
+
+
+def test_nobody_waits_for_more_slots_than_there_can_be(spark):
+    now = spark(s0=2)
+    session = Session(spark_master="local-cluster[2,1,1024]")
+    with pytest.raises(HearthError, match=r"5 ranks need 5 task slots .* the cluster has 2"):
+        SlotWait(session, 5).wait()
+    assert now[0] == 0
+
+
+def test_where_spark_does_not_tell_nobody_waits(spark):
+    now = spark(s0=None)
+    SlotWait(Session(), 3).wait()
+    assert now[0] == 0
+
+
+def test_a_session_that_has_ended_gets_no_executors():
+    class Ended(Session):
+        class _jsc:
+            class sc:
+                @staticmethod
+                def isStopped():
+                    return True
+
+    with pytest.raises(HearthError, match="session has ended"):
+        SlotWait(Ended(), 1).wait()
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("90", 90), ("90s", 90), (" 5 m", 300), ("10MIN", 600), ("2h", 7200)]
+)
+def test_the_wait_is_said_as_spark_says_times(said, seconds):
+    assert executor_wait_s(Session(spark_hearth_executorWait=said)) == seconds
+
+
+@pytest.mark.parametrize("said", ["soon", "-1", "1.5s", "3 days"])
+def test_a_wait_that_is_no_time_is_refused(said):
+    with pytest.raises(HearthError, match=r"spark\.hearth\.executorWait is .*such as 90s"):
+        executor_wait_s(Session(spark_hearth_executorWait=said))
+
+
+@pytest.mark.parametrize(
+    ("master", "task_cpus", "slots"),
+    [
+        ("local[4]", 1, 4),
+        ("local[4, 3]", 2, None),
+        ("local[4,3]", 2, 2),
+        ("local-cluster[2,1,1024]", 1, 2),
+        ("local-cluster[2,5,1024]", 2, 4),
+        ("local[*]", 1, None),
+        ("spark://host:7077", 1, None),
+        ("yarn", 1, None),
+    ],
+)
+def test_slots_by_master(master, task_cpus, slots):
+    assert local_slots(master, task_cpus) == slots

@@ -1,0 +1,63 @@
+"""Ranks whose task slots went away with an executor: awaited, told of, and missed in the end."""
+
+import itertools
+import time
+
+import pytest
+import test_launch
+
+from hearth import HearthError
+from hearth.spark import slots
+from hearth.trainer import launch
+
+start = test_launch.start  # a fixture
+
+
+def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch):
+    restarted = []
+    monkeypatch.setattr(slots, "slots_now", lambda spark: 1 if restarted else 2)
+    monkeypatch.setattr(slots, "_WAIT", "1s")
+
+    def on_event(event):
+        if event["event"] == "restart":
+            restarted.append(event)
+
+    said = r"rank 1 on host \S+ .* There is no restart: 2 ranks need 2 .*the cluster has 1 and got"
+    with pytest.raises(HearthError, match=said):
+        start(test_launch.DIES_UNTIL.format(generation=5), max_restarts=3, on_event=on_event)
+
+
+def test_a_restart_waits_for_executors_and_tells_how_that_stands(start, monkeypatch):
+    restarted = []
+    later = itertools.chain([0, 1, 1], itertools.repeat(2))
+    monkeypatch.setattr(slots, "slots_now", lambda spark: next(later) if restarted else 2)
+
+    def on_event(event):
+        if event["event"] == "restart":
+            restarted.append(event)
+
+    result, events = start(
+        test_launch.DIES_UNTIL.format(generation=1), max_restarts=1, on_event=on_event
+    )
+    assert result["generation"] == 1
+    told = [event["text"] for event in events if event["event"] == "waiting"]
+    assert told == [f"waiting for executors: {n} of 2 slots (0 of 300 s)" for n in (0, 1)]
+
+
+def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeypatch):
+    few = iter([2])
+    monkeypatch.setattr(slots, "slots_now", lambda spark: next(few, 1))
+    monkeypatch.setattr(slots, "_WAIT", "1s")
+    monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(HearthError, match=r"2 ranks need 2 task slots .* the cluster has 1"):
+        start("join()\ntime.sleep(60)")
+    assert time.monotonic() - begin < 45
+
+
+def test_ranks_whose_slots_come_back_before_they_begin_are_trained(start, monkeypatch):
+    later = itertools.chain([2, 1, 1], itertools.repeat(2))
+    monkeypatch.setattr(slots, "slots_now", lambda spark: next(later))
+    monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
+    _, events = start('join()\ntime.sleep(3)\nmeet("a")')
+    assert [event["event"] for event in events].count("waiting") >= 1
