@@ -43,6 +43,8 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
         "its server cannot be reached ({told}): is it the right host and port, and does it run?",
     ),
 )
+# Keys of object stores and users' passwords, in addresses.
+_PASSWORD = re.compile(r"://[^/@\s:]*:[^/@\s]*@")
 # Of a Java exception's text: the class names before the message.
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
 
@@ -52,6 +54,8 @@ def refusal(what: str, told: str, user: str) -> str:
 
     `told`: a Java exception as text, class and message, or what FsShell printed.
     """
+    what = _PASSWORD.sub("://***@", what)
+    told = _PASSWORD.sub("://***@", told)
     line = next((line.strip() for line in told.splitlines() if line.strip()), "no reason given")
     own = _CLASSES.sub("", line)
     for words, meaning in _MEANINGS:

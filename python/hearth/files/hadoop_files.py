@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hearth.files.hadoop_errors import java_text, refusal
@@ -73,14 +73,34 @@ class HadoopFiles:
         """Writes a small file beside its place and renames it, in the stead of an older one."""
         with self._refusals(uri):
             system, path = self._open(uri)
-            part = self._jvm.org.apache.hadoop.fs.Path(path.getParent(), f".{uuid.uuid4()}.part")
-            stream = system.create(part, True)
+            part = self._beside(path, "part")
             try:
-                stream.write(bytearray(data))
-            finally:
-                stream.close()
-            system.delete(path, False)
-            system.rename(part, path)
+                stream = system.create(part, True)
+                try:
+                    stream.write(bytearray(data))
+                finally:
+                    stream.close()
+                self._replace(system, part, path)
+            except BaseException:
+                with suppress(Exception):  # the first error is the one that counts
+                    system.delete(part, False)
+                raise
+
+    def _replace(self, system: Any, part: Any, path: Any) -> None:
+        """Gives `part` the name `path`; an older file there goes when that is done, not before."""
+        aside = self._beside(path, "old") if system.exists(path) else None
+        # Hadoop says by False that it has not renamed, and gives no reason.
+        if aside is not None and not system.rename(path, aside):
+            raise OSError(f"the older file {path.toString()} cannot be renamed")
+        if not system.rename(part, path):
+            if aside is not None:
+                system.rename(aside, path)
+            raise OSError(f"the new file cannot be renamed to {path.toString()}")
+        if aside is not None:
+            system.delete(aside, False)
+
+    def _beside(self, path: Any, kind: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path.getParent(), f".{uuid.uuid4()}.{kind}")
 
     def delete(self, uri: str) -> None:
         """Removes a file, if it is there."""

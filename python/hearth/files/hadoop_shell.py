@@ -135,4 +135,4 @@ def _site(settings: Mapping[str, str]) -> str:
 
 def _literal(uri: str) -> str:
     """The shell expands patterns; a name may hold their characters."""
-    return "".join(f"\\{char}" if char in "*?[]{}" else char for char in uri)
+    return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in uri)

@@ -30,7 +30,9 @@ def room_mb(spark: SparkSession) -> int | None:
     if named := conf.get("spark.executor.memoryOverhead", ""):
         return int(in_mb(named)) + python
     heap = int(in_mb(conf.get("spark.executor.memory", "1g")))
-    share = float(conf.get("spark.executor.memoryOverheadFactor", "0.1"))
+    on_kubernetes = conf.get("spark.kubernetes.memoryOverheadFactor", "0.1")
+    usual = on_kubernetes if conf.get("spark.master", "").startswith("k8s:") else "0.1"
+    share = float(conf.get("spark.executor.memoryOverheadFactor", usual))
     least = int(in_mb(conf.get("spark.executor.minMemoryOverhead", "384m")))
     return max(least, int(heap * share)) + python
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,7 @@ _PATIENCE_S = 180.0
 _AGAIN_S = 5.0
 _SEAL = ".hearth.json"
 # Words of a refusal that waiting does not mend.
+_SUBJECT = re.compile(r"^.*?\(as user [^)]*\): ")
 _FINAL = ("not allowed", "quota", "no file system", "Kerberos", "token")
 
 
@@ -164,10 +166,13 @@ class FarFiles:
         for key in sorted(seals, reverse=True):
             path = target / seals[key]
             self._shell.fetch(f"{folder}/{path.name}", str(path))
-            if json.loads(path.read_text(encoding="utf-8")).get("run") == run:
-                for part in _sealed_by(path):
-                    self._shell.fetch(f"{folder}/{part.name}", str(part))
-                return
+            try:
+                if _read_seal(path).get("run") == run:
+                    for part in _sealed_by(path):
+                        self._shell.fetch(f"{folder}/{part.name}", str(part))
+                    return
+            except ValueError as error:  # an older snapshot is better than none
+                print(f"hearth: {folder}/{path.name}: {error}", file=sys.stderr, flush=True)
             path.unlink()
 
     def _folder_of_snapshots(self) -> str:
@@ -217,9 +222,28 @@ class FarFiles:
             self._thread.join()
 
 
+def _read_seal(seal: Path) -> dict[str, Any]:
+    """What a seal says. Raises ValueError where it is none: others may write in that folder."""
+    try:
+        content = json.loads(seal.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the seal is damaged ({error})") from None
+    if not isinstance(content, dict):
+        raise ValueError("the seal is damaged (no object)")
+    return content
+
+
 def _sealed_by(seal: Path) -> list[Path]:
-    content = json.loads(seal.read_text(encoding="utf-8"))
-    return [seal.parent / content[part]["file"] for part in ("model", "state")]
+    """The files that a seal names, beside it. Raises ValueError for names that lead elsewhere."""
+    content = _read_seal(seal)
+    try:
+        names = [content[part]["file"] for part in ("model", "state")]
+    except (KeyError, TypeError):
+        raise ValueError("the seal is damaged (it names no files)") from None
+    for name in names:
+        if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", ".."):
+            raise ValueError(f"the seal names {name!r}, which is no file beside it")
+    return [seal.parent / name for name in names]
 
 
 def _patiently(act: Callable[[], None], deadline: float) -> None:
@@ -228,7 +252,8 @@ def _patiently(act: Callable[[], None], deadline: float) -> None:
         try:
             return act()
         except hearth_error() as error:
-            hopeless = any(word in str(error) for word in _FINAL)
+            why = _SUBJECT.sub("", str(error))  # a file's own name may hold such words
+            hopeless = any(word in why for word in _FINAL)
             if hopeless or time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_S)

@@ -1,0 +1,192 @@
+"""A rank's files elsewhere, and small files of the driver's, by stand-ins for Hadoop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hearth import HearthError
+from hearth.files.hadoop_errors import refusal
+from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.hadoop_shell import _literal
+from hearth.trainer import far_files
+from hearth.trainer.far_files import FarFiles, FarPlan
+
+_FOLDER = "hdfs://h/models"
+
+
+class Shell:
+    """Hadoop's shell over a local folder that stands for hdfs://h."""
+
+    def __init__(self, root: Path):
+        self._root = root
+        self.refusal = ""
+
+    def _path(self, uri: str) -> Path:
+        return self._root / uri.removeprefix("hdfs://h/")
+
+    def fetch(self, uri: str, path: str) -> None:
+        shutil.copyfile(self._path(uri), path)
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(path.name for path in self._path(folder).iterdir())
+
+    def store(self, paths: list[str], folder: str) -> None:
+        if self.refusal:
+            raise HearthError(self.refusal)
+        for path in paths:
+            shutil.copy(path, self._path(folder))
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """FarFiles of rank 0 in its second generation; `root` is what hdfs://h holds."""
+    root = tmp_path / "hdfs"
+    (root / "models").mkdir(parents=True)
+    shell = Shell(root)
+    monkeypatch.setattr(far_files, "HadoopShell", lambda settings: shell)
+    monkeypatch.setattr(far_files, "spill_folder", lambda: str(tmp_path))
+    job = {"rank": 0, "host": "here", "generation": 1, "run": "r", "model": f"{_FOLDER}/m"}
+    with FarFiles(job, FarPlan({}, "m")) as files:
+        yield SimpleNamespace(files=files, root=root / "models", shell=shell, tmp=tmp_path)
+
+
+def seal(root: Path, iteration: int, content: Any) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (root / f"m_iter_{iteration}.hearth.json").write_text(text)
+
+
+def whole(root: Path, iteration: int) -> None:
+    names = {"model": f"m_iter_{iteration}.caffemodel", "state": f"m_iter_{iteration}.solverstate"}
+    for name in names.values():
+        (root / name).write_text(name)
+    seal(root, iteration, {"run": "r", **{key: {"file": name} for key, name in names.items()}})
+
+
+def fetched(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in tmp_path.rglob("hearth-files-*/out/*"))
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../escaped", "/tmp/hearth-escaped", "..", "", 7, None], ids=repr
+)
+def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
+    whole(far.root, 10)
+    (far.root.parent.parent / "escaped").unlink(missing_ok=True)
+    seal(far.root, 20, {"run": "r", "model": {"file": name}, "state": {"file": name}})
+    far.files.local_job()
+    assert fetched(far.tmp) == [f"m_iter_10.{end}" for end in ("caffemodel", "hearth.json")] + [
+        "m_iter_10.solverstate"
+    ]
+    assert "no file beside it" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "r"}', "[" * 100_000], ids=range(5))
+def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
+    whole(far.root, 10)
+    seal(far.root, 20, text)
+    far.files.local_job()
+    assert "m_iter_10.hearth.json" in fetched(far.tmp)
+    assert "m_iter_20.hearth.json" not in fetched(far.tmp)
+
+
+def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
+    asked = []
+
+    def refused(text: str) -> None:
+        asked.append(text)
+        if len(asked) < 3:
+            raise HearthError(text)
+
+    monkeypatch.setattr(far_files, "_AGAIN_S", 0.0)
+    far_time = far_files.time.monotonic() + 1000
+    busy = refusal("hdfs://h/token/quota cannot be written", "java.io.IOException: busy", "me")
+    far_files._patiently(lambda: refused(busy), far_time)
+    assert len(asked) == 3
+    asked.clear()
+    full = refusal("hdfs://h/a cannot be written", "x.NSQuotaExceededException: full", "me")
+    with pytest.raises(HearthError, match="quota"):
+        far_files._patiently(lambda: refused(full), far_time)
+    assert len(asked) == 1
+
+
+def test_no_line_tells_a_password():
+    line = refusal(
+        "s3a://key:sesame@bucket/x", "java.io.IOException: s3a://key:sesame@bucket", "me"
+    )
+    assert "sesame" not in line and "s3a://***@bucket/x" in line
+
+
+def test_a_name_with_patterns_characters_is_taken_as_it_is():
+    assert _literal(r"hdfs://h/a[1]*\b") == r"hdfs://h/a\[1\]\*\\b"
+
+
+class System:
+    """Hadoop's FileSystem in memory, whose renames of `stuck` files return False."""
+
+    def __init__(self, files: dict[str, bytes], stuck: str = ""):
+        self.files, self.stuck = files, stuck
+
+    def exists(self, path: Any) -> bool:
+        return path.name in self.files
+
+    def create(self, path: Any, overwrite: bool) -> Any:
+        def write(data: bytearray) -> None:
+            self.files[path.name] = bytes(data)
+
+        return SimpleNamespace(write=write, close=lambda: None)
+
+    def rename(self, path: Any, to: Any) -> bool:
+        if (self.stuck and path.name.endswith(self.stuck)) or to.name in self.files:
+            return False
+        self.files[to.name] = self.files.pop(path.name)
+        return True
+
+    def delete(self, path: Any, recursive: bool) -> bool:
+        return self.files.pop(path.name, None) is not None
+
+
+class JavaPath:
+    def __init__(self, system: System, name: str):
+        self.system, self.name = system, name
+
+    def getParent(self) -> str:
+        return ""
+
+    def getFileSystem(self, configuration: Any) -> System:
+        return self.system
+
+    def toString(self) -> str:
+        return self.name
+
+
+def files_on(system: System) -> HadoopFiles:
+    hadoop = SimpleNamespace(
+        fs=SimpleNamespace(Path=lambda *parts: JavaPath(system, parts[-1])),
+        security=SimpleNamespace(
+            UserGroupInformation=SimpleNamespace(
+                getCurrentUser=lambda: SimpleNamespace(getShortUserName=lambda: "me")
+            )
+        ),
+    )
+    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=hadoop)))
+    return HadoopFiles(jvm, None)
+
+
+@pytest.mark.parametrize("stuck", [".part", "a"])
+def test_the_old_file_stays_where_the_new_one_cannot_take_its_name(stuck):
+    system = System({"a": b"old"}, stuck)
+    with pytest.raises(HearthError, match=r"a \(as user me\): .*cannot be renamed"):
+        files_on(system).write("a", b"new")
+    assert system.files == {"a": b"old"}
+
+
+def test_a_new_file_replaces_the_old_one():
+    system = System({"a": b"old"})
+    files_on(system).write("a", b"new")
+    assert system.files == {"a": b"new"}
