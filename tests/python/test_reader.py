@@ -1,4 +1,4 @@
-"""Door 1: any number of ranks read every row exactly once, in file order."""
+"""Any number of ranks read every row exactly once, in file order."""
 
 import json
 import os

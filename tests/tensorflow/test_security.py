@@ -133,7 +133,7 @@ def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(door, capfd)
     assert door.refused == 100
     told = capfd.readouterr().err.splitlines()
     assert len(told) == 10
-    assert told[0].startswith("hearth: 127.0.0.1 was refused at a node's door: ")
+    assert told[0].startswith("hearth: 127.0.0.1 was refused at a node's listener: ")
 
 
 def test_the_front_door_listens_on_one_interface(door):
@@ -163,7 +163,7 @@ def test_who_looks_for_something_else_is_refused_on_both_sides(door, terms, word
         door.node.receive(0.1)
     assert door.refused == 1
     told = capfd.readouterr().err
-    assert "was refused at a node's door: " in told
+    assert "was refused at a node's listener: " in told
     assert KEY not in told
 
 

@@ -1,7 +1,7 @@
 """Where the pixels of one top lie in another: for crops in fully convolutional nets.
 
 A map (axis, scale, shift) takes the coordinate x of one blob to scale * x + shift in another, on
-all axes behind `axis`; its axis is None where it is the same for any of them.
+all axes after `axis`; its axis is None where it is the same for any of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UndefinedMapException(Exception):
 
 
 class AxisMismatchException(Exception):
-    """Two maps that are of different axes."""
+    """Two maps of different axes."""
 
 
 class CropError(AssertionError, ValueError):
@@ -88,7 +88,7 @@ def coord_map(fn: Function) -> Map:
     """The map from coordinates of the layer's bottom to those of its top.
 
     Raises:
-        UndefinedMapException: the layer keeps no places.
+        UndefinedMapException: the layer's tops have no fixed place in its bottoms.
     """
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         axis, stride, size, pad = conv_params(fn)

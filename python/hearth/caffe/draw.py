@@ -57,7 +57,7 @@ def get_pydot_graph(
 
     Raises:
         ImportError: pydot is not installed; the other functions do without it.
-        ValueError: it is no net.
+        ValueError: it is not a net.
     """
     try:
         import pydot
@@ -85,7 +85,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
     """The lr_mult of weights and bias.
 
     Raises:
-        ValueError: it is no Convolution, Deconvolution or InnerProduct layer.
+        ValueError: it is not a Convolution, Deconvolution or InnerProduct layer.
     """
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
         raise ValueError(f"layers of type {layer.type} have no weights and bias")
@@ -121,7 +121,7 @@ def draw_net_to_file(
 
     Raises:
         FileNotFoundError: Graphviz is not installed.
-        ValueError: it is no net, or Graphviz cannot write such a picture.
+        ValueError: it is not a net, or Graphviz cannot write such a picture.
     """
     dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
     _draw_net.write_picture(dot, os.fspath(filename))

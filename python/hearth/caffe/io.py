@@ -38,7 +38,7 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarr
 
     Raises:
         FileNotFoundError: it is not there.
-        HearthError: it is no whole picture.
+        HearthError: it is not a whole picture.
     """
     data = Path(filename).read_bytes()
     if color:

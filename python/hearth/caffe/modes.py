@@ -122,12 +122,12 @@ def set_multiprocess(multiprocess: bool) -> None:
 
 
 def has_nccl() -> bool:
-    """False: pycaffe's NCCL class is not there."""
+    """False: Hearth does not have pycaffe's NCCL class."""
     return False
 
 
 class NCCL:
-    """pycaffe's multi-GPU training, which is not there: making one raises NotImplementedError."""
+    """pycaffe's multi-GPU training, which Hearth lacks: making one raises NotImplementedError."""
 
     def __init__(self, *arguments: Any) -> NoReturn:
         raise NotImplementedError(

@@ -17,7 +17,7 @@ def _weights(places: np.ndarray, low: np.ndarray, array: np.ndarray, axis: int) 
 
 
 def _between(array: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """`array` at whole or broken `places` along `axis`, linear between neighbours."""
+    """`array` at `places`, perhaps fractional, along `axis`, linear between neighbours."""
     low = np.minimum(np.floor(places).astype(int), array.shape[axis] - 1)
     high = np.minimum(low + 1, array.shape[axis] - 1)
     weight = _weights(places, low, array, axis)

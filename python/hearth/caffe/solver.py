@@ -91,7 +91,7 @@ class Solver:
         self._native.solve()
 
     def restore(self, state_file: str | os.PathLike[str]) -> None:
-        """Goes on from a .solverstate and the model that it names."""
+        """Resumes from a .solverstate and the model that it names."""
         self._native.restore(os.fspath(state_file))
 
     def snapshot(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str], started: Started) -> int:
-    """Runs what the flags ask for; `started` is told of the Spark session. Returns the status.
+    """Runs what the flags ask for; `started` is called with the Spark session. Returns the status.
 
     Raises:
         Exception: is_expected() says whether it is for the user.
@@ -50,7 +50,7 @@ def is_expected(error: Exception) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """A rank's own reason where there is one, else the first line: Spark's texts go on for long."""
+    """A rank's own reason where there is one, else the first line: Spark's texts are long."""
     failure = Failure.find(str(error))
     if failure is not None:
         return failure.text

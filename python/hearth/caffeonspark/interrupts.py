@@ -1,8 +1,8 @@
 """Ctrl-C at a command line: ends the work at any moment of it, Spark's start included.
 
 The work has a thread of its own, and the main thread, in which Python raises KeyboardInterrupt,
-only waits. An interrupt would else break into an import, or into the talk with Spark's JVM, where
-whatever is asked next gets the answer of before.
+only waits. Otherwise an interrupt would break into an import, or into an exchange with Spark's JVM,
+whose next request would then get the previous answer.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def run_interruptibly(work: Callable[[Started], int]) -> int:
     """What `work` returns or raises; it calls its argument once it has a Spark session.
 
     The first SIGINT ends Spark's jobs, or its JVM where that is just starting, and raises
-    KeyboardInterrupt; from then on sys.stderr leads nowhere. Later ones are passed over, to the end
-    of the process, as the first is being obeyed; where that takes too long they end it. Outside of
-    the main thread, which alone hears signals, it just calls `work`.
+    KeyboardInterrupt; from then on sys.stderr is discarded. Later ones are ignored until the
+    process ends, unless that takes too long: then they end it. Outside of the main thread, which
+    alone gets signals, it just calls `work`.
     """
     if threading.current_thread() is not threading.main_thread():
         return work(lambda _: None)
@@ -112,7 +112,7 @@ class _Interruptible:
 
 
 def _fall_silent() -> None:
-    """Whatever is broken off from now on need not be told: sys.__stderr__ alone is heard."""
+    """Discards messages about what is broken off from now on: only sys.__stderr__ still writes."""
     import logging
 
     logging.disable(logging.CRITICAL)

@@ -11,7 +11,7 @@ from hearth.files.uri import local_path
 
 
 def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
-    """Files are local paths, or URIs where they lie elsewhere.
+    """The job of a training. Its files are local paths, or URIs if they are elsewhere.
 
     Raises:
         FlagError, HearthError: a file that is needed does not exist or cannot be reached.
@@ -34,7 +34,7 @@ def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
 
 
 def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
-    """`mode`: "features" (the blobs of conf) or "test" (the outputs of the TEST net).
+    """The job for `mode`: "features" (the blobs of conf) or "test" (the TEST net's outputs).
 
     Raises as train_job() does.
     """

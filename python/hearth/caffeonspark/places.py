@@ -56,7 +56,7 @@ class Places:
         return local_path(uri) or ""
 
     def refuse_vanishing(self, flag: str, uri: str) -> None:
-        """For a driver in a container of YARN's, whose working directory goes with it."""
+        """Raises FlagError for a relative path of a driver in a YARN container."""
         if not uri or not self.is_local(uri) or os.path.isabs(uri.removeprefix("file:")):
             return
         raise FlagError(
@@ -76,7 +76,7 @@ class Places:
 def check_before_start(
     config: Config, files: HadoopFiles, setting: Callable[[str, str], str]
 ) -> None:
-    """Everything that can be known of a run's files before Spark has an application.
+    """Checks everything that can be known of a run's files before Spark has an application.
 
     `setting`: Spark's, by key with a default.
 

@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 
 def handshake_terms(token: str, service: str, rank: int = 0) -> Any:
-    """What both sides of a handshake must have alike; `rank` is the server's.
+    """What both sides of a handshake must have in common; `rank` is the server's.
 
     Raises:
         ValueError: the token has not 64 hex digits.
@@ -49,7 +49,7 @@ class Channel:
 
         Raises:
             PermissionError: it has others.
-            ValueError: what it said is no handshake.
+            ValueError: its bytes are not a handshake.
             OSError: it went away, or took longer than `timeout_s`.
         """
         self._native.accept_handshake(terms, timeout_s)
@@ -63,7 +63,7 @@ class Channel:
 
         Raises:
             OSError: the peer is gone.
-            ValueError: the message is no JSON, or too long.
+            ValueError: the message is not JSON, or too long.
         """
         self._native.send(message, fds, data)
 
@@ -78,7 +78,7 @@ class Channel:
             EOFError: the peer closed the connection.
             OSError: it did so within a message.
             TimeoutError: no whole message came within `timeout_s` (None: no limit).
-            ValueError: what came is no message, or has too many descriptors.
+            ValueError: what came is not a message, or has too many descriptors.
         """
         received = self._native.receive(timeout_s)
         if received is None:

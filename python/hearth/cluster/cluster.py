@@ -56,8 +56,8 @@ def run(
         feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
             stay with the nodes, which read their data themselves.
         restart: where an executor is lost, train() and shutdown() start all nodes again, with
-            ctx.restart_count one higher, and bring all rows again that are not safe (see
-            DataFeed.commit). main_fun goes on from its own checkpoint.
+            ctx.restart_count one higher, and send all rows again that are not safe (see
+            DataFeed.commit). main_fun resumes from its own checkpoint.
         timeout_s: seconds for all nodes to come.
 
     Raises:

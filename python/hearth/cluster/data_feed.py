@@ -99,7 +99,7 @@ class DataFeed:
         """All rows given so far are safe, in a checkpoint, say.
 
         Where a cluster with restart=True starts again, every partition that has rows that are not
-        safe comes again. Any thread may call it.
+        safe is sent again. Any thread may call it.
         """
         self._source.commit()
 

@@ -1,7 +1,7 @@
-"""A listening socket among strangers: who knows the token comes in, whoever else is on it.
+"""A listening socket that admits only peers that know the token.
 
-Shared by a node's front door and the reservation server. Of strangers, peers whose handshake runs,
-only so many are kept, and the oldest one goes first: crowds of silent ones keep nobody out.
+Shared by a node's front door and the reservation server. Only so many peers may be in the
+handshake, and the oldest is dropped first: crowds of silent ones keep nobody out.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Door:
     """One listener. Its thread accepts until close(), through every error but that.
 
     `admit` gets the channel of each peer with the same handshake_terms(), in a thread of its own;
-    it is closed when `admit` returns. Another user's process on a unix socket is refused before it
-    says a word.
+    it is closed when `admit` returns. Another user's process on a unix socket is refused before a
+    byte is read.
     """
 
     def __init__(
         self, terms: Any, listener: socket.socket, admit: Callable[[Channel], None], name: str
     ):
-        """`name`: what the refused are told to have knocked at."""
+        """`name`: what messages call this listener."""
         self.refused = 0
         self._terms = terms
         self._listener = listener
@@ -50,7 +50,7 @@ class Door:
         self._thread.start()
 
     def close(self) -> None:
-        """Listens no more; who is in stays. Idempotent."""
+        """Stops listening; admitted peers stay connected. Idempotent."""
         self._closed.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -124,7 +124,7 @@ class Door:
 
 
 def _may_knock(peer: socket.socket) -> bool:
-    """Whether it is of this process's user; on TCP nobody can know."""
+    """Whether the peer is of this process's user; on TCP that is unknown, and True."""
     return peer.family != socket.AF_UNIX or _credentials(peer)[1] == os.geteuid()
 
 

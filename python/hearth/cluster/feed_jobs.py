@@ -41,7 +41,7 @@ class FeedJob:
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether they are a DataFrame: one of Spark Connect has any attribute, as a column."""
+    """Whether they are a DataFrame. One of Spark Connect has every attribute, as a column."""
     return hasattr(type(rows), "mapInArrow")
 
 
@@ -118,7 +118,7 @@ def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
 
 
 def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
-    """Brings all partitions of a job that are not safe.
+    """Sends all partitions of a job that are not safe.
 
     Returns:
         For each one that had rows, its number and whether its node wants no more.
@@ -153,8 +153,8 @@ def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
 def _check_finished(cluster: Cluster, job: FeedJob, came: set[int]) -> None:
     """Raises NodeError where an attempt found no rows in a partition of which some were given.
 
-    Those that `came` are whole by the word of the task that brought them; their node may have ended
-    before it said so, too.
+    Partitions in `came` are complete: the task that sent them has said so. Their node may have
+    ended before it could say so too.
     """
     watch, ledger = cluster.running.watch, cluster.ledger
 

@@ -89,7 +89,7 @@ class Session:
 
 
 def _tell(channel: Channel, message: Message) -> None:
-    """Never raises: a feed task that is gone needs to know nothing."""
+    """Never raises: if the feed task is gone, there is nobody to tell."""
     with suppress(OSError):
         channel.send(message)
 

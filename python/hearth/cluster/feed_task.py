@@ -1,4 +1,4 @@
-"""What a Spark task does with the rows of one partition: bring them to a node, fetch results."""
+"""What a Spark task does with the rows of one partition: send them to a node, fetch results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Connection:
         try:
             sock.settimeout(_CONNECT_TIMEOUT_S)
             sock.connect(address)
-            channel = opened = Channel(sock, "its door")
+            channel = opened = Channel(sock, "its listener")
             channel.offer_handshake(feed_terms(spec.token, self.node["executor_id"]))
             channel.send(greeting)
             return channel
@@ -221,9 +221,9 @@ def choose_node(nodes: Iterable[Message], partition: int) -> Message:
 
 
 def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
-    """Brings one partition to a node and waits until it is used up.
+    """Sends one partition to a node and waits until it is used up.
 
-    Where another attempt brings them, or has, it waits for that one instead.
+    If another attempt sends it, or has, it waits for that one instead.
 
     Returns:
         Whether the node wants no more rows; None where there was nothing to bring.
@@ -291,7 +291,7 @@ def _write(
 
 
 def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """Brings one partition to a node and yields its results, one per row, in order.
+    """Sends one partition to a node and yields its results, one per row, in order.
 
     Rows go in from a thread of their own, so that both rings may fill up.
 

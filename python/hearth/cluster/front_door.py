@@ -23,7 +23,7 @@ _REASON_WAIT_S = 3.0
 
 
 def feed_terms(token: str, node_id: int) -> Any:
-    """What a node and those who come to its door must have alike, as handshake_terms()."""
+    """What a node and its feed tasks must have in common, as handshake_terms()."""
     return handshake_terms(token, "feed", node_id)
 
 
@@ -35,7 +35,7 @@ class FrontDoor:
     ):
         """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
 
-        `terms` are feed_terms(). `address`: of the interface on which other hosts may come; "":
+        `terms` are feed_terms(). `address`: of the interface on which other hosts may connect; "":
         they may not.
         """
         self._node = node
@@ -61,12 +61,12 @@ class FrontDoor:
         return sum(door.refused for door in self._doors)
 
     def set_failure(self, reason: str) -> None:
-        """From now on whoever comes is told `reason`; the first one stays."""
+        """From now on every peer that connects is told `reason`; the first reason stays."""
         self._failure = self._failure or reason
         self._failed.set()
 
     def set_terminated(self) -> None:
-        """The node's program has returned and wanted no more rows: whoever comes may go again."""
+        """The node's program has returned and wanted no more rows: peers are told so."""
         self._terminated = True
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class FrontDoor:
 
     def _open(self, terms: Any, listener: socket.socket) -> Door:
         from_afar = listener.family != socket.AF_UNIX
-        return Door(terms, listener, partial(self._admit, from_afar), "a node's door")
+        return Door(terms, listener, partial(self._admit, from_afar), "a node's listener")
 
     def _admit(self, from_afar: bool, channel: Channel) -> None:
         greeting, _ = channel.receive(_REASON_WAIT_S)

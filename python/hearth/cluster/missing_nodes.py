@@ -1,4 +1,4 @@
-"""Why nodes of a cluster may stay away, as far as Spark's settings tell."""
+"""Why nodes of a cluster may not come up, as far as Spark's settings tell."""
 
 from __future__ import annotations
 

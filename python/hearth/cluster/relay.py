@@ -37,7 +37,7 @@ def at_task(far: Channel) -> Channel:
 
 
 def at_node(sock: socket.socket) -> socket.socket:
-    """Starts the relay of a node, for a connection from afar; returns one as from this host."""
+    """Starts a node's relay for a connection from another host; returns one as from this host."""
     from hearth.native._core import RingReader, RingWriter
 
     def rings(near: Channel) -> tuple[Any, Any]:
@@ -162,7 +162,7 @@ def _as_stream(rows: Any) -> memoryview:
 
 
 def _of_stream(data: bytes) -> pa.RecordBatch:
-    """Raises ValueError (pyarrow.ArrowInvalid) where the bytes are no such stream."""
+    """Raises ValueError (pyarrow.ArrowInvalid) if the bytes are not such a stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:

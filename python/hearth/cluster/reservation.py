@@ -187,7 +187,7 @@ class Client(MessageSocket):
 
         Raises:
             PermissionError: the key is not the server's, or none is known.
-            ValueError: what is known is no key.
+            ValueError: the known key is malformed.
             OSError: nobody listens there.
         """
         host, port = server_addr

@@ -1,4 +1,4 @@
-"""Starts a cluster again after an executor was lost; rows that were not safe come again."""
+"""Starts a cluster again after an executor was lost; rows that were not safe are sent again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Restarts:
         return self._generations.count
 
     def bring(self, job: FeedJob) -> bool:
-        """Brings all rows of a job, again after each loss; whether a node wants no more.
+        """Sends all rows of a job, again after each loss; returns whether a node wants no more.
 
         Raises:
             ClusterError: a node failed by itself, or the cluster could not start again.
@@ -87,7 +87,7 @@ class Restarts:
             self.recover(running, error)
 
     def recover(self, failed: ClusterStart, error: NodeError) -> None:
-        """Replaces the nodes of `failed`, unless another thread has; brings what was not safe.
+        """Replaces the nodes of `failed`, unless another thread has; sends again what was not safe.
 
         Raises:
             NodeError: `error`, where no executor was lost; or it happened too often.

@@ -1,4 +1,4 @@
-"""Which node plays which part, and how nodes are called in messages."""
+"""Which node has which role, and what messages call it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Supervisor:
         self._board: tensorboard.Board | None = None
 
     def run(self) -> None:
-        """Returns when the node is over and nobody needs to hear of it any more."""
+        """Returns when the node has ended and everyone who must know has been told."""
         for watch in (self._watch_child, self._watch_task, self._watch_executor):
             threading.Thread(target=watch, daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""The driver's ear on a cluster: who is done, what nodes report, the first failure."""
+"""The driver's view of a running cluster: who is done, what nodes report, the first failure."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class HadoopFiles:
             return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
     def read(self, uri: str) -> bytes:
-        """A whole small file."""
+        """The content of a small file."""
         with self._refusals(uri):
             system, path = self._open(uri)
             stream = system.open(path)
@@ -70,7 +70,7 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, uri: str, data: bytes) -> None:
-        """Writes a small file beside its place and renames it, in the stead of an older one."""
+        """Writes a small file beside its place and renames it, in place of an older one."""
         with self._refusals(uri):
             system, path = self._open(uri)
             part = self._beside(path, "part")

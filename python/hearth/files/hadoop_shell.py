@@ -43,7 +43,7 @@ class HadoopShell:
     def store(self, paths: Sequence[str], folder: str) -> None:
         """Copies local files, in their order, into the folder `folder`, which it makes.
 
-        Each appears under its name when it is complete, in the stead of an older one.
+        Each appears under its name when it is complete, in place of an older one.
         """
         what = f"{folder} cannot be written"
         if folder not in self._made:

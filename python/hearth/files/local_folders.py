@@ -16,8 +16,8 @@ _VARIABLES = (("SPARK_EXECUTOR_DIRS", os.pathsep), ("LOCAL_DIRS", ","), ("SPARK_
 def spill_folder(turn: int = 0) -> str:
     """The folder for the file of number `turn`: all folders are used in turn.
 
-    Those that cannot be written, or whose disk is nearly full, are passed over; where all disks
-    are, the one with the most room is taken. Without folders of Spark it is the system's.
+    Those that cannot be written, or whose disk is nearly full, are skipped; if all disks are full,
+    the one with the most room is taken. Without folders of Spark it is the system's.
     """
     room = {folder: free_bytes(folder) for folder in _folders()}
     usable = [folder for folder, free in room.items() if free >= _ENOUGH_BYTES]

@@ -85,7 +85,7 @@ class Failure:
 
 @cache
 def hearth_error() -> type[Exception]:
-    """The class hearth.HearthError; an error that nobody has said more of has the defaults."""
+    """The class hearth.HearthError; its attributes have defaults until note_in() sets them."""
     from hearth.native._core import HearthError
 
     Failure("").note_in(HearthError)

@@ -1,4 +1,4 @@
-"""Door 1: Parquet files are read beside the trainer, past the JVM, the rows split by rank.
+"""Parquet files are read beside the trainer, without the JVM; the rows are split by rank.
 
 The Spark task calls `read_rows`; `hearth train` runs this module as a program:
 

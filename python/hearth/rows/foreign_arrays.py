@@ -1,4 +1,4 @@
-"""NumPy values in pickles that came from another host, made anew from kind, size, shape and bytes.
+"""NumPy values in pickles that came from another host, rebuilt from kind, size, shape and bytes.
 
 NumPy's own classes believe what a pickle says of a dtype's flags and sizes, and touching an array
 whose memory is not what its dtype says ends the process.
@@ -71,7 +71,7 @@ class Dtype:
         self.used = False
 
     def __setstate__(self, state: Any) -> None:
-        """Takes byte order, unit of time or fields; flags are none of a pickle's business."""
+        """Takes byte order, unit of time or fields; a pickle's flags are ignored."""
         _, order, shape, names, fields, size, *rest = state
         if order not in _ORDERS or shape is not None:
             raise _refuse("an array with items of its own shape")

@@ -53,7 +53,7 @@ class PinnedFiles:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of all files, columns that stand in the names of folders included."""
+        """Of all files, including columns that folder names hold."""
         return _schema_from_text(self._content["schema"])
 
     def __getstate__(self) -> dict[str, Any]:  # what is cached does not travel

@@ -180,7 +180,7 @@ class Report:
         return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> Unusable:
-        """What was found so far: the caller says so himself."""
+        """What was found so far; `tell` is not called for it again, since the caller reports it."""
         with self._lock:
             self._told = self.found()
             return self._told

@@ -50,7 +50,7 @@ def too_little(spark: SparkSession, need_mb: int) -> str | None:
 
 
 def address_limit(spark: SparkSession) -> str | None:
-    """A warning where Spark limits the addresses of its Python workers, and so of trainers."""
+    """A warning where Spark limits the address space of its Python workers, and so of trainers."""
     named = spark.conf.get(_ADDRESS_SETTING, "")
     if not named:
         return None

@@ -1,6 +1,6 @@
 """The JVM behind a Spark session that this process starts.
 
-It and all below it are one session of processes (setsid), so that they can be found and ended at
+It and its descendants are one session of processes (setsid), so that they can be found and ended at
 any moment of their start, when neither the JVM nor py4j listens yet.
 """
 

@@ -33,7 +33,7 @@ class NotReplaced(Exception):
 
 
 class Restarts:
-    """Starts a job anew after each loss, up to a limit. One thread uses it at a time.
+    """Starts a job again after each loss, up to a limit. One thread uses it at a time.
 
     Attributes:
         count: how often it has done so, which is the number of the generation that runs.

@@ -103,7 +103,7 @@ def start(
 def stop(session: SparkSession, failed: bool = False) -> None:
     """Ends a session; where its program has `failed`, YARN is told so.
 
-    It would else call every application SUCCEEDED whose driver has ended its session.
+    Otherwise YARN would call every application SUCCEEDED whose driver has ended its session.
     """
     if failed and hasattr(session, "_jsc"):
         with suppress(Exception):  # the JVM is gone, or its Spark is too old to be told

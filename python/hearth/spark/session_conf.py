@@ -32,10 +32,10 @@ _changed = threading.Condition()  # guards it
 
 @contextmanager
 def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Sets Spark SQL settings for a while; the last of those who set one puts the session's back.
+    """Sets Spark SQL settings for a while; the last user of a setting restores the session's value.
 
-    Threads that want the same values have them at the same time; who wants another value waits
-    until nobody needs the one that is set.
+    Threads that want the same values have them at the same time; a thread that wants another value
+    waits until nobody needs the one that is set.
 
     Raises:
         HearthError: this thread needs another value already, so it would wait for itself.

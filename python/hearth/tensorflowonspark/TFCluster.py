@@ -147,8 +147,8 @@ def run(
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
         release_port: free each node's port just before map_fun; else ctx.release_port() does.
         restart: where an executor is lost, train() and shutdown() start all nodes again, with
-            ctx.restart_count one higher, and bring all rows again that are not safe (see
-            DataFeed.commit). main_fun goes on from its own checkpoint.
+            ctx.restart_count one higher, and send all rows again that are not safe (see
+            DataFeed.commit). main_fun resumes from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.

@@ -2,7 +2,7 @@
 
 
 class Marker:
-    """Something in a queue that is no row."""
+    """Something in a queue that is not a row."""
 
 
 class EndPartition(Marker):

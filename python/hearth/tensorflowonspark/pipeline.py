@@ -86,7 +86,7 @@ class _Reader(DefaultParamsReader):
 
 
 class _Saved(DefaultParamsReadable, DefaultParamsWritable):
-    """Stages that save and load: what is no Param travels, pickled, in one that is hidden."""
+    """Stages that save and load: what is not a Param is kept, pickled, in a hidden one."""
 
     program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
 

@@ -139,7 +139,7 @@ def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
     """The net in `prototxt`, old formats included, with the layers of one phase or all of them.
 
     Raises:
-        ValueError: the text is no net.
+        ValueError: the text is not a net.
     """
     from hearth.native import _caffe
 

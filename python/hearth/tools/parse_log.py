@@ -70,7 +70,7 @@ class _Clock:
 
 
 def read_log(lines: Iterable[str]) -> TrainingLog:
-    """Parses the lines of one log; those that are not Caffe's are passed over."""
+    """Parses the lines of one log; those that are not Caffe's are skipped."""
     log = TrainingLog()
     clock = _Clock()
     tests: list[Row] = []  # of the net that was tested last

@@ -247,7 +247,7 @@ def _sealed_by(seal: Path) -> list[Path]:
 
 
 def _patiently(act: Callable[[], None], deadline: float) -> None:
-    """Does it again until it is done, where waiting may help."""
+    """Repeats `act` until it succeeds, where waiting may help."""
     while True:
         try:
             return act()

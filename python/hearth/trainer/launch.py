@@ -181,7 +181,7 @@ class _Attempt:
                 self.leave_silent()
 
     def leave_silent(self) -> None:
-        """Nothing else in this session, be it its end, is to wait for hosts that are lost."""
+        """Keeps the rest of this session, its end included, from waiting for lost hosts."""
         give_up_silent(self._spark, self._job.tag, unless_they_answer=True)
 
     def give_up_silent(self) -> None:

@@ -1,5 +1,5 @@
 """How much memory a trainer will take, from its net: a program, so that the net's own memory and
-libtorch are gone again when it has said so.
+libtorch are freed when it ends.
 
     python3 -m hearth.trainer.memory_need <net.prototxt
 """

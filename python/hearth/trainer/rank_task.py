@@ -40,7 +40,7 @@ def result_schema() -> StructType:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows that each rank reads from local Parquet files: door 1."""
+    """Rows that each rank reads from local Parquet files by itself."""
 
     uri: str
     columns: tuple[str, ...]

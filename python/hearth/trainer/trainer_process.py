@@ -151,7 +151,7 @@ class TrainerProcess:
 
 
 def _address_limit() -> str:
-    """What to say of a failure that may be for want of memory, where Spark limits our addresses."""
+    """A hint for a failure that may be a lack of memory, if Spark limits the address space."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
