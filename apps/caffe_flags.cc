@@ -17,7 +17,7 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("solver", options->solver, "solver prototxt");
   add("model", options->model, "net prototxt");
   add("phase", options->phase, "TRAIN (default) or TEST")->check(CLI::IsMember({"TRAIN", "TEST"}));
-  CLI::Option* snapshot = add("snapshot", options->snapshot, ".solverstate to go on from");
+  CLI::Option* snapshot = add("snapshot", options->snapshot, ".solverstate to resume from");
   add("weights", options->weights, "trained .caffemodel files, by comma")
       ->delimiter(',')
       ->excludes(snapshot);

@@ -52,7 +52,7 @@ Words FlagsOfFile(const std::string& path, int depth) {
     if (begin == line.npos || line[begin] == '#') continue;
     const std::string word = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
     Require(FlagIn(word).has_value(), ErrorCode::kInvalidArgument,
-            "{}:{}: '{}' is no flag: write one in every line, as -name=value", path, number, word);
+            "{}:{}: '{}' is not a flag: write one per line, as -name=value", path, number, word);
     flags.push_back(word);
   }
   return ExpandFlagFiles(flags, depth + 1);
@@ -71,7 +71,7 @@ Words ExpandFlagFiles(const Words& words, int depth = 0) {
       continue;
     }
     Require(flag->value || i + 1 < words.size(), ErrorCode::kInvalidArgument,
-            "-flagfile is without the name of a file");
+            "-flagfile needs the name of a file");
     std::istringstream paths(flag->value ? *flag->value : words[++i]);
     for (std::string path; std::getline(paths, path, ',');) {
       const Words more = FlagsOfFile(path, depth);
@@ -160,8 +160,7 @@ class Reader {
     }
     const bool follows = next_ + 1 < words_.size() && !FlagIn(words_[next_ + 1]);
     if (!flag.value && follows) flag.value = words_[++next_];
-    Require(flag.value.has_value(), ErrorCode::kInvalidArgument, "--{} is without its value",
-            flag.name);
+    Require(flag.value.has_value(), ErrorCode::kInvalidArgument, "--{} needs a value", flag.name);
     Set(flag.name, *flag.value);
   }
 

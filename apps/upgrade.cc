@@ -20,7 +20,7 @@ struct Files {
 std::shared_ptr<Files> AddFiles(CLI::App* command) {
   auto files = std::make_shared<Files>();
   command->add_option("INPUT", files->input, "file in an old format")->required();
-  command->add_option("OUTPUT", files->output, "where the same in today's format goes")->required();
+  command->add_option("OUTPUT", files->output, "where the file in today's format goes")->required();
   return files;
 }
 

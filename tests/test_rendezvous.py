@@ -114,7 +114,7 @@ def test_bad_values_are_value_errors(coordinator):
         Coordinator(world=0, token=new_token())
     with pytest.raises(ValueError, match="64 hex digits"):
         Coordinator(world=1, token="5ec2e7")
-    with pytest.raises(ValueError, match="no JSON"):
+    with pytest.raises(ValueError, match="is not JSON"):
         coordinator.broadcast("{")
 
 

@@ -32,7 +32,7 @@ void Take(const msghdr& message, std::vector<Fd>* descriptors) {
 size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes,
                             std::span<const int> descriptors, Deadline deadline) {
   Require(descriptors.size() <= kMaxDescriptors, ErrorCode::kInvalidArgument,
-          "{} descriptors cannot travel at once, at most {} can", descriptors.size(),
+          "{} descriptors cannot be sent at once; the limit is {}", descriptors.size(),
           kMaxDescriptors);
   iovec place = {const_cast<char*>(bytes.data()), bytes.size()};
   Control control = {};
@@ -51,7 +51,7 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       Require(PollOne(connection.fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "{} took no byte in time", connection.peer());
+              "{} took no bytes before the deadline", connection.peer());
     } else if (errno != EINTR) {
       ThrowErrno(errno, fmt::format("sending descriptors to {}", connection.peer()));
     }

@@ -57,7 +57,7 @@ std::string HexDecode(std::string_view text) {
     const int high = HexValue(text[i]);
     const int low = HexValue(text[i + 1]);
     Require(high >= 0 && low >= 0, ErrorCode::kInvalidArgument,
-            "hex text has a character that is no hex digit at or after position {}", i);
+            "hex text has a character that is not a hex digit at or after position {}", i);
     bytes += static_cast<char>(high << 4 | low);
   }
   return bytes;

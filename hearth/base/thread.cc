@@ -26,7 +26,7 @@ Thread::~Thread() {
   try {
     Join();
   } catch (const std::exception& error) {
-    log::Error("the thread '{}' ended with an error that nobody asked for: {}", state_->name,
+    log::Error("the thread '{}' ended with an error that nobody caught: {}", state_->name,
                error.what());
   } catch (...) {
     log::Error("the thread '{}' ended with an unknown exception", state_->name);

@@ -77,7 +77,7 @@ class BucketReducer::Impl {
       changed_.wait(lock, over);
     } else {
       Require(changed_.wait_until(lock, deadline.at(), over), ErrorCode::kDeadlineExceeded,
-              "{} of {} gradient buckets were summed when the time was over", reduced_,
+              "only {} of {} gradient buckets were summed before the deadline", reduced_,
               buckets_.size());
     }
     if (error_ != nullptr) std::rethrow_exception(error_);

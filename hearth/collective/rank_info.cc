@@ -22,8 +22,8 @@ RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
     info.port = json.at("port");
     return info;
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("what rank {} says of itself is damaged", rank),
-                error);
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("the connection data of rank {} is damaged", rank), error);
   }
 }
 

@@ -94,7 +94,7 @@ class Mesh {
         static_cast<std::ptrdiff_t>(kMaxStrangers + setup_.ranks.size())) {
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
-      Refuse(**oldest, "too many came after it");
+      Refuse(**oldest, "too many connections came after it");
     }
     auto caller = rendezvous::AcceptLink(listener, kHandshakeSeconds, &accept_again_);
     if (caller == nullptr) return;

@@ -244,15 +244,15 @@ void TcpTransport::Wait(Deadline deadline) {
 void TcpTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
     if (lane->receive == plan_->receives.size()) continue;
-    Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes when the time was over",
+    Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes at the deadline",
           lane->peer.name(), lane->received, plan_->receives[lane->receive].bytes);
   }
   for (const Lane* lane : active_) {
     if (lane->send == plan_->sends.size()) continue;
-    Throw(ErrorCode::kDeadlineExceeded, "{} had taken {} of {} bytes when the time was over",
+    Throw(ErrorCode::kDeadlineExceeded, "{} had taken {} of {} bytes at the deadline",
           lane->peer.name(), lane->sent, plan_->sends[lane->send].bytes);
   }
-  Throw(ErrorCode::kDeadlineExceeded, "the time was over");
+  Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
 }
 
 }  // namespace hearth::collective

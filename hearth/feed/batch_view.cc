@@ -151,7 +151,7 @@ struct OwnedImage {
             static_cast<std::byte*>(std::aligned_alloc(kImageAlignment, AlignImage(image.size()))),
             std::free) {
     Require(bytes != nullptr, ErrorCode::kResourceExhausted,
-            "there is no memory for a batch of {} bytes", image.size());
+            "there is not enough memory for a batch of {} bytes", image.size());
     std::memcpy(bytes.get(), image.data(), image.size());
     view = std::make_unique<BatchView>(std::span<const std::byte>(bytes.get(), image.size()));
   }

@@ -60,7 +60,7 @@ class GzipSource : public ByteSource {
   GzipSource(std::unique_ptr<ByteSource> packed, std::string name)
       : packed_(std::move(packed)), name_(std::move(name)), input_(kBlockBytes) {
     Require(inflateInit2(&stream_, kGzipWindow) == Z_OK, ErrorCode::kResourceExhausted,
-            "zlib has no memory to unpack {}", name_);
+            "zlib has not enough memory to decompress {}", name_);
   }
   ~GzipSource() override { inflateEnd(&stream_); }
 
@@ -88,7 +88,7 @@ class GzipSource : public ByteSource {
     between_members_ = false;
     const int status = inflate(&stream_, Z_NO_FLUSH);
     Require(status == Z_OK || status == Z_STREAM_END, ErrorCode::kDataLoss,
-            "{} is damaged: its gzip stream cannot be unpacked ({})", name_,
+            "{} is damaged: its gzip stream cannot be decompressed ({})", name_,
             stream_.msg == nullptr ? "unknown reason" : stream_.msg);
     if (status == Z_STREAM_END) {
       between_members_ = true;
@@ -141,7 +141,7 @@ class GzipSink : public ByteSink {
   explicit GzipSink(const std::string& path) : file_(path), output_(kBlockBytes) {
     Require(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
                          Z_DEFAULT_STRATEGY) == Z_OK,
-            ErrorCode::kResourceExhausted, "zlib has no memory to pack {}", path);
+            ErrorCode::kResourceExhausted, "zlib has not enough memory to compress {}", path);
   }
   ~GzipSink() override { deflateEnd(&stream_); }
 

@@ -48,8 +48,8 @@ RingEntry RingReader::EntryAt(uint64_t written) {
   sound = sound && entry_bytes <= memory_.capacity() &&
           memory_.After(position_, entry_bytes) <= written;
   Require(sound, ErrorCode::kDataLoss,
-          "a ring is damaged: an entry of kind {} and {} bytes where {} are there", header.kind,
-          header.bytes, in_flight);
+          "a ring is damaged: an entry of kind {} claims {} bytes where {} were written",
+          header.kind, header.bytes, in_flight);
   const std::byte* image = memory_.At(position_) + sizeof(header);
   position_ = memory_.After(position_, entry_bytes);
   const auto kind = static_cast<EntryKind>(header.kind);

@@ -94,7 +94,7 @@ std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
     if (entry.kind == EntryKind::kBatch) return entry.image;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable || !link_->closed()) throw;
-    throw Error(ErrorCode::kUnavailable, "a partition's rest will not come", error);
+    throw Error(ErrorCode::kUnavailable, "the rest of a partition will not come", error);
   }
   std::unique_lock lock(mutex_);
   const int64_t entries = entries_;
@@ -120,9 +120,10 @@ bool TaskPartition::PassOver(const BatchView& batch) {
 
 void TaskPartition::RefuseOtherRows() {
   const std::string text = fmt::format(
-      "partition {} has other rows, or the same in another order, than when it was computed "
-      "before, so its rows behind the {} that were given cannot be told: give rows that Spark "
-      "computes alike each time, such as files, a checkpoint() of the RDD or DataFrame, or sorted "
+      "partition {} has other rows, or the same rows in another order, than when Spark computed it "
+      "before, so it is not known which rows follow the {} that were given: give rows that Spark "
+      "computes the same way each time, such as files, a checkpoint() of the RDD or DataFrame, or "
+      "sorted "
       "partitions",
       index(), taken.load());
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", text}, {"timeout", false}});

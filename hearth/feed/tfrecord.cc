@@ -104,14 +104,14 @@ void TfRecordReader::CheckLength(uint64_t length) const {
   Require(length <= largest_record_bytes_, ErrorCode::kInvalidArgument,
           "record {} of {} has {} bytes, at byte {}{}, which is more than the {} that a record may "
           "have: the file is damaged, or HEARTH_MAX_RECORD_MB must be larger",
-          records_, name_, length, offset_, packed_ ? " of what is packed" : "",
+          records_, name_, length, offset_, packed_ ? " of the uncompressed data" : "",
           largest_record_bytes_);
 }
 
 void TfRecordReader::ThrowDamaged(std::string_view what) const {
   Throw(ErrorCode::kDataLoss,
-        "record {} of {} {}, at byte {}{}: the file is damaged, or no TFRecord file", records_,
-        name_, what, offset_, packed_ ? " of what is packed" : "");
+        "record {} of {} {}, at byte {}{}: the file is damaged, or not a TFRecord file", records_,
+        name_, what, offset_, packed_ ? " of the uncompressed data" : "");
 }
 
 void TfRecordWriter::Write(std::string_view record) {

@@ -122,9 +122,10 @@ TEST(TfRecord, PlaceOfALargeRecordIsNamed) {
   const std::string file = WriteFile({"one", std::string(3000, 'x')}, true);
   TfRecordReader reader(OpenMemorySource(file), "here", 1000);
   EXPECT_EQ(reader.Next(), "one");
-  EXPECT_THAT(Thrown([&] { reader.Next(); }).message(),
-              HasSubstr("record 1 of here has 3000 bytes, at byte 19 of what is packed, which is "
-                        "more than the 1000 that a record may have"));
+  EXPECT_THAT(
+      Thrown([&] { reader.Next(); }).message(),
+      HasSubstr("record 1 of here has 3000 bytes, at byte 19 of the uncompressed data, which is "
+                "more than the 1000 that a record may have"));
 }
 
 }  // namespace

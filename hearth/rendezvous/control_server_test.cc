@@ -144,7 +144,7 @@ TEST_F(ControlServerTest, UnknownAndTakenRanksAreRefusedAndCounted) {
   Start();
   EXPECT_THAT(Thrown([&] { Join(2); }).message(), HasSubstr("there is no such rank"));
   const Connection member = Join(1);
-  EXPECT_THAT(Thrown([&] { Join(1); }).message(), HasSubstr("has come already"));
+  EXPECT_THAT(Thrown([&] { Join(1); }).message(), HasSubstr("has joined already"));
   EXPECT_EQ(server_->refusals().rank, 2);
 }
 

@@ -97,7 +97,7 @@ std::optional<Json> FrameReader::Next() {
     const std::string text = std::exchange(parts_, {});
     Json message = ParseShallow(text);
     Require(message.is_object(), ErrorCode::kDataLoss,
-            "a control message of {} bytes is no JSON object", text.size());
+            "a control message of {} bytes is not a JSON object", text.size());
     return message;
   }
   return std::nullopt;

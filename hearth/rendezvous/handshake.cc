@@ -45,7 +45,7 @@ void RequireAccepted(Verdict verdict, uint32_t server_generation, Identity ident
       Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: there is no such rank", peer,
             identity.rank);
     case Verdict::kRankTaken:
-      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: that rank has come already", peer,
+      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: that rank has joined already", peer,
             identity.rank);
   }
   Throw(ErrorCode::kPermissionDenied, "{} refused rank {} for a reason unknown here", peer,

@@ -101,7 +101,8 @@ void Member::Done(const Json& value) {
   try {
     Send({{"type", "done"}, {"value", value}});
   } catch (const Error& error) {  // too large: what it did is done all the same
-    log::Warning("rank {} is done, but cannot say with what: {}", options_.rank, error.message());
+    log::Warning("rank {} is done, but its result cannot be sent: {}", options_.rank,
+                 error.message());
     Send({{"type", "done"}, {"value", nullptr}});
   }
 }

@@ -42,11 +42,10 @@ std::string FileSystem::ReadAll(const std::string& uri) {
 FileSystem& For(std::string_view uri) {
   static LocalFiles& local = *new LocalFiles;
   if (IsLocal(uri)) return local;
-  Require(
-      IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
-      "cannot open {}: files of scheme {}: are not known here, but local paths, hdfs:, viewfs:, "
-      "webhdfs: and swebhdfs: are",
-      uri, Scheme(uri));
+  Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
+          "cannot open {}: the scheme {}: is not supported; give a local path, hdfs:, viewfs:, "
+          "webhdfs: or swebhdfs:",
+          uri, Scheme(uri));
   // Kept until the end of the process, as threads may still read then.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<FileSystem>>;

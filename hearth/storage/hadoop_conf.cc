@@ -98,7 +98,7 @@ HadoopConf HadoopConf::FromEnvironment() {
 void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
   const std::string text = WithoutComments(xml);
   Require(text.find("<configuration") != text.npos, ErrorCode::kInvalidArgument,
-          "{} has no <configuration>: it is no configuration of Hadoop", file);
+          "{} has no <configuration>: it is not a Hadoop configuration", file);
   size_t at = 0;
   while (const auto property = Between(text, "property", &at)) {
     size_t inside = 0;

@@ -17,7 +17,7 @@ struct Token {
 };
 
 [[noreturn]] void ThrowDamaged() {
-  Throw(ErrorCode::kDataLoss, "the file of tokens is damaged or in a form that is not known");
+  Throw(ErrorCode::kDataLoss, "the token file is damaged or in an unknown format");
 }
 
 // The bytes of a file from front to back; throws where it ends too early.

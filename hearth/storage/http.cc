@@ -144,12 +144,12 @@ void Check(CURLcode result, const Exchange& exchange, const char* detail) {
   const std::string host = HostOfUrl(exchange.request.url);
   if (exchange.too_long) {
     const bool stored = exchange.answer.stored > 0 || exchange.answer.body.empty();
-    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that may come", host,
+    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that are allowed", host,
           stored && !exchange.request.store.empty() ? exchange.request.store.size()
                                                     : exchange.request.largest_answer);
   }
   if (exchange.read_errno != 0) {
-    ThrowErrno(exchange.read_errno, "cannot read what is to be sent to " + host);
+    ThrowErrno(exchange.read_errno, "cannot read the bytes to send to " + host);
   }
   const bool has_detail = detail[0] != '\0' && result != CURLE_COULDNT_RESOLVE_HOST;
   Throw(CodeOf(result), "{} ({})", has_detail ? detail : Curl().text_of(result), host);
@@ -183,7 +183,7 @@ void* HttpClient::Take() {
     }
   }
   void* handle = Curl().init();
-  Require(handle != nullptr, ErrorCode::kResourceExhausted, "libcurl has no memory");
+  Require(handle != nullptr, ErrorCode::kResourceExhausted, "libcurl has not enough memory");
   return handle;
 }
 

@@ -59,7 +59,7 @@ void* LibHdfsFiles::fs() {
           "prints, or to all jars of Spark, or set HEARTH_HDFS=webhdfs, which needs none",
           name_node_, missing);
   void* builder = LibHdfs().new_builder();
-  Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs has no memory");
+  Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs has not enough memory");
   LibHdfs().set_name_node(builder, name_node_.c_str());
   fs_ = LibHdfs().connect(builder);
   if (fs_ == nullptr) Fail("connect to", name_node_);
@@ -94,7 +94,7 @@ std::vector<FileStatus> LibHdfsFiles::List(const std::string& folder) {
   const std::string path = PathOf(folder);
   const auto itself = Stat(folder);
   Require(!itself || itself->is_folder, ErrorCode::kInvalidArgument,
-          "cannot list {} as user {}: it is no folder", folder, user_);
+          "cannot list {} as user {}: it is not a folder", folder, user_);
   int count = 0;
   errno = 0;
   LibHdfsFileInfo* infos = LibHdfs().list(fs(), path.c_str(), &count);

@@ -136,14 +136,14 @@ std::optional<FileStatus> LocalFiles::Stat(const std::string& uri) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) return StatusOf(status, uri);
   if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-  ThrowErrno(errno, fmt::format("cannot look at {}", path));
+  ThrowErrno(errno, fmt::format("cannot inspect {}", path));
 }
 
 std::vector<FileStatus> LocalFiles::List(const std::string& folder) {
   const std::string path = LocalPath(folder);
   std::error_code error;
   fs::directory_iterator entry(path, error);
-  if (error.value() == ENOTDIR && Stat(folder)) ThrowErrno(EINVAL, path + " is no folder");
+  if (error.value() == ENOTDIR && Stat(folder)) ThrowErrno(EINVAL, path + " is not a folder");
   std::vector<FileStatus> found;
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();

@@ -50,10 +50,10 @@ bool IsLocal(std::string_view uri) {
 std::string LocalPath(std::string_view uri) {
   std::string_view path = uri;
   if (!Scheme(uri).empty()) {
-    Require(IsLocal(uri), ErrorCode::kUnimplemented,
-            "cannot open {}: it must lie on this machine, {}: files are not taken here; copy it "
-            "to a local path",
-            uri, Scheme(uri));
+    Require(
+        IsLocal(uri), ErrorCode::kUnimplemented,
+        "cannot open {}: this needs a local file, and {}: is not local; copy it to a local path",
+        uri, Scheme(uri));
     path.remove_prefix(Scheme(uri).size() + 1);
     // file://host/path has an authority; only the empty one and localhost are this machine.
     if (path.starts_with("//localhost/")) path.remove_prefix(11);
@@ -68,7 +68,7 @@ std::string LocalPath(std::string_view uri) {
 RemoteUri ParseRemote(std::string_view uri) {
   const size_t start = PathStart(uri);
   Require(start > 0, ErrorCode::kInvalidArgument,
-          "'{}' is no URI of a file; write {}:///path or {}://host:port/path", uri,
+          "'{}' is not the URI of a file; write {}:///path or {}://host:port/path", uri,
           Scheme(uri).empty() ? "hdfs" : Scheme(uri), Scheme(uri).empty() ? "hdfs" : Scheme(uri));
   const std::string_view scheme = Scheme(uri);
   const std::string_view authority = uri.substr(scheme.size() + 3, start - scheme.size() - 3);

@@ -200,7 +200,7 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
       return whole;
     }
     if (!listing.is_folder)
-      Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is no folder");
+      Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is not a folder");
     const bool moves = !listing.entries.empty() &&
                        (found.empty() || found.back().uri < listing.entries.front().uri);
     std::ranges::move(listing.entries, std::back_inserter(found));
@@ -219,7 +219,7 @@ std::vector<FileStatus> WebHdfs::ListOnce(const std::string& folder) {
   call.largest_answer = kLargestListing;
   Listing listing = ReadListing(Do(call).body, folder);
   if (!listing.is_folder)
-    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is no folder");
+    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is not a folder");
   std::ranges::sort(listing.entries, {}, &FileStatus::uri);
   return std::move(listing.entries);
 }

@@ -38,14 +38,14 @@ const json& Member(const json& object, const char* name) {
 
 std::string Text(const json& object, const char* name) {
   const json& value = Member(object, name);
-  Require(value.is_string(), ErrorCode::kDataLoss, "{} in the answer is no text", name);
+  Require(value.is_string(), ErrorCode::kDataLoss, "{} in the answer is not text", name);
   return value.get<std::string>();
 }
 
 int64_t Number(const json& object, const char* name) {
   const json& value = Member(object, name);
   Require(value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < 9.0e18,
-          ErrorCode::kDataLoss, "{} in the answer is no size or time", name);
+          ErrorCode::kDataLoss, "{} in the answer is not a size or time", name);
   return value.get<int64_t>();
 }
 
@@ -69,7 +69,7 @@ constexpr std::array<Known, 17> kKnown = {{
     {"AccessControlException", ErrorCode::kPermissionDenied, Remedy::kNone,
      "permission denied; ask the owner, or set HADOOP_USER_NAME where the cluster trusts it"},
     {"SecurityException", ErrorCode::kPermissionDenied, Remedy::kNone,
-     "the cluster did not accept who this is; give a delegation token "
+     "the cluster did not accept this identity; give a delegation token "
      "(HADOOP_TOKEN_FILE_LOCATION), or use libhdfs with a Kerberos ticket"},
     {"InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone,
      "the delegation token has expired or is not this cluster's; submit the job again, with "
@@ -93,11 +93,12 @@ constexpr std::array<Known, 17> kKnown = {{
      "a part of the path is a file"},
     {"PathIsNotEmptyDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone,
      "the folder is not empty"},
-    {"PathIsNotDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone, "it is no folder"},
+    {"PathIsNotDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone,
+     "it is not a folder"},
     {"InvalidPathException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "HDFS does not take that name"},
+     "HDFS does not accept that name"},
     {"IllegalArgumentException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "the server does not take the request"},
+     "the server does not accept the request"},
 }};
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
@@ -121,7 +122,7 @@ const Known* FindKnown(std::string_view exception, std::string_view message) {
 Refusal OfStatus(long status) {
   if (status == 401) {
     return {ErrorCode::kPermissionDenied, Remedy::kNone,
-            "the server wants a login (HTTP 401); give a delegation token "
+            "the server requires a login (HTTP 401); give a delegation token "
             "(HADOOP_TOKEN_FILE_LOCATION), or use libhdfs with a Kerberos ticket"};
   }
   if (status == 429 || status >= 500) {
@@ -182,7 +183,7 @@ Listing ReadListing(std::string_view body, const std::string& folder) {
     statuses = &Member(*batch, "partialListing");
   }
   const json& entries = Member(Member(*statuses, "FileStatuses"), "FileStatus");
-  Require(entries.is_array(), ErrorCode::kDataLoss, "FileStatus in the answer is no list");
+  Require(entries.is_array(), ErrorCode::kDataLoss, "FileStatus in the answer is not a list");
   for (const json& entry : entries) {
     const std::string name = Text(entry, "pathSuffix");
     if (name.empty()) {
@@ -191,7 +192,7 @@ Listing ReadListing(std::string_view body, const std::string& folder) {
     }
     Require(
         name.find_first_of(std::string_view("/\0", 2)) == name.npos && name != "." && name != "..",
-        ErrorCode::kDataLoss, "the answer lists a file whose name is none");
+        ErrorCode::kDataLoss, "the answer lists a file without a valid name");
     listing.entries.push_back(Entry(entry, Join(folder, name)));
   }
   return listing;

@@ -175,9 +175,9 @@ TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
       for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 10);
       continue;
     }
-    EXPECT_THAT(ErrorOf(*ranks[0])["message"].get<std::string>(),
-                AllOf(HasSubstr("10 of "), HasSubstr("where -maxBadRecords allows 9"),
-                      HasSubstr("-text, ")));
+    EXPECT_THAT(
+        ErrorOf(*ranks[0])["message"].get<std::string>(),
+        AllOf(HasSubstr("10 of "), HasSubstr("but -maxBadRecords allows 9"), HasSubstr("-text, ")));
     for (auto& rank : ranks) EXPECT_EQ(rank->Wait(), 1);
   }
 }
@@ -200,7 +200,7 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
   const json error = ErrorOf(trainer);
   EXPECT_EQ(error["iteration"], 3);
   EXPECT_THAT(error["message"].get<std::string>(),
-              HasSubstr("5 of 17 rows cannot be used where -maxBadRecords allows a fraction of "
+              HasSubstr("5 of 17 rows cannot be used, but -maxBadRecords allows a fraction of "
                         "0.25"));
   EXPECT_EQ(trainer.Wait(), 1);
 }

@@ -59,7 +59,7 @@ void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
   const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)
                                                : fmt::format("a fraction of {}", limit_.fraction);
   Throw(ErrorCode::kDataLoss,
-        "{} of {} rows cannot be used where -maxBadRecords allows {}; mend or leave out the rows, "
+        "{} of {} rows cannot be used, but -maxBadRecords allows {}; fix or leave out the rows, "
         "or allow more: {} ({}: {})",
         bad, rows, allowed, names, named_.front().id, named_.front().reason);
 }

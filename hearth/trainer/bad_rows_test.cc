@@ -54,7 +54,7 @@ TEST(BadRowsTest, OneTooManyFailsWithTheRowsAndAReason) {
   EXPECT_EQ(CheckOf(bad_rows, 8, 1, true), "");
   bad_rows.Report("row-17", "wrong size");
   EXPECT_THAT(CheckOf(bad_rows, 8, 2, false),
-              AllOf(HasSubstr("2 of 8 rows cannot be used where -maxBadRecords allows 1"),
+              AllOf(HasSubstr("2 of 8 rows cannot be used, but -maxBadRecords allows 1"),
                     HasSubstr("a, row-17 (a: undecodable)")));
 }
 

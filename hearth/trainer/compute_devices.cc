@@ -35,7 +35,7 @@ std::vector<int> FindGpus(const std::string& flag) {
   if (flag.empty()) return {};
   const size_t count = caffe::CountCudaDevices();
   if (count > 0) return ParseGpus(flag, count);
-  log::Warning("-gpu {}: this process can use no CUDA device; the CPU computes", flag);
+  log::Warning("-gpu {}: this process can use no CUDA device; it computes on the CPU", flag);
   return {};
 }
 

@@ -184,7 +184,8 @@ void DeviceTrainer::TakeNotes(const caffe::TrainingPosition& loaded) {
   if (notes.is_array()) {
     outcome_.validations = std::move(notes);
   } else {
-    log::Warning("{}: its field \"notes\" is no list: earlier validations are lost", loaded.seal);
+    log::Warning("{}: its field \"notes\" is not a list: earlier validations are lost",
+                 loaded.seal);
   }
 }
 
@@ -203,7 +204,7 @@ std::optional<caffe::TrainingPosition> DeviceTrainer::Load() {
     if (const auto last = caffe::FindSnapshot(solver_->snapshot_prefix(), job_.run)) {
       return solver_->LoadSnapshot(last->state, last->model);
     }
-    log::Warning("No snapshot {}_iter_* of this run yet: it begins again",
+    log::Warning("No snapshot {}_iter_* of this run yet: it starts from the beginning",
                  solver_->snapshot_prefix());
   }
   if (!job_.snapshot.empty()) {

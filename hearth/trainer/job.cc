@@ -85,7 +85,7 @@ void ParseModel(const JobFields& fields, Job* job) {
   job->weights = fields.Strings("weights");
   job->snapshot = fields.String("snapshot", "");
   if (fields.Bool("resume", !job->snapshot.empty()) == job->snapshot.empty()) {
-    fields.Refuse("resume", "true with a \"snapshot\" to go on from, else false");
+    fields.Refuse("resume", "true with a \"snapshot\" to resume from, else false");
   }
   job->run = fields.String("run", "");
   job->model = fields.String("model", "");

@@ -146,7 +146,7 @@ TEST_F(ResumeTest, SnapshotsOfAnotherRunAreNotTaken) {
   const Trained again = TrainAgain(whole);
   EXPECT_EQ(StartOf(again), 0);
   EXPECT_EQ(again.hashes, unbroken.hashes);
-  EXPECT_THAT(log_, HasSubstr("of this run yet: it begins again"));
+  EXPECT_THAT(log_, HasSubstr("of this run yet: it starts from the beginning"));
 }
 
 TEST_F(ResumeTest, ACaffeSnapshotGoesOnAtTheStartOfAnEpochAndSaysSo) {
@@ -165,7 +165,7 @@ TEST_F(ResumeTest, AnotherNumberOfRanksIsToldOf) {
   Training rest = Whole(1, 1);
   rest.snapshot = File(20, "solverstate");
   EXPECT_EQ(StartOf(Train(rest)), 20);
-  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, these are 1: its epoch begins again"));
+  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, this run has 1: its epoch begins again"));
 }
 
 TEST_F(ResumeTest, AnotherBatchSizeIsToldOf) {
@@ -199,7 +199,7 @@ class OtherRowsTest : public ResumeTest {
     const Trained trained = TrainAgain(std::move(training));
     EXPECT_EQ(StartOf(trained), snapshot);
     EXPECT_THAT(log_, HasSubstr(said));
-    EXPECT_EQ(log_.find("meets other rows"), log_.rfind("meets other rows")) << log_;
+    EXPECT_EQ(log_.find("reads other rows"), log_.rfind("reads other rows")) << log_;
     return trained;
   }
 };
@@ -211,7 +211,7 @@ TEST_F(OtherRowsTest, AreNoticedInTheFirstEpochAndLaterAndTheEpochBeginsAgain) {
     Train(training);
     std::swap(training.train[1][0][2], training.train[1][0][3]);
     GoOn(training, snapshot,
-         fmt::format("rank 1 on host localhost meets other rows than before the snapshot of "
+         fmt::format("rank 1 on host localhost reads other rows than before the snapshot of "
                      "iteration {}: the first {} rows of its stream have the hash",
                      snapshot, epoch == 0 ? 40 : 51));
     EXPECT_THAT(log_, HasSubstr(fmt::format("(1 of 2 ranks do); epoch {} begins again", epoch)));
@@ -223,7 +223,7 @@ TEST_F(OtherRowsTest, OfAllRanksAreOneWarning) {
   Train(training);
   for (Batches& rows : training.train) rows[0].erase(rows[0].begin() + 20, rows[0].end());
   GoOn(training, 5,
-       "rank 0 on host localhost meets other rows than before the snapshot of "
+       "rank 0 on host localhost reads other rows than before the snapshot of "
        "iteration 5: 20 rows instead of ");
   EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 1 begins again for all ranks"));
 }
@@ -248,7 +248,7 @@ TEST_F(OtherRowsTest, BehindThePlaceOfTheSnapshotAreNobodysLoss) {
   KeepOnly(5);
   training.train[1][0].back() = 7777;  // of 51; 40 had been taken
   TrainAgain(training);
-  EXPECT_EQ(log_.find("meets other rows"), std::string::npos) << log_;
+  EXPECT_EQ(log_.find("reads other rows"), std::string::npos) << log_;
 }
 
 TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
@@ -298,7 +298,7 @@ TEST_F(OtherRowsTest, InOtherBatchesAreTheSame) {
     Training cut = training;
     cut.train[0] = {Numbers(0, 1), Numbers(1, 30), Numbers(30, 50)};
     const Trained resumed = TrainAgain(cut);
-    EXPECT_EQ(log_.find("meets other rows"), std::string::npos) << log_;
+    EXPECT_EQ(log_.find("reads other rows"), std::string::npos) << log_;
     EXPECT_EQ(resumed.hashes, unbroken.hashes);
     Train(training);
   }

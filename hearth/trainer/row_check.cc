@@ -66,7 +66,7 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   if (ranks == 0) return true;
   if (std::find(differs.begin(), differs.end(), 1) - differs.begin() != group_.rank()) return false;
   Refuse(position,
-         fmt::format("rank {} on host {} meets other rows than before the snapshot of iteration "
+         fmt::format("rank {} on host {} reads other rows than before the snapshot of iteration "
                      "{}: {} ({} of {} ranks do)",
                      rank, job_.host, position.iteration, Describe(found, sealed), ranks, world));
   return false;
@@ -74,7 +74,7 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
 
 void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& why) const {
   Require(job_.settings.on_other_rows != "fail", ErrorCode::kDataLoss,
-          "{}; let the epoch begin again with -onOtherRows restartEpoch, and give rows of a fixed "
+          "{}; set -onOtherRows restartEpoch to begin the epoch again, and give rows with fixed "
           "content and order from then on",
           why);
   log::Warning("{}; epoch {} begins again for all ranks", why, position.epoch);

@@ -41,7 +41,7 @@ FileStatus ExistingFile(const std::string& uri) {
 
 FileStatus ExistingFolder(const std::string& uri) {
   FileStatus status = Existing(uri);
-  Require(status.is_folder, ErrorCode::kInvalidArgument, "{} is no folder", uri);
+  Require(status.is_folder, ErrorCode::kInvalidArgument, "{} is not a folder", uri);
   return status;
 }
 

@@ -85,7 +85,7 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
 void RegisterImages(nb::module_& m) {
   m.def("decode_image", Decode, "data"_a, "colors"_a = "color",
         "JPEG or PNG bytes as uint8 of shape (height, width, channels), blue-green-red. `colors`: "
-        "color, gray or unchanged. Raises HearthError for bytes that are no whole picture.");
+        "color, gray or unchanged. Raises HearthError for bytes that are not a whole picture.");
   m.def("resize_image", ResizeArray, "image"_a, "height"_a, "width"_a,
         "A uint8 picture (height, width, channels) resized bilinearly.");
   const char* transform_doc =

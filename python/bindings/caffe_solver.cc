@@ -171,7 +171,7 @@ void RegisterSolver(nb::module_& m) {
       .def(nb::new_(&SolverOfText), "prototxt"_a, "before_forward"_a.none() = nb::none(),
            "seed"_a = 0, "precision"_a = "float32",
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
-           "forward pass, to place the data of a net that is not fed by rows. `precision`, float32 "
+           "forward pass, to set the data of a net that is not fed by rows. `precision`, float32 "
            "or bf16, is that of the products in convolutions.")
       .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
                   "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
@@ -186,7 +186,7 @@ void RegisterSolver(nb::module_& m) {
       .def("snapshot", &Solver::Snapshot, ReleaseGil(),
            "Writes model and state; returns their names.")
       .def("restore", &Solver::Restore, "state"_a, "model"_a = "", ReleaseGil(),
-           "Goes on from a .solverstate and its .caffemodel.");
+           "Resumes from a .solverstate and its .caffemodel.");
   BindState(solver);
 
   nb::class_<caffe::LearningRate>(m, "LearningRate", "The learning rate policy of a solver.")

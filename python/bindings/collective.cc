@@ -89,7 +89,7 @@ void RegisterCollective(nb::module_& m) {
                   ReleaseGil(), "Connects to the groups of all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("world", &Group::world)
-      .def_prop_ro("description", &Group::description, "How the ranks talk, in words.")
+      .def_prop_ro("description", &Group::description, "How the ranks communicate, in words.")
       .def("allocate", &Allocate, "count"_a,
            "A zeroed float32 array in memory that the ranks share; reduced without copies.")
       .def("all_reduce", &AllReduce, "array"_a, "op"_a = "sum", "timeout_s"_a = kTimeout,
@@ -99,9 +99,9 @@ void RegisterCollective(nb::module_& m) {
       .def(
           "barrier",
           [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
-          "timeout_s"_a = kTimeout, ReleaseGil(), "Returns once all ranks came.")
+          "timeout_s"_a = kTimeout, ReleaseGil(), "Returns once all ranks have come.")
       .def("abort", &Group::Abort, "reason"_a,
-           "From any thread: ends what runs, and all later calls, with this reason.");
+           "From any thread: ends the operation that runs, and all later ones, with this reason.");
 }
 
 }  // namespace hearth::bindings

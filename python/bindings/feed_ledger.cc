@@ -20,11 +20,11 @@ using feed::Ledger;
 
 void RegisterFeedLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",
-                     "What a driver knows of its feed jobs: who brings which partition, what was "
+                     "What a driver knows about its feed jobs: who sends which partition, what was "
                      "taken, what is safe. Any thread may use it.")
       .def(nb::init<>())
       .def("open", &Ledger::Open, "feed"_a, ReleaseGil(),
-           "From now on attempts of this job may bring rows.")
+           "From now on attempts of this job may send rows.")
       .def("close", &Ledger::Close, "feed"_a, ReleaseGil(),
            "Forgets the job; attempts that come late are refused.")
       .def(
@@ -44,10 +44,10 @@ void RegisterFeedLedger(nb::module_& m) {
       .def("safe", &Ledger::Safe, "feed"_a, ReleaseGil(),
            "The partitions of the job whose rows are safe.")
       .def("unfinished", &Ledger::Unfinished, "feed"_a, ReleaseGil(),
-           "The partitions of the job of which rows were given, but not all, or not known yet.")
+           "The partitions of the job that an attempt has begun to send and none has finished.")
       .def("start_again", &Ledger::StartAgain, ReleaseGil(),
-           "All nodes are new: partitions that are not safe come again as a whole; of those that "
-           "are, whoever brings one again only has its rows compared.");
+           "All nodes are new: partitions that are not safe are sent again from their first row; "
+           "if one that is safe is sent again, its rows are only compared.");
 }
 
 }  // namespace hearth::bindings

@@ -58,8 +58,8 @@ class PythonFunction {
 
 Json Parse(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
-  Require(value.is_object(), ErrorCode::kInvalidArgument, "a feed's message is no JSON object: {}",
-          text.substr(0, 80));
+  Require(value.is_object(), ErrorCode::kInvalidArgument,
+          "a feed's message is not a JSON object: {}", text.substr(0, 80));
   return value;
 }
 
@@ -84,7 +84,7 @@ Args:
     tell: sends the task a message; must not raise.)")
       .def("__init__", &MakeLink, "rows"_a, "results"_a, "from_afar"_a, "tell"_a)
       .def("close", &TaskLink::Close, ReleaseGil(),
-           "Ends all waits of both sides; the connection is of no use any more.");
+           "Ends all waits of both sides; the connection is unusable afterwards.");
   nb::class_<TaskPartition>(m, "FeedPartition", "A partition that a feed task sends.")
       .def("set_total", &TaskPartition::SetTotal, "rows"_a, ReleaseGil(),
            "The feed task has written its last row.");
@@ -111,13 +111,14 @@ Args:
             return queue.Answer(Parse(message));
           },
           "message"_a, ReleaseGil(),
-          "The driver's answer to a partition's claim; whether it was of this queue.")
+          "Takes the driver's answer to a partition's claim; returns whether this queue has the "
+          "partition.")
       .def("lose", &PartitionQueue::Lose, "partition"_a, ReleaseGil(),
            "The partition's feed task is gone.")
       .def("replay", &PartitionQueue::AddReplay, "feed"_a, "kept"_a, "times"_a, ReleaseGil(),
-           "Gives the rows that were kept of the feed job `kept` again, as those of `feed`.")
+           "Queues the rows kept of feed job `kept` again, `times` over, as rows of `feed`.")
       .def("end", &PartitionQueue::End, ReleaseGil(),
-           "After the partitions that wait already come no more.")
+           "No more partitions come after those that already wait.")
       .def("fail", &PartitionQueue::Fail, "reason"_a, ReleaseGil(),
            "Ends all waits, and all partitions.")
       .def("terminate", &PartitionQueue::Terminate, ReleaseGil(),
@@ -128,7 +129,7 @@ Args:
           "commit", [](PartitionQueue& queue) { queue.rows().Commit(); }, ReleaseGil(),
           "All rows taken so far are safe.")
       .def_prop_ro("failure", &PartitionQueue::failure, ReleaseGil(),
-                   "Why the cluster failed; empty where it has not.")
+                   "Why the cluster failed; empty if it has not.")
       .def_prop_ro("terminated", &PartitionQueue::terminated, ReleaseGil());
 }
 
@@ -156,7 +157,7 @@ void DefineReader(nb::module_& m) {
                         "them. One thread uses it.")
       .def(nb::init<std::shared_ptr<PartitionQueue>>(), "queue"_a)
       .def("next", &NextBatch,
-           "Waits for the next batch: (FeedBatch, pickled, batched, from_afar), which holds until "
+           "Waits for the next batch: (FeedBatch, pickled, batched, from_afar), valid until "
            "opened(); None at a partition's end and at the feed's. Raises HearthError where the "
            "cluster failed.")
       .def_prop_ro("ended", &RowReader::ended, "Whether next() has come to the feed's end.")
@@ -167,7 +168,7 @@ void DefineReader(nb::module_& m) {
       .def_prop_ro("owed", &RowReader::owed, "Rows whose results are owed.")
       .def_prop_ro("owed_first", &RowReader::owed_first, "Those of the first partition.")
       .def("write_results", &WriteResults, "pieces"_a,
-           "Sends results of the first partition; whether its feed task is there to take them.")
+           "Sends results of the first partition; returns whether its feed task is still there.")
       .def("answered", &RowReader::Answered, "rows"_a, ReleaseGil(),
            "The results of so many rows were sent.");
 }

@@ -137,17 +137,17 @@ the channel is closed.)")
           },
           "fd"_a, "peer"_a, "Takes the descriptor over; errors call the other side `peer`.")
       .def("accept_handshake", &Shake<rendezvous::AcceptHandshake>, "terms"_a, "timeout_s"_a,
-           "The listening side. Raises PermissionError for other terms, ValueError for what is no "
-           "handshake, TimeoutError however many bytes came.")
+           "The listening side. Raises PermissionError for other terms, ValueError for bytes that "
+           "are not a handshake, TimeoutError even while bytes come.")
       .def("offer_handshake", &Shake<rendezvous::OfferHandshake>, "terms"_a, "timeout_s"_a,
            "The connecting side. Raises PermissionError when it is refused, or the other side does "
            "not prove itself, and TimeoutError.")
       .def("send", Send, "message"_a, "fds"_a, "data"_a,
            "Sends a message, with descriptors, and bytes behind it. Raises ValueError for what "
-           "JSON cannot carry.")
+           "JSON cannot hold.")
       .def("receive", Receive, "timeout_s"_a.none(),
            "(message, descriptors) of the next message, None at the stream's end. Raises "
-           "TimeoutError, and ValueError for bytes that are no message.")
+           "TimeoutError, and ValueError for bytes that are not a message.")
       .def("receive_data", ReceiveData, "count"_a, "Bytes that follow a message.")
       .def(
           "fileno",

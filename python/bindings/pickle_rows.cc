@@ -186,11 +186,11 @@ void RegisterPickleRows(nb::module_& m) {
   m.def("pickle_is_sound", &IsSound, "pickle"_a,
         "Whether Python's own reader may have a pickle that came from another host: it makes no "
         "room for values that it does not have, and nests tuples and calls no deeper than 1000. "
-        "What it calls is not looked at.\n\n"
+        "Which functions it calls is not checked.\n\n"
         "Args:\n    pickle: as load_plain().");
   m.def("load_columns", &LoadColumns, "pickle"_a,
-        "The rows of a pickled list as arrays, where they are all numbers, all lists of as many "
-        "numbers, or all tuples of those.\n\n"
+        "The rows of a pickled list as arrays, if they are all numbers, all number lists of one "
+        "length, or all tuples of those.\n\n"
         "Args:\n    pickle: as load_plain().\n\n"
         "Returns:\n    (whether the rows are tuples, arrays): an array per field of tuples, else "
         "one of all rows; int64 or float64, shape [rows] or [rows, length]. None for every other "

@@ -38,7 +38,7 @@ using rendezvous::MemberOptions;
 Json Parse(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
   Require(!value.is_discarded(), ErrorCode::kInvalidArgument,
-          "a value for the other ranks is no JSON: {}", text.substr(0, 80));
+          "a value for the other ranks is not JSON: {}", text.substr(0, 80));
   return value;
 }
 
@@ -112,7 +112,7 @@ Listens at once; a thread of its own does the work. The token is 64 hex digits (
           "(rank, JSON text) of the oldest event; None after timeout_s, and at once when none is "
           "left after close().")
       .def("take_dropped_log_lines", &Coordinator::TakeDroppedLogLines,
-           "Log lines that went because newer ones came, since the last call.")
+           "Log lines dropped in favour of newer ones since the last call.")
       .def(
           "broadcast",
           [](Coordinator& self, const std::string& json) { self.Broadcast(Parse(json)); }, "json"_a,

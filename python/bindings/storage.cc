@@ -106,8 +106,9 @@ void RegisterOpenFiles(nb::module_& m) {
       .def(nb::init<const std::string&>(), "uri"_a, ReleaseGil())
       .def("append", &PythonOutput::Append, "bytes"_a)
       .def("commit", &PythonOutput::Commit, ReleaseGil(),
-           "The file appears under its name, in place of one that has it.")
-      .def("discard", &PythonOutput::Discard, ReleaseGil(), "Nothing is left of it.");
+           "Gives the file its name, in place of one that has it.")
+      .def("discard", &PythonOutput::Discard, ReleaseGil(),
+           "Drops the file: nothing is left of it.");
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ void RegisterStorage(nb::module_& m) {
   m.def("write_file", &WriteFile, "uri"_a, "contents"_a,
         "Writes a whole file, which appears under its name when it is complete.");
   m.def("append_file", &AppendFile, "uri"_a, "contents"_a,
-        "Adds bytes at the end of a file, which it makes where there is none.");
+        "Adds bytes at the end of a file, which it creates if needed.");
   m.def(
       "stat_file",
       [](const std::string& uri) -> std::optional<FileStatus> {

@@ -42,7 +42,7 @@ FeatureKind ParseKind(const std::string& name) {
   if (name == "bytes") return FeatureKind::kBytes;
   if (name == "float") return FeatureKind::kFloat;
   if (name == "int64") return FeatureKind::kInt64;
-  Throw(ErrorCode::kInvalidArgument, "'{}' is no kind of feature: bytes, float or int64", name);
+  Throw(ErrorCode::kInvalidArgument, "'{}' is not a kind of feature: bytes, float or int64", name);
 }
 
 std::string KindText(FeatureKind kind) {

@@ -76,4 +76,4 @@ def test_a_database_in_hdfs_is_refused_in_a_line(hadoop):
       data_param {{ source: "hdfs:///user/{hadoop.user}/lmdb" batch_size: 1 backend: LMDB }} }}"""
     _core.write_file(net, text.encode())
     said = hearth("test", "-model", net, "-weights", net, "-iterations=1", status=1)
-    assert "must lie on this machine" in said.strip().splitlines()[-1]
+    assert "this needs a local file" in said.strip().splitlines()[-1]

@@ -104,7 +104,7 @@ def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
         pytest.skip("this machine has a GPU")
     log, _ = train(folder, "-gpu", "0")
     assert "Use CPU." in log
-    assert "-gpu 0: this process can use no CUDA device; the CPU computes" in log
+    assert "-gpu 0: this process can use no CUDA device; it computes on the CPU" in log
 
 
 @pytest.mark.parametrize("program", ["hearth", "python"])

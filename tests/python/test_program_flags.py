@@ -49,7 +49,7 @@ def test_files_of_flags_are_read(tmp_path: Path) -> None:
     assert DONE in run("--flagfile=flags", "train", cwd=tmp_path)
     assert DONE in run("train", "-flagfile", "more,flags", cwd=tmp_path)
     (tmp_path / "flags").write_text("solver\n")
-    assert "flags:1: 'solver' is no flag" in run("-flagfile=flags", cwd=tmp_path, status=1)
+    assert "flags:1: 'solver' is not a flag" in run("-flagfile=flags", cwd=tmp_path, status=1)
     (tmp_path / "flags").write_text("--flagfile=flags\n")
     assert "-flagfile flags is named by" in run("-flagfile=flags", cwd=tmp_path, status=1)
     assert "nowhere" in run("train", "-flagfile=nowhere", cwd=tmp_path, status=1)
@@ -83,9 +83,9 @@ def test_switches_have_a_no(pictures: Path) -> None:
         (["train", "--noslover"], "there is no flag --noslover"),
         (["train", "--nosolver"], "there is no flag --nosolver; did you mean --solver"),
         (["-slover=x", "train"], "there is no flag --slover; did you mean --solver"),
-        (["train", "-solver"], "--solver is without its value"),
-        (["train", "-solver", "-gpu", "0"], "--solver is without its value"),
-        (["train", "-flagfile"], "-flagfile is without the name of a file"),
+        (["train", "-solver"], "--solver needs a value"),
+        (["train", "-solver", "-gpu", "0"], "--solver needs a value"),
+        (["train", "-flagfile"], "-flagfile needs the name of a file"),
         (["convert_imageset", "-shuffle=perhaps"], "--shuffle takes true or false, not 'perhaps'"),
         (["train", "-minloglevel=some"], "--minloglevel takes a number, not 'some'"),
         (["train", "-log_dir=nowhere"], "nowhere/caffe."),

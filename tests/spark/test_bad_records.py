@@ -56,7 +56,7 @@ def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, dig
     conf = config(spark, digits, maxBadRecords="4", maxRestarts="3")
     source = DataSource(spark).fromDataFrame(conf, spoiled, True)
     said = (
-        r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used where -maxBadRecords allows 4"
+        r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used, but -maxBadRecords allows 4"
     )
     events = []
     with pytest.raises(HearthError, match=said + r".*bad-\d") as caught:
@@ -74,7 +74,7 @@ def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained,
         assert len(ids) == GOOD
         assert not any(sample.startswith("bad") for sample in ids)
         trained.maxBadRecords = "0.001"
-        with pytest.raises(Exception, match=r"where -maxBadRecords allows a fraction of 0\.001"):
+        with pytest.raises(Exception, match=r"but -maxBadRecords allows a fraction of 0\.001"):
             CaffeOnSpark(spark).features(source).collect()
     finally:
         trained.maxBadRecords = ""
@@ -146,9 +146,9 @@ def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, t
                 assert CaffeOnSpark(spark, events.append).features(source).count() == GOOD
                 assert re.search(said, events.pop()["text"])
             else:
-                with pytest.raises(HearthError, match=f"{said} where -maxBadRecords allows "):
+                with pytest.raises(HearthError, match=f"{said}, but -maxBadRecords allows "):
                     CaffeOnSpark(spark, events.append).test(source)
-                with pytest.raises(HearthError, match=f"{said} where -maxBadRecords allows "):
+                with pytest.raises(HearthError, match=f"{said}, but -maxBadRecords allows "):
                     CaffeOnSpark(spark, events.append).features(source)
     finally:
         trained.maxBadRecords = ""

@@ -90,7 +90,7 @@ def test_rows_from_spark_come_again_the_same(spark, train, many_files):
     striker = Striker("trainer", 60, 1)
     train(striker, rows())
     check_recovered(striker, (hashes.pop(), None))
-    assert not any("meets other rows" in event["text"] for event in striker.of("log"))
+    assert not any("reads other rows" in event["text"] for event in striker.of("log"))
 
 
 class Changer(Striker):
@@ -124,13 +124,13 @@ def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, o
     rows = rows.mapInArrow(turned, rows.schema)
     striker = Changer(flag)
     if on_other_rows == "fail":
-        with pytest.raises(HearthError, match=r"rank 1 .* meets other rows .* -onOtherRows"):
+        with pytest.raises(HearthError, match=r"rank 1 .* reads other rows .* -onOtherRows"):
             train(striker, rows, onOtherRows="fail")
         return
     train(striker, rows)
-    texts = [event["text"] for event in striker.of("log") if "meets other" in event["text"]]
+    texts = [event["text"] for event in striker.of("log") if "reads other" in event["text"]]
     assert len(texts) == 1
-    said = r"rank 1 on host \S+ meets other rows than before the snapshot of iteration \d+: the fir"
+    said = r"rank 1 on host \S+ reads other rows than before the snapshot of iteration \d+: the fir"
     assert re.search(said, texts[0])
     assert "(1 of 2 ranks do); epoch" in texts[0]
 

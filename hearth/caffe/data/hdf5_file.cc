@@ -112,7 +112,7 @@ class Hdf5File::Impl {
   Hdf5Handle OpenDataset(const std::string& path) const {
     Require(Has(path), ErrorCode::kNotFound, "{} has no dataset {}", name_, path);
     Hdf5Handle dataset(H5Dopen2(file_.get(), path.c_str(), WithinTheFile()), H5Dclose);
-    Check(dataset.ok(), "{} is no dataset", path);
+    Check(dataset.ok(), "{} is not a dataset", path);
     Require(HoldsItsValues(dataset.get()), ErrorCode::kDataLoss,
             "{}: the values of the dataset {} are in another file", name_, path);
     return dataset;
@@ -262,7 +262,7 @@ std::string Hdf5File::Identity(const std::string& path) const {
   const Lock lock;
   H5G_stat_t info;  // the one form that all versions of the library have
   impl_->Check(H5Gget_objinfo(impl_->file(), path.c_str(), /*follow_link=*/true, &info) >= 0,
-               "cannot look at {}", path);
+               "cannot inspect {}", path);
   return fmt::format("{} {} {} {}", info.fileno[0], info.fileno[1], info.objno[0], info.objno[1]);
 }
 
@@ -282,7 +282,7 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
   };
   impl_->Check(H5Literate_by_name(impl_->file(), group.c_str(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
                                   take, &found, WithinTheFile()) >= 0,
-               "{} is no group", group);
+               "{} is not a group", group);
   Require(found.outside.empty(), ErrorCode::kDataLoss, "{}: {} in {} is a link into another file",
           impl_->name(), found.outside, group);
   return found.names;
@@ -319,7 +319,7 @@ std::string Hdf5File::ReadText(const std::string& path) const {
   const Hdf5Handle dataset = impl_->OpenDataset(path);
   const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const bool is_text = H5Tget_class(type.get()) == H5T_STRING && !H5Tis_variable_str(type.get());
-  impl_->Check(is_text, "the dataset {} is no text", path);
+  impl_->Check(is_text, "the dataset {} is not text", path);
   const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
   const size_t size = H5Tget_size(type.get());
   impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1 && size <= kLongestText,

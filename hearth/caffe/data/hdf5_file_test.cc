@@ -75,7 +75,7 @@ TEST_F(Hdf5FileTest, NamesWhatIsMissingOrOfAnotherKind) {
   EXPECT_THAT([&] { file.ReadFloats("/y"); }, ThrowsMessage<Error>(HasSubstr("no dataset /y")));
   EXPECT_THAT([&] { file.ReadFloats("/text"); },
               ThrowsMessage<Error>(HasSubstr("/text does not hold numbers")));
-  EXPECT_THAT([&] { file.ReadText("/x"); }, ThrowsMessage<Error>(HasSubstr("/x is no text")));
+  EXPECT_THAT([&] { file.ReadText("/x"); }, ThrowsMessage<Error>(HasSubstr("/x is not text")));
   EXPECT_THAT([&] { file.ReadInt("/x"); }, ThrowsMessage<Error>(HasSubstr("is not one number")));
   EXPECT_THAT([&] { file.WriteFloats("/x", {2}, values); },
               ThrowsMessage<Error>(HasSubstr("cannot make the dataset /x")));

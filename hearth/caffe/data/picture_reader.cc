@@ -24,7 +24,7 @@ Image ToImage(std::string_view planes, const PictureSize& size) {
 void RequireCount(size_t count, const PictureSize& size, const char* unit) {
   const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
   Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
-          "{} {} are no picture of {} x {} x {}", count, unit, size.channels, size.height,
+          "{} {} are not a picture of {} x {} x {}", count, unit, size.channels, size.height,
           size.width);
 }
 

@@ -79,11 +79,11 @@ TEST(PictureReader, RefusesPicturesOfAnotherSize) {
   EXPECT_THAT(ReadError([&] {
                 reader.ReadRaw("abc", {1, 4, 4}, 0, out.data());
               }),
-              "3 bytes are no picture of 1 x 4 x 4");
+              "3 bytes are not a picture of 1 x 4 x 4");
   EXPECT_THAT(ReadError([&] {
                 reader.ReadFloats({}, {1, 4, 4}, 0, out.data());
               }),
-              HasSubstr("0 numbers are no picture"));
+              HasSubstr("0 numbers are not a picture"));
 }
 
 TEST(PictureReader, DrawsFromTheSeedAlone) {

@@ -19,7 +19,7 @@ void RequirePicture(const Datum& datum) {
                         std::max({size.channels, size.height, size.width}) <= kMost;
   const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
   Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
-          "a Datum with {} values is no picture of {} x {} x {}", values, size.channels,
+          "a Datum with {} values is not a picture of {} x {} x {}", values, size.channels,
           size.height, size.width);
 }
 

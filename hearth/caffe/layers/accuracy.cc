@@ -51,7 +51,7 @@ class AccuracyLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[0] && !propagate_down[1], ErrorCode::kInvalidArgument,
-            "Accuracy has no gradient; put no loss behind it");
+            "Accuracy has no gradient; put no loss after it");
   }
 
  private:

@@ -201,7 +201,7 @@ class ThresholdLayer : public NeuronLayer {
   }
   void Gradient(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) override {
     Throw(ErrorCode::kInvalidArgument,
-          "a threshold has no gradient; put no loss behind it or set propagate_down: false");
+          "a threshold has no gradient; put no loss after it or set propagate_down: false");
   }
   void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { y.copy_(x > threshold_); }
   void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,

@@ -68,7 +68,7 @@ class ArgMaxLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[0], ErrorCode::kInvalidArgument,
-            "ArgMax has no gradient; put no loss behind it");
+            "ArgMax has no gradient; put no loss after it");
   }
 
  private:

@@ -31,7 +31,7 @@ class ConvolutionLayer : public Layer {
     axis_ = bottom[0]->CanonicalAxis(param.axis());
     const int64_t spatial_axes = bottom[0]->num_axes() - axis_ - 1;
     Require(spatial_axes <= 3, ErrorCode::kUnimplemented,
-            "a bottom of shape {} has {} spatial axes behind axis {}; up to 3 are supported",
+            "a bottom of shape {} has {} spatial axes after axis {}; up to 3 are supported",
             bottom[0]->ShapeString(), spatial_axes, axis_);
     window_ = ReadWindow(param, spatial_axes);
     channels_ = bottom[0]->shape(axis_);

@@ -76,7 +76,7 @@ class BatchReindexLayer : public Layer {
     for (size_t i = 0; i < rows.size(); ++i) {
       Require(indices[i] >= 0 && indices[i] < static_cast<float>(bottom[0]->shape(0)),
               ErrorCode::kInvalidArgument,
-              "index {} at position {} is no row of a bottom of shape {}", indices[i], i,
+              "index {} at position {} is not a row of a bottom of shape {}", indices[i], i,
               bottom[0]->ShapeString());
       rows[i] = static_cast<int64_t>(indices[i]);
     }

@@ -78,7 +78,7 @@ TEST(BatchReindex, NamesAnIndexThatIsNoRow) {
   };
   const LayerCase row = FilterReindexCases()[0];
   EXPECT_THAT(ForwardError(row, set(3)),
-              HasSubstr("index 3 at position 2 is no row of a bottom of shape 3 2 2 (12)"));
+              HasSubstr("index 3 at position 2 is not a row of a bottom of shape 3 2 2 (12)"));
   EXPECT_THAT(ForwardError(row, set(-1)), HasSubstr("index -1 at position 2"));
 }
 

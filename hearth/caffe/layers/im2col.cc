@@ -20,7 +20,7 @@ class Im2colLayer : public Layer {
     axis_ = x.CanonicalAxis(param.axis());
     const int64_t spatial_axes = x.num_axes() - axis_ - 1;
     Require(spatial_axes > 0, ErrorCode::kInvalidArgument,
-            "a bottom of shape {} has no spatial axes behind axis {}", x.ShapeString(), axis_);
+            "a bottom of shape {} has no spatial axes after axis {}", x.ShapeString(), axis_);
     window_ = ReadWindow(param, spatial_axes);
     taps_ = 1;
     Shape sizes;

@@ -208,7 +208,7 @@ class LstmUnitLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[2], ErrorCode::kInvalidArgument,
-            "LSTMUnit has no gradient for the marks of continued sequences");
+            "LSTMUnit has no gradient for its continuation indicators");
     if (!propagate_down[0] && !propagate_down[1]) return;
     // Both gradients come from one loop; one that is not wanted goes nowhere.
     Blob& d_before = propagate_down[0] ? *bottom[0] : squashed_;

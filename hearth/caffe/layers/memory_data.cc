@@ -38,7 +38,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
             ErrorCode::kInvalidArgument, "data of shape {} must be items x {} x {} x {}",
             fmt::join(data.sizes(), " x "), shape[0], shape[1], shape[2]);
     Require(data.size(0) > 0 && data.size(0) % batch_size() == 0, ErrorCode::kInvalidArgument,
-            "{} items are no multiple of batch_size {}", data.size(0), batch_size());
+            "{} items are not a multiple of batch_size {}", data.size(0), batch_size());
     Require(labels.numel() == data.size(0), ErrorCode::kInvalidArgument,
             "{} labels for {} items: give one each", labels.numel(), data.size(0));
     data_ = std::move(data);

@@ -64,7 +64,7 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   steps_ = x.shape(0);
   rows_ = x.shape(1);
   Require(bottom[1]->shape() == Shape({steps_, rows_}), ErrorCode::kInvalidArgument,
-          "{} steps of {} rows need as many marks of continued sequences, but its second bottom "
+          "{} steps of {} rows need as many continuation indicators, but its second bottom "
           "has shape {}",
           steps_, rows_, bottom[1]->ShapeString());
   Require(!has_static_ || (bottom[2]->shape(0) == rows_ && bottom[2]->count(1) == static_inputs_),
@@ -112,7 +112,7 @@ void RecurrentLayer::GiveStates(const Blobs& top) {
 
 void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom) {
   Require(!propagate_down[1], ErrorCode::kInvalidArgument,
-          "{} has no gradient for the marks of continued sequences", type());
+          "{} has no gradient for its continuation indicators", type());
   const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
   const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
   if (param_propagate_down(0)) AddProductToDiff(terms.t(), x, *blobs_[0]);

@@ -68,7 +68,7 @@ class FlattenLayer : public ViewLayer {
     const FlattenParameter& param = param_.flatten_param();
     const int64_t first = bottom.CanonicalAxis(param.axis());
     const int64_t last = bottom.CanonicalAxis(param.end_axis());
-    Require(first <= last, ErrorCode::kInvalidArgument, "axis {} lies behind end_axis {}",
+    Require(first <= last, ErrorCode::kInvalidArgument, "axis {} comes after end_axis {}",
             param.axis(), param.end_axis());
     Shape shape(bottom.shape().begin(), bottom.shape().begin() + first);
     shape.push_back(bottom.count(first, last + 1));
@@ -99,7 +99,7 @@ class ReshapeLayer : public ViewLayer {
       const auto place = static_cast<int64_t>(shape.size());
       Require(dim >= -1 && (dim != 0 || place < axes) && (dim != -1 || inferred < 0),
               ErrorCode::kInvalidArgument,
-              "dim {} cannot stand at place {} for a bottom of shape {}", dim, place,
+              "dim {} is not possible at position {} for a bottom of shape {}", dim, place,
               bottom.ShapeString());
       if (dim == -1) inferred = place;
       shape.push_back(dim == 0 ? bottom.shape(place) : dim == -1 ? 1 : dim);
@@ -112,9 +112,10 @@ class ReshapeLayer : public ViewLayer {
  private:
   static void Infer(const Blob& bottom, int64_t place, Shape* shape) {
     const int64_t known = CountOf(*shape).value_or(0);
-    Require(known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
-            "the -1 at place {} cannot be found: {} values of shape {} are no multiple of {}",
-            place, bottom.count(), bottom.ShapeString(), known);
+    Require(
+        known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
+        "the -1 at position {} cannot be inferred: {} values of shape {} are not a multiple of {}",
+        place, bottom.count(), bottom.ShapeString(), known);
     (*shape)[place] = bottom.count() / known;
   }
 };

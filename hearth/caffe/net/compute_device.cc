@@ -24,12 +24,12 @@ bool LoadCuda() {
   const auto library = std::filesystem::path(torch.dli_fname).parent_path() / "libtorch_cuda.so";
   if (!std::filesystem::exists(library)) return false;
   if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    log::Warning("PyTorch's CUDA library cannot be loaded, nets compute on the CPU: {}", dlerror());
+    log::Warning("PyTorch's CUDA library cannot be loaded; nets compute on the CPU: {}", dlerror());
     return false;
   }
   // ATen asks once whether it has CUDA, in the first convolution for one, and keeps the answer.
   if (!at::detail::getCUDAHooks().hasCUDART()) {
-    log::Warning("PyTorch's CUDA library was loaded too late: nets compute on the CPU");
+    log::Warning("PyTorch's CUDA library was loaded too late; nets compute on the CPU");
     return false;
   }
   return true;

@@ -88,7 +88,7 @@ void WireReader::ReadMessage(Message* message, size_t end) {
     const uint64_t tag = Varint(end);
     const auto wire_type = static_cast<uint32_t>(tag & 7);
     const uint64_t number = tag >> 3;
-    if (number == 0 || number > 0x1fffffff) Fail("found a field number that cannot be");
+    if (number == 0 || number > 0x1fffffff) Fail("found an impossible field number");
     const FieldDescriptor* field = descriptor.Find(static_cast<int32_t>(number));
     if (field == nullptr) {
       Skip(wire_type, end, 0);

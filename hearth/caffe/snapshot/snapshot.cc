@@ -63,11 +63,10 @@ SolverState ReadState(const std::string& uri) {
     return state;
   } catch (const Error& error) {
     // The two files of a snapshot are easily mixed up.
-    throw Error(error.code(),
-                fmt::format("{} is not a solver state that can be read (a .caffemodel "
-                            "is none)",
-                            uri),
-                error);
+    throw Error(
+        error.code(),
+        fmt::format("{} is not a solver state that can be read (a .caffemodel is not one)", uri),
+        error);
   }
 }
 

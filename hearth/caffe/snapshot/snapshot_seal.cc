@@ -116,7 +116,7 @@ std::vector<SealedRows> RowsFromJson(const json& fields) {
     row.count = NumberIn(each, "count", 0, INT64_MAX);
     const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), row.hash, 16);
     Require(error == std::errc() && end == hash.data() + hash.size(), ErrorCode::kDataLoss,
-            "its field \"rows\" has a hash that is none");
+            "its field \"rows\" has a malformed hash");
   }
   return rows;
 }

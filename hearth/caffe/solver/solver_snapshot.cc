@@ -96,7 +96,7 @@ void Solver::SnapshotIfDue() {
   } catch (const Error& error) {
     // A disk that is full now may not be when the next one is due; the last one is still there.
     if (error.code() != ErrorCode::kResourceExhausted) throw;
-    log::Warning("No snapshot after iteration {}, training goes on without: {}", iteration_,
+    log::Warning("No snapshot after iteration {}, training continues without it: {}", iteration_,
                  error.message());
   }
 }
@@ -189,7 +189,7 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
   }
   const bool same_ranks = position.ranks == options_.ranks;
   if (options_.is_root && !same_ranks) {
-    log::Warning("The snapshot was made by {} ranks, these are {}: its epoch begins again",
+    log::Warning("The snapshot was made by {} ranks, this run has {}: its epoch begins again",
                  position.ranks, options_.ranks);
   }
   if (param_.max_iter() > 0 && iteration_ > param_.max_iter()) {

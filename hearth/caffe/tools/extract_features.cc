@@ -42,7 +42,7 @@ void Check(const FeatureOptions& options, const Net& net) {
   }
   for (const std::string& database : options.databases) {
     Require(!std::filesystem::exists(storage::LocalPath(database)), ErrorCode::kInvalidArgument,
-            "{} is there already; remove it, or name another database", database);
+            "{} already exists; remove it, or name another database", database);
   }
 }
 

@@ -77,7 +77,7 @@ TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeItWrites) {
     EXPECT_FALSE(std::filesystem::exists(Path("ip")));
   };
   options_.databases[1] = Path("in");
-  expect("in is there already");
+  expect("in already exists");
   options_.databases.pop_back();
   expect("2 blobs and 1 databases");
   options_.blobs = {"nothing"};

@@ -117,7 +117,9 @@ class CaffeOnSpark:
             schema += f", {PLACE} bigint"
         limited = bool(str(source.conf.max_bad_records))
         if limited and not report.counts:
-            raise FlagError("features with -maxBadRecords needs Spark 4.0 where it is by Connect")
+            raise FlagError(
+                "-features with -maxBadRecords needs Spark 4.0 or later on Spark Connect"
+            )
         spec = replace(spec, parts=report.parts, once=limited)
         features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
         features = report.attach(features, ["SampleID", *blobs])
@@ -177,7 +179,7 @@ class CaffeOnSpark:
         if 0 <= rows < bad or 0 <= fraction < bad / found.given:
             allowed = f"a fraction of {fraction:g}" if fraction >= 0 else f"{rows}"
             raise HearthError(
-                f"{found.said} where -maxBadRecords allows {allowed}; mend or leave out the rows, "
+                f"{found.said}, but -maxBadRecords allows {allowed}; fix or leave out the rows, "
                 f"or allow more: {found.named}; {_LOG}"
             )
         self._tell_of(found)

@@ -23,7 +23,7 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
   Require(fs::exists(path), ErrorCode::kNotFound, "there is no database {}", path);
   const bool is_lmdb = IsLmdb(path), is_level_db = IsLevelDb(path);
   Require(is_lmdb || is_level_db, ErrorCode::kNotFound,
-          "{} is no database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)", path);
+          "{} is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)", path);
   Require(backend == DataParameter::LMDB ? is_lmdb : is_level_db, ErrorCode::kInvalidArgument,
           "{} is a database of the other kind; set backend: {}", path,
           is_lmdb ? "LMDB" : "LEVELDB");
@@ -67,7 +67,7 @@ std::unique_ptr<DatabaseCursor> OpenDatabase(DataParameter::DB backend, const st
 std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const std::string& uri) {
   const std::string path = storage::LocalPath(uri);
   Require(!fs::exists(path), ErrorCode::kInvalidArgument,
-          "{} is there already; remove it, or name another database", path);
+          "{} already exists; remove it, or name another database", path);
   auto writer = backend == DataParameter::LMDB ? CreateLmdb(path) : CreateLevelDb(path);
   return std::make_unique<WholeOrNone>(std::move(writer), path);
 }

@@ -55,8 +55,8 @@ LmdbPages::LmdbPages(const std::string& path) : path_(path), file_(MapFile(path)
 
 void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const {
   Require(sound, ErrorCode::kDataLoss,
-          "the LMDB {} is damaged: {} (page {} of {}); make it anew from its source", path_, what,
-          page, pages_);
+          "the LMDB {} is damaged: {} (page {} of {}); create it again from its source", path_,
+          what, page, pages_);
 }
 
 // `page` lies in the file. Numbers may lie at odd addresses.
@@ -74,9 +74,9 @@ uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFla
 void LmdbPages::ReadMeta() {
   page_size_ = kMetaAt + kTransactionAt;
   Require(file_.size() >= page_size_, ErrorCode::kDataLoss,
-          "{} is no LMDB: {} bytes cannot hold its first page", path_, file_.size());
+          "{} is not an LMDB: {} bytes cannot hold its first page", path_, file_.size());
   Require(At<uint32_t>(0, kMetaAt) == kMagic && At<uint32_t>(0, kMetaAt + 4) == kVersion,
-          ErrorCode::kDataLoss, "{} is no LMDB of a version that can be read", path_);
+          ErrorCode::kDataLoss, "{} is not an LMDB of a version that can be read", path_);
   const size_t size = At<uint32_t>(0, kDatabasesAt);
   const bool possible = size >= 512 && size <= 65536 && (size & (size - 1)) == 0;
   RequireSound(possible && file_.size() >= 2 * size, "its page size is not possible", 0);
@@ -89,7 +89,7 @@ void LmdbPages::ReadMeta() {
   depth_ = At<uint16_t>(meta, kMainAt + kDepthAt);
   records_ = At<uint64_t>(meta, kMainAt + kRecordsAt);
   RequireSound((At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt) & kSortedDuplicates) == 0,
-               "it holds other things than single values under keys", meta);
+               "it holds something other than one value per key", meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
   RequireSound(records_ <= file_.size() / kNodeBytes, "it claims more records than fit", meta);
 }
@@ -146,7 +146,7 @@ void LmdbPages::ReadRecord() {
   RequireSound(++read_ <= records_, "it has more records than it says", page);
   const Node node = NodeAt(levels_.back());
   RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
-               "it holds other things than single values under keys", page);
+               "it holds something other than one value per key", page);
   key_ = node.key;
   if ((node.flags & kLargeValue) != 0) {
     value_ = LargeValue(At<uint64_t>(page, node.data), node.number);

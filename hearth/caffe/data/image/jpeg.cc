@@ -48,7 +48,7 @@ void OnProgress(j_common_ptr info) {
   if (scans <= kMaxScans && scans * pixels <= kMaxScannedPixels) return;
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   std::snprintf(manager->message, sizeof(manager->message),
-                "it goes over its pixels more than %lld times; no picture needs so many scans",
+                "it has more than %lld scans; no picture needs so many",
                 static_cast<long long>(scans - 1));
   std::longjmp(manager->escape, 1);
 }

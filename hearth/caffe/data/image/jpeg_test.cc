@@ -117,11 +117,11 @@ TEST(DecodeJpeg, RefusesMoreScansThanAnyPictureHas) {
   const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
   EXPECT_EQ(DecodeError(WithMoreScans(small, 400)), "");
   EXPECT_THAT(DecodeError(WithMoreScans(small, 600)),
-              HasSubstr("JPEG image of 8 x 8 pixels: it goes over its pixels more than 500 times"));
+              HasSubstr("JPEG image of 8 x 8 pixels: it has more than 500 scans"));
   // The larger, the fewer.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
   EXPECT_THAT(DecodeError(WithMoreScans(ProgressiveJpeg(large), 300)),
-              HasSubstr("it goes over its pixels more than 256 times"));
+              HasSubstr("it has more than 256 scans"));
 }
 
 TEST(DecodeJpeg, RefusesAHugePictureBeforeTakingMemory) {

@@ -46,7 +46,7 @@ class Decoder {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
-      Throw(ErrorCode::kResourceExhausted, "libpng found no memory for a PNG image");
+      Throw(ErrorCode::kResourceExhausted, "libpng has not enough memory for a PNG image");
     }
   }
   ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
