@@ -27,7 +27,7 @@ class FailingAccept {
   FailingAccept(const FailingAccept&) = delete;
   FailingAccept& operator=(const FailingAccept&) = delete;
 
-  // How many of them have not been met.
+  // How many of these errors are left.
   static size_t left() {
     const std::lock_guard lock(mutex_);
     return errors_.size();

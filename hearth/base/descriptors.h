@@ -13,17 +13,17 @@
 
 namespace hearth {
 
-// Of one call; the kernel drops what comes beyond them.
+// Per call; the kernel drops any further ones.
 inline constexpr size_t kMaxDescriptors = 8;
 
-// Waits until the socket takes some of `bytes` (at least one), and with the first of them copies of
-// `descriptors`; returns how many bytes. Throws kInvalidArgument for too many descriptors.
+// Waits until the socket takes at least one of `bytes`, and with the first of them copies of
+// `descriptors`; returns how many bytes it took. Throws kInvalidArgument for too many descriptors.
 size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes,
                             std::span<const int> descriptors, Deadline deadline);
 
 // Waits for at least one byte and reads up to `size`; 0 is end of file. Appends the descriptors
-// that came with them: fewer than were sent where this process can have no more of them. They do
-// not outlive an exec.
+// that came with them: fewer than were sent if this process has reached its limit. They are
+// close-on-exec.
 size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size,
                            std::vector<Fd>* descriptors, Deadline deadline);
 

@@ -21,7 +21,7 @@ enum class ErrorCode {
   kPermissionDenied,   // authentication failed, or the file system said no
   kResourceExhausted,  // memory, disk or another limit
   kUnimplemented,      // known, but not built yet
-  kInternal,           // a defect of ours
+  kInternal,           // a bug in Hearth
 };
 
 std::string_view ErrorCodeName(ErrorCode code);

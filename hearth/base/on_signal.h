@@ -1,4 +1,4 @@
-// What a thread does when a signal ends one of its waits in PollOne, before it goes on waiting.
+// What a thread does when a signal interrupts a wait in PollOne, before the wait continues.
 #pragma once
 
 namespace hearth {
@@ -12,7 +12,7 @@ class OnSignal {
   ~OnSignal();
   OnSignal(const OnSignal&) = delete;
 
-  // What is in force for this thread; nothing where nothing is.
+  // Calls what is in force for this thread, if anything.
   static void Run();
 
  private:

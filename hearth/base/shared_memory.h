@@ -13,11 +13,11 @@ namespace hearth {
 size_t RoundUpToPages(size_t bytes);
 
 // `name` is only for /proc. The memory is zero and uses nothing until it is touched. Close-on-exec
-// is set: clear it for a child that shall inherit the descriptor.
+// is set: clear it for a child that is to inherit the descriptor.
 Fd CreateSharedMemory(const std::string& name, size_t bytes);
 
 // Owns a range of address space that maps a file or a memfd; unmaps it. The descriptor may be
-// closed afterwards. Data races over the bytes are the users' affair.
+// closed afterwards. Callers must prevent data races on the bytes.
 class Mapping {
  public:
   enum class Access { kRead, kReadWrite };

@@ -34,8 +34,8 @@ class Connection {
   // Waits for at least one byte and reads up to `size`; 0 is end of file.
   size_t ReadSome(void* data, size_t size, Deadline deadline);
 
-  // What can be done without waiting: nothing when there is nothing to read, 0 at end of file; the
-  // number of bytes that the socket took, which may be 0.
+  // These never wait. TryRead: nothing when there is nothing to read, 0 at end of file. TryWrite:
+  // the number of bytes that the socket took, which may be 0.
   std::optional<size_t> TryRead(void* data, size_t size);
   size_t TryWrite(const void* data, size_t size);
 
@@ -46,7 +46,7 @@ class Connection {
   // open until destruction, so a concurrent call cannot touch a reused number.
   void Shutdown() noexcept;
 
-  // Gives the descriptor away; the connection is of no use then.
+  // Gives the descriptor away; the connection is unusable then.
   Fd Release() { return std::move(fd_); }
 
   int fd() const { return fd_.get(); }
@@ -63,7 +63,7 @@ class TcpListener {
   explicit TcpListener(const std::string& host, int port = 0);
 
   // Throws kDeadlineExceeded when nobody came, kResourceExhausted while descriptors or memory are
-  // used up; whoever leaves again before being taken is passed over.
+  // used up; skips a peer that has left again before it was accepted.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }

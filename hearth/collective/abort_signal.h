@@ -1,5 +1,5 @@
-// Carries "stop waiting, because ..." from any thread to the one that waits in an operation, be it
-// in poll(2) or on a futex.
+// Carries "stop waiting, because ..." from any thread to the one that waits in an operation,
+// whether in poll(2) or on a futex.
 #pragma once
 
 #include <atomic>

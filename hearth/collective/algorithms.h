@@ -10,7 +10,7 @@
 
 namespace hearth::collective {
 
-// What the algorithms share: who talks, and working memory that outlives the call.
+// What the algorithms share: the transport, and working memory that outlives the call.
 struct Exchange {
   Transport& transport;
   Plan& plan;
@@ -29,7 +29,7 @@ void RingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadli
 void RingReduceScatter(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 void RingAllGather(const Exchange& exchange, Buffer data, Deadline deadline);
 
-// Chunks go down a binomial tree that hangs from `root`.
+// Chunks go down a binomial tree rooted at `root`.
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline);
 
 // log2(world) steps, rounded up.

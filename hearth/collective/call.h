@@ -1,4 +1,4 @@
-// What a rank is about to do: compared between ranks, and said in error messages.
+// What a rank is about to do: compared between ranks, and named in error messages.
 #pragma once
 
 #include <cstdint>

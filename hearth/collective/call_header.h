@@ -1,5 +1,5 @@
-// What goes over tcp in front of an operation's first message to a peer, so that ranks which do
-// different things learn it instead of taking each other's bytes for their own.
+// Sent over tcp before an operation's first message to a peer, so that ranks in different
+// operations notice it instead of mixing up their bytes.
 #pragma once
 
 #include <cstdint>

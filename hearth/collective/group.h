@@ -21,7 +21,7 @@ struct GroupOptions {
   double timeout_s = 30;                  // for connecting, and for Allocate
   int local_ranks = 1;                    // ranks in this process, one per device thread
   bool shared_memory = true;              // false: tcp also within a host
-  // Ranks with different ids never share memory. Tests stand for several hosts with it.
+  // Ranks with different ids never share memory. Tests use it to act as several hosts.
   std::string host_id = {};
 };
 

@@ -23,7 +23,7 @@ class Group::Impl {
   double timeout_s = 30;
   std::string description;
   std::shared_ptr<AbortSignal> abort;
-  // In the order of dependence; destruction goes backwards.
+  // In the order of dependency; destroyed in reverse.
   std::unique_ptr<LocalRanks> local;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Backend> backend;

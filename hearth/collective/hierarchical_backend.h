@@ -13,8 +13,8 @@ namespace hearth::collective {
 
 class HierarchicalBackend : public Backend {
  public:
-  // `across` connects the ranks with this one's index on their hosts, numbered by host; null where
-  // the topology gives this rank no part.
+  // `across` connects the ranks that have this one's index on their hosts, numbered by host; null
+  // if the topology gives this rank no part.
   HierarchicalBackend(Topology topology, int rank, std::unique_ptr<SharedBackend> within,
                       std::unique_ptr<MessageBackend> across);
 

@@ -38,8 +38,8 @@ class LocalRanks {
   // What the next steps are for.
   void Begin(const Call& call) { call_ = call; }
 
-  // Returns once all members came to this step. What they wrote before is visible afterwards.
-  // Throws kInvalidArgument when a member came for something else.
+  // Returns once all members have reached this step. What they wrote before is visible afterwards.
+  // Throws kInvalidArgument when a member is in another operation.
   void Meet(Deadline deadline);
 
   // Tells the members that this rank takes no further steps: their waits for it end. Idempotent.

@@ -1,4 +1,4 @@
-// How error messages call another rank.
+// How error messages name another rank.
 #pragma once
 
 #include <fmt/format.h>

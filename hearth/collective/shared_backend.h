@@ -42,7 +42,7 @@ class SharedBackend : public Backend {
   }
 
  private:
-  // Of every rank together, a window should stay in the cores' caches between copy, sum and copy.
+  // The windows of all ranks together should stay in the cores' caches between copy, sum and copy.
   static constexpr size_t kStageBytes = 512 << 10;
 
   void ReduceEverywhere(Buffer data, Op op, Deadline deadline);

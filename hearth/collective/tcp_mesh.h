@@ -1,4 +1,4 @@
-// Connects every rank of a set with every other over tcp, each side sure of who the other is.
+// Connects every rank of a set with every other over tcp, both sides authenticated.
 #pragma once
 
 #include <optional>
@@ -27,9 +27,9 @@ struct MeshSetup {
   int generation = 0;
 };
 
-// One connection per index, none for the own. Connects to the ranks before it and accepts those
-// behind it; whoever fails the handshake meanwhile, or is slow, is dropped and counted in the log.
-// Throws naming a peer.
+// One connection per index, none for this rank. Connects to the ranks before it and accepts those
+// after it; clients that fail the handshake, or are slow, are dropped and counted in the log.
+// Errors name a peer.
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline);
 

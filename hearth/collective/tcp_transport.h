@@ -29,7 +29,7 @@ class TcpTransport : public Transport {
   void Close() override;
 
  private:
-  // One peer's connection and how far its messages of the running plan are.
+  // One peer's connection and the progress of its messages in the running plan.
   struct Lane {
     Lane(Connection open, int index, Peer who)
         : connection(std::move(open)), peer_index(index), peer(std::move(who)) {}

@@ -14,7 +14,7 @@ class Topology {
   };
 
   // reach[a][b]: rank a can open b's memory. A host is formed only of ranks that all reach each
-  // other, so that every rank comes to the same answer even where reach is lopsided.
+  // other, so that every rank comes to the same answer even if reach is not symmetric.
   explicit Topology(const std::vector<std::vector<bool>>& reach);
 
   int world() const { return static_cast<int>(spots_.size()); }

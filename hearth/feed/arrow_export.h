@@ -1,4 +1,4 @@
-// Gives a batch to whoever speaks Arrow's C data interface.
+// Exports a batch through Arrow's C data interface.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace hearth::feed {
 
 // Fills both structs, which the receiver releases; they share the batch's bytes and keep it alive.
-// A record batch, to Arrow, is a struct array of its columns.
+// In Arrow, a record batch is a struct array of its columns.
 void ExportBatch(const std::shared_ptr<const BatchView>& batch, ArrowSchema* schema,
                  ArrowArray* array);
 

@@ -1,4 +1,4 @@
-// Copies rows of an Arrow batch into batch images, the only place that writes images.
+// Copies rows of an Arrow batch into batch images.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace hearth::feed {
 
 // Borrows the two structs, which must outlive it. Slices (offset != 0) are written from their first
-// row on, so that an image knows no offsets. Const calls are thread-safe.
+// row on: images have no slice offsets. Const calls are thread-safe.
 class ArrowImage {
  public:
   // Throws kInvalidArgument, naming column and type, where a batch cannot have that type.

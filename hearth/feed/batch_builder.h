@@ -1,4 +1,4 @@
-// Makes batches in memory, column by column: results on their way back, and tests.
+// Builds batches in memory, column by column: results on their way back, and test data.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ class BatchView {
   int64_t rows() const { return rows_; }
   const std::vector<ColumnView>& columns() const { return columns_; }
 
-  // The column of that name; throws kNotFound with the names there are.
+  // The column of that name; throws kNotFound, listing the names that exist.
   const ColumnView& column(std::string_view name) const;
   // Null where there is no such column.
   const ColumnView* FindColumn(std::string_view name) const;

@@ -1,4 +1,4 @@
-// Bytes of a file, of memory, or of a gzip stream, one after the other. Not thread-safe.
+// Sequential bytes of a file, of memory or of a gzip stream. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual void Write(std::string_view bytes) = 0;
-  // All that was written is in the file. The last call; without it the file is incomplete.
+  // Makes sure that all bytes are in the file. The last call; without it the file is incomplete.
   virtual void Finish() = 0;
 };
 
 std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
 // Borrows the bytes.
 std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
-// Unpacks gzip members, one after the other; `name` is for messages.
+// Decompresses concatenated gzip members; `name` is for messages.
 std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
 
 // Creates or replaces the file.

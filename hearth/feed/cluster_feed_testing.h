@@ -15,7 +15,7 @@
 
 namespace hearth::feed {
 
-// Takes what is told; any thread.
+// Records the messages that it is given; any thread.
 class Told {
  public:
   Tell tell() {
@@ -59,7 +59,7 @@ struct TestTask {
                                         false, told.tell())) {}
 };
 
-// Leaves no room for a result, nor for the mark behind the last one.
+// Leaves no room for a result, nor for the mark after the last one.
 inline void FillResults(TestTask& task) {
   try {
     while (task.link->results.WriteFlush(Deadline::After(0))) continue;
@@ -68,7 +68,7 @@ inline void FillResults(TestTask& task) {
   }
 }
 
-// What a task announces of a partition; `more` overrides it.
+// What a task announces about a partition; `more` overrides it.
 inline nlohmann::json Announced(int index, const nlohmann::json& more = nlohmann::json::object()) {
   nlohmann::json message = {{"op", "partition"}, {"feed", "f"},     {"index", index},
                             {"mode", "train"},   {"keep", false},   {"fenced", false},

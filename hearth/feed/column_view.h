@@ -11,7 +11,7 @@
 
 namespace hearth::feed {
 
-// Buffers of one column, in Arrow's meaning, starting at the column's first value.
+// Buffers of one column, as Arrow defines them, starting at the column's first value.
 struct ColumnBuffers {
   const uint8_t* validity = nullptr;  // bit i set: value i is there; null: all are
   const void* offsets = nullptr;      // int32 or int64, length + 1 of them; strings, lists
@@ -44,7 +44,7 @@ class ColumnView {
   // Strings and binaries, without a copy.
   std::string_view Bytes(int64_t row) const;
 
-  // Numbers, bools and strings as text, as a label or an id is printed.
+  // Numbers, bools and strings as text, the way a label or an id is printed.
   std::string AsText(int64_t row) const;
 
   // Number of values in a list; 1 for a number.
@@ -54,8 +54,8 @@ class ColumnView {
   // values are float32, else into `scratch`.
   std::span<const float> FloatList(int64_t row, std::vector<float>* scratch) const;
 
-  // Hints that a row will be read soon, for readers that jump between rows: first the row's place
-  // in its buffers, then, once that is there, the first bytes of its value.
+  // Prefetch hints, for readers that jump between rows: first for the row's place in its buffers,
+  // then, once that is cached, for the first bytes of its value.
   void PrefetchPlace(int64_t row) const;
   void PrefetchValue(int64_t row) const;
 

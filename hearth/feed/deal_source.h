@@ -11,7 +11,7 @@ namespace hearth::feed {
 // Source d of the result gives minibatches d, D + d, 2D + d, ... of `source`'s epoch, whichever
 // thread asks first; a device whose turn comes after the last minibatch gets none. Each may be used
 // by a thread of its own; `source` by nobody else. All devices ask for the same number of rows and
-// start an epoch after all have come to the end of the one before.
+// start an epoch after all have reached the end of the one before.
 std::vector<std::shared_ptr<MinibatchSource>> DealSource(std::shared_ptr<MinibatchSource> source,
                                                          int devices);
 

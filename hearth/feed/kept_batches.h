@@ -26,13 +26,13 @@ class KeptBatches {
 
   // The batch where it lies, valid until it is taken back.
   const BatchView& Append(std::span<const std::byte> image);
-  // Forgets all but the first `count`; their room in the file is not used again.
+  // Forgets all but the first `count`; the others' space in the file is not reused.
   void TakeBack(size_t count);
 
   size_t size() const;
   const BatchView& at(size_t index) const;
 
-  // Says that so many bytes are about to be read: now and then the pages of all are dropped.
+  // Announces that so many bytes are about to be read; now and then all mapped pages are dropped.
   void CountTouched(uint64_t bytes);
 
  private:

@@ -1,10 +1,10 @@
-// What a driver knows of its feed jobs: who brings which partition, what was taken, what is safe.
+// What a driver knows about its feed jobs: who sends which partition, what was taken, what is safe.
 //
 // Spark may run several attempts of a task: retries, speculation, a late one on an executor that
 // was given up. They may reach different nodes, and rows that a program was given cannot be taken
-// back. So the rows of a partition are brought by one attempt at a time, its owner; another one
-// waits. Where the owner is done, the other has nothing to bring. Where it died, the other goes on
-// behind the last row that was given, after its node has seen the same rows come before it.
+// back. So one attempt at a time, the owner, sends the rows of a partition; the others wait. Once
+// the owner is done, they have nothing to send. If it died, the next one continues after the last
+// row that was given, once its node has checked that the rows before it are the same.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Ledger {
  public:
   using Json = nlohmann::json;
 
-  // From now on attempts of this job may bring rows.
+  // From now on attempts of this job may send rows.
   void Open(const std::string& feed);
   // Forgets it; attempts that come late are refused.
   void Close(const std::string& feed);
@@ -36,13 +36,13 @@ class Ledger {
 
   // Rows of the job that programs have taken, as of a moment ago.
   int64_t Taken(const std::string& feed) const;
-  // The partitions of the job whose rows are safe: a restart does not bring them again.
+  // The partitions of the job whose rows are safe: a restart does not send them again.
   std::set<int> Safe(const std::string& feed) const;
-  // The partitions of the job of which rows were given, but not all, or not known yet.
+  // The partitions of the job that an attempt has begun to send and none has finished.
   std::vector<int> Unfinished(const std::string& feed) const;
 
-  // All nodes are new: partitions that are not safe come again as a whole. Of those that are,
-  // whoever brings one again only has its rows compared.
+  // All nodes are new: partitions that are not safe are sent again from their first row. If one
+  // that is safe is sent again, its rows are only compared.
   void StartAgain();
 
  private:
@@ -59,7 +59,7 @@ class Ledger {
     std::optional<Attempt> owner;
     std::deque<Attempt> waiting;
     std::string end;  // "taken" or "terminated", once no more rows are wanted of it
-    // How far its rows were given: batches, their hash, rows.
+    // What was given of it so far: batches, their hash, rows.
     int64_t batches = 0;
     uint64_t hash = 0;
     int64_t rows = 0;

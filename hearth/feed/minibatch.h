@@ -1,4 +1,4 @@
-// The stream of minibatches that a trainer sees, whichever door the rows came through.
+// The stream of minibatches that a trainer sees, wherever the rows come from.
 #pragma once
 
 #include <cstdint>

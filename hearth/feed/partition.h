@@ -18,7 +18,7 @@
 namespace hearth::feed {
 
 // Takes an event for the driver, or a message for a feed task; called on any thread, never with a
-// lock held. What it throws reaches the caller of whatever told it.
+// lock held. Its exceptions reach the caller of the function that called it.
 using Tell = std::function<void(const nlohmann::json&)>;
 
 // How the batches of a feed hold its rows.
@@ -28,7 +28,7 @@ struct RowFormat {
   bool from_afar = false;  // they came from another host
 };
 
-// One thread reads, the others end it; each method says where any may call it.
+// One thread reads, others may end it; methods that any thread may call say so.
 class Partition {
  public:
   struct Batch {
@@ -37,7 +37,7 @@ class Partition {
     RowFormat format;
   };
 
-  // `index`: in its job, below 0: replayed; `claim`: this attempt's number at its node.
+  // `index`: in its job, below 0 if replayed; `claim`: this attempt's number at its node.
   Partition(std::string feed, int index, int64_t claim)
       : feed_(std::move(feed)), index_(index), claim_(claim) {}
   virtual ~Partition() = default;
@@ -50,12 +50,12 @@ class Partition {
   virtual bool keep() const { return false; }
   virtual bool inference() const { return false; }
 
-  // The next batch, which counts as held; none at the partition's end. Throws kUnavailable where
-  // the rest will not come.
+  // The next batch, which counts as held; none at the partition's end. Throws kUnavailable if the
+  // rest will not come.
   virtual std::optional<Batch> Read() = 0;
-  // The last batch has been read: the feed task may write into its place.
+  // The last batch has been read: the feed task may overwrite it.
   virtual void Release() {}
-  // No row of the batches that were read waits for another batch.
+  // The last batch read ends with a whole row: none continues in the next batch.
   virtual void NoteGiven() {}
   // The results of `count` more rows are owed.
   virtual void Hold(int64_t /*count*/) {}
@@ -64,7 +64,7 @@ class Partition {
   // Sends results back. Throws kUnavailable, kAborted where the feed task is gone.
   virtual void WriteResults(const class PiecesImage& /*rows*/) {}
 
-  // Any thread: where all rows that were read are used up, waits for the word that these were all.
+  // Any thread: once all rows read so far are used up, waits to learn whether these were all.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
   // Any thread: no more rows will be read here, for `reason`;
   virtual void Refuse(const std::string& reason) = 0;

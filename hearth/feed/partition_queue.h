@@ -30,24 +30,24 @@ class PartitionQueue {
   PartitionQueue(Tell report, SpillFolder spill_folder)
       : report_(std::move(report)), spill_folder_(std::move(spill_folder)), rows_(report_) {}
 
-  // A feed task announces a partition: it is added, once the driver lets it where several attempts
-  // are kept apart; or refused where no more rows are wanted.
+  // A feed task announces a partition. It is queued (if attempts are kept apart, once the driver
+  // has allowed it) or, if no more rows are wanted, refused.
   std::shared_ptr<TaskPartition> Announce(std::shared_ptr<TaskLink> link, const Json& announced);
-  // The driver's answer to a claim; whether it was of a partition of this queue.
+  // Takes the driver's answer to a claim; returns whether this queue has its partition.
   bool Answer(const Json& message);
   // The partition's feed task is gone: it is taken out, unless it is being read.
   void Lose(const std::shared_ptr<TaskPartition>& partition);
-  // Gives the rows that were kept of the feed job `kept` again, as those of `feed`.
+  // Queues the rows kept of feed job `kept` again, `times` over, as rows of `feed`.
   void AddReplay(const std::string& feed, const std::string& kept, int64_t times);
 
   // Waits for the next partition; null once the feed has ended. Throws kAborted with failure().
   std::shared_ptr<Partition> Next();
   // Throws kAborted where the cluster has failed.
   void Check() const;
-  // Why; empty where it has not.
+  // Why it has failed; empty if it has not.
   std::string failure() const;
 
-  // After the partitions that wait already come no more.
+  // No more partitions come after those that already wait.
   void End();
   // The cluster has failed: ends all waits, and all partitions, with `reason`.
   void Fail(const std::string& reason);
@@ -73,10 +73,10 @@ class PartitionQueue {
   const SpillFolder spill_folder_;
   RowCount rows_;
 
-  // Of all below; never held while anybody is told anything.
+  // Guards all below; never held while a Tell is called.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int64_t, std::shared_ptr<TaskPartition>> asking_;  // by claim: may not come yet
+  std::map<int64_t, std::shared_ptr<TaskPartition>> asking_;  // by claim: not allowed yet
   std::deque<std::shared_ptr<Partition>> waiting_;
   std::shared_ptr<Partition> reading_;
   std::vector<std::weak_ptr<Partition>> answering_;  // they were read, and may still owe results

@@ -83,7 +83,7 @@ class PickleReader {
 
   bool Has(uint64_t count) const { return static_cast<uint64_t>(end_ - at_) >= count; }
 
-  // An unsigned number of sizeof(T) bytes, little-endian; the caller has looked that it is there.
+  // An unsigned number of sizeof(T) bytes, little-endian; the caller has checked that it is there.
   template <typename T>
   T Take() {
     T value;
@@ -111,7 +111,7 @@ class PickleReader {
     return true;
   }
 
-  // Pushes the number whose opcode is `op`; false where it is another's, or cut off.
+  // Pushes the number whose opcode is `op`; false if `op` is no number's or the number is cut off.
   bool Number(char op) {
     if (op == kBinFloat && Has(8)) {
       return Push(builder_.Float(std::bit_cast<double>(__builtin_bswap64(Take<uint64_t>()))));
@@ -205,7 +205,7 @@ class PickleReader {
 
   std::span<Value> From(size_t begin) { return std::span(stack_).subspan(begin); }
 
-  // A list of nothing but numbers, the most frequent row, is made at once and not bit by bit.
+  // A list of nothing but numbers, the most frequent row, is made in one call.
   bool List() {
     const char* const start = at_;
     const bool memoized = at_ < end_ && *at_ == kMemoize;
@@ -223,14 +223,14 @@ class PickleReader {
     if (op == kAppends) {
       return Replace(begin, builder_.List(From(begin))) && (!memoized || Remember(memo_.size()));
     }
-    // Something else is in it: from the start, one by one.
+    // Something else is in it: starts over, value by value.
     for (const Value& value : From(begin)) builder_.Drop(value);
     stack_.resize(begin);
     at_ = start;
     return Push(builder_.List({}));
   }
 
-  // Puts `value`, which has taken them over, into the place of the values from `begin` on.
+  // Replaces the values from `begin` on by `value`, which has taken them over.
   bool Replace(size_t begin, const Value& value) {
     stack_.resize(begin);
     return Push(value);
@@ -270,7 +270,7 @@ class PickleReader {
     return bytes && Push(builder_.Bytes(*bytes));
   }
 
-  // Python numbers what it remembers from 0 on, each number once.
+  // Python numbers memo entries from 0 on, each number once.
   bool Remember(std::optional<uint64_t> index) {
     if (!index || *index != memo_.size() || stack_.empty()) return false;
     memo_.push_back(builder_.Again(stack_.back()));

@@ -1,4 +1,4 @@
-// Pickled rows of numbers as columns, past Python objects.
+// Reads pickled rows of numbers into columns without making Python objects.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct PickledColumns {
   std::vector<NumberColumn> columns;
 };
 
-// The rows of a pickled list, where they are all numbers, all lists of as many numbers, or all
-// tuples of those, each column of one type; nothing for every other pickle. Any thread.
+// The rows of a pickled list if they are all numbers, all number lists of one length, or all tuples
+// of such fields, each column of one type; nothing for any other pickle. Any thread.
 std::optional<PickledColumns> ReadPickledColumns(std::string_view pickle);
 
 }  // namespace hearth::feed

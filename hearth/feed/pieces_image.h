@@ -1,4 +1,4 @@
-// Byte strings as a batch image, gathered from wherever each of them lies.
+// A batch image of byte strings, gathered from where each of them lies.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace hearth::feed {
 // Columns `piece` (binary) and `last` (bool). Borrows the pieces, which must outlive it.
 class PiecesImage {
  public:
-  // `last`: whether the last piece is the end of what it belongs to; the others always are. Throws
+  // `last`: whether the last piece completes its value, which the others always do. Throws
   // kInvalidArgument for 2 GiB or more.
   PiecesImage(std::span<const std::string_view> pieces, bool last);
 

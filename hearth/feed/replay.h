@@ -23,13 +23,13 @@ class KeptRows {
   void Add(std::span<const std::byte> image, RowFormat format);
   // The last batch ends with a row.
   void Commit() { complete_ = formats_.size(); }
-  // The task died within a row: what comes of it will be sent again.
+  // The task died within a row: drops the row's first part, which will be sent again.
   void Rollback();
 
   size_t size() const { return complete_; }  // batches of whole rows
   const BatchView& at(size_t index) const { return batches_.at(index); }
   RowFormat format(size_t index) const { return formats_.at(index); }
-  // Says that a batch is about to be read again.
+  // Announces that a batch is about to be read again.
   void CountRead(size_t index) { batches_.CountTouched(bytes_.at(index)); }
 
  private:
@@ -42,7 +42,7 @@ class KeptRows {
 // Kept rows once more, `times` over. As Partition.
 class Replay : public Partition {
  public:
-  // `kept`: null where nothing was. `report` tells the driver.
+  // `kept`: null if nothing was kept. `report` tells the driver.
   Replay(std::string feed, std::shared_ptr<KeptRows> kept, int64_t times, Tell report);
 
   std::optional<Batch> Read() override;

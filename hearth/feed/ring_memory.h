@@ -62,7 +62,7 @@ class RingMemory {
   // Where entries start: the capacity, but not more than stays in a processor's cache.
   size_t window() const { return data_.size() - capacity_; }
 
-  // A position as a control word says it; throws kDataLoss where no entry can start there.
+  // Checks a position from a control word; throws kDataLoss if no entry can start there.
   uint64_t Checked(uint64_t position) const;
   // The byte at a checked position; the `capacity()` bytes from there on are contiguous.
   std::byte* At(uint64_t position) const { return data_.data() + Place(position); }
@@ -71,7 +71,7 @@ class RingMemory {
   // Whether such an entry can be written at `position` while all before `released` was given back.
   // Throws kDataLoss where nobody can have released that.
   bool HasRoom(uint64_t position, uint64_t released, uint64_t entry_bytes) const;
-  // No reader can be so far behind its writer.
+  // More bytes than a reader can ever be behind its writer.
   uint64_t most_in_flight() const { return 2 * data_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// The side of a ring that batches come out of.
+// The reading side of a ring.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ class RingReader {
   explicit RingReader(RingEnd end);
 
   // The next entry, in order, without a copy: it stays in the ring, and keeps its room there, until
-  // the next call or Release(). After the end it is kEnd again and again. Throws the writer's own
-  // error where that failed, kUnavailable when it died before the end, kDeadlineExceeded,
+  // the next call or Release(). After the end, every call gives kEnd. Throws the writer's own error
+  // if that failed, kUnavailable when it died before the end, kDeadlineExceeded,
   // kDataLoss for a damaged ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
 

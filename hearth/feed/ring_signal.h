@@ -1,5 +1,5 @@
-// Wake-ups between the two sides of a ring over one socketpair, which also tells of the other
-// side's death: its end closes with its process.
+// Wake-ups between the two sides of a ring over one socketpair, which also shows the other side's
+// death: its end closes with its process.
 #pragma once
 
 #include <atomic>

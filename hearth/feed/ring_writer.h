@@ -1,4 +1,4 @@
-// The side of a ring that batches go into.
+// The writing side of a ring.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace hearth::feed {
 
 // One thread writes; Close() may come from any. The Write calls wait for room: they return false
 // once the reader wants no more rows, and throw kUnavailable when the reader died,
-// kDeadlineExceeded when it took nothing for too long, kAborted after Close(). Destroying the
-// writer before WriteEnd() is, to the reader, this side's death.
+// kDeadlineExceeded when it took nothing for too long, kAborted after Close(). To the reader, a
+// writer that is destroyed before WriteEnd() has died.
 class RingWriter {
  public:
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);
@@ -28,8 +28,8 @@ class RingWriter {
   // cannot have, kResourceExhausted for a row that is larger than the ring.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
-  // The same of pieces, gathered straight into the ring as one entry. Throws kResourceExhausted
-  // where that is larger than the ring.
+  // The same for pieces, gathered straight into the ring as one entry. Throws kResourceExhausted if
+  // that is larger than the ring.
   bool WritePieces(const class PiecesImage& pieces, Deadline deadline);
 
   // A mark between rows, as at the end of a partition.

@@ -1,4 +1,4 @@
-// How far the rows of a feed have come, as its node counts them; the driver's Ledger keeps them.
+// Counts a feed's rows on its node; the driver's Ledger keeps the counts.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace hearth::feed {
 
-// What a program has taken of one feed, and what of it is safe: a partition is when all of its rows
-// were taken before a Commit(). Any thread may use it.
+// What a program has taken of one feed, and what of it is safe: a partition is safe once all of its
+// rows were taken before a Commit(). Any thread may use it.
 class RowCount {
  public:
   // `report` tells the driver.
@@ -21,7 +21,7 @@ class RowCount {
 
   // The program was given `rows` more of a partition.
   void Take(Partition& partition, int64_t rows);
-  // No more rows of a partition come here: all were taken, or who brought them is gone.
+  // No more rows of a partition come here: all were taken, or their feed task is gone.
   void Complete(const Partition& partition);
   // All rows taken so far are safe.
   void Commit();

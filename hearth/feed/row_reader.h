@@ -18,9 +18,9 @@ class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
 
-  // Waits for the next batch; none at a partition's end, and at the feed's. It holds until
-  // Opened(). Throws kAborted where the cluster failed, kResourceExhausted where rows are to be
-  // kept and the disk is full.
+  // Waits for the next batch; none at a partition's end, and at the feed's. It is valid until
+  // Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows are to be kept and
+  // the disk is full.
   std::optional<Partition::Batch> Next();
   // Whether Next() has come to the feed's end.
   bool ended() const { return ended_; }
@@ -34,10 +34,10 @@ class RowReader {
   // partition.
   int64_t owed() const;
   int64_t owed_first() const { return owing_.empty() ? 0 : owing_.front().rows; }
-  // Sends results of the first partition back; whether its feed task is there to take them, without
-  // which Spark sends its rows again. Throws kAborted where the cluster failed.
+  // Sends results of the first partition back. Returns whether its feed task is still there; if
+  // not, Spark sends its rows again. Throws kAborted where the cluster failed.
   bool WriteResults(const PiecesImage& rows);
-  // Those of `count` rows were sent.
+  // The results of `count` rows were sent.
   void Answered(int64_t count);
 
  private:

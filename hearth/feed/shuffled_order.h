@@ -1,4 +1,4 @@
-// The order in which an epoch goes through its rows: shuffled, yet kind to the memory they lie in.
+// The order in which an epoch goes through its rows: shuffled, but with locality in memory.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ class ShuffledOrder {
 
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
-  // Which row stands at `position`; a bijection of [0, rows). Quick where positions rise: leaving
-  // a window costs making the next one.
+  // Which row stands at `position`; a bijection of [0, rows). Fast while positions rise: each new
+  // window has to be made first.
   int64_t At(int64_t position) {
     if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
     return order_[static_cast<size_t>(position % kWindowRows)];
@@ -32,7 +32,7 @@ class ShuffledOrder {
 
   int64_t rows_;
   uint64_t key_;
-  Permutation blocks_;  // of the full blocks; rows behind them keep their place at the end
+  Permutation blocks_;  // of the full blocks; rows after them keep their place at the end
   int64_t window_ = -1;
   std::vector<int64_t> order_;  // of the window's rows
 };

@@ -1,4 +1,4 @@
-// A file without a name that takes batch images one after the other and keeps them mapped.
+// An unnamed file to which batch images are appended and in which they stay mapped.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class SpillFile {
   uint64_t segment_begin_ = 0;
   uint64_t segment_end_ = 0;
   uint64_t end_ = 0;
-  uint64_t taken_ = 0;  // the disk has given room up to here
+  uint64_t taken_ = 0;  // disk space is allocated up to here
 };
 
 }  // namespace hearth::feed

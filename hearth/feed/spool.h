@@ -1,5 +1,5 @@
-// All rows of one ring, kept: a thread of its own drains the ring into a spill file as fast as the
-// disk takes them, so that a feeder never waits for training and later epochs need no feeder.
+// Keeps all rows of one ring: its own thread drains the ring into a spill file as fast as the disk
+// takes them, so that a feeder never waits for training and later epochs need no feeder.
 #pragma once
 
 #include <condition_variable>
@@ -44,21 +44,21 @@ class Spool {
   // No more rows are wanted: ends the draining, and every wait with kAborted.
   void Stop();
 
-  // The rolling hash (row_hash.h) of the first `rows` rows and how many those are: all there are,
-  // where they are fewer. Waits for them.
+  // The rolling hash (row_hash.h) and the number of the first `rows` rows, or of all if there are
+  // fewer. Waits for them.
   struct Digest {
     int64_t rows;
     uint64_t hash;
   };
   Digest DigestOf(int64_t rows);
-  // The same of the rows up to and with this one, which must be a row of the spool.
+  // The same for the rows up to and including this one, which must be a row of the spool.
   Digest DigestUpTo(const Minibatch::Row& row);
 
   // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
   // has returned.
   Minibatch::Row RowAt(int64_t position) const;
 
-  // Says that so many rows are about to be read: now and then the pages of all are dropped.
+  // Announces that so many rows are about to be read; now and then all mapped pages are dropped.
   void CountRead(int64_t rows);
 
  private:

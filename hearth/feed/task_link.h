@@ -10,8 +10,8 @@
 
 namespace hearth::feed {
 
-// Partitions follow each other on it, one at a time. `tell` must not throw: a task that is gone
-// needs to know nothing.
+// Partitions follow each other on it, one at a time. `tell` must not throw: if the task is gone,
+// there is nobody to tell.
 class TaskLink {
  public:
   TaskLink(RingEnd rows, RingEnd results, bool from_afar, Tell tell)
@@ -20,7 +20,7 @@ class TaskLink {
         rows(std::move(rows)),
         results(std::move(results)) {}
 
-  // Ends all waits of both sides; any thread. The connection is of no use any more.
+  // Ends all waits of both sides; any thread. The connection is unusable afterwards.
   void Close() {
     closed_ = true;
     rows.Close();
@@ -28,7 +28,7 @@ class TaskLink {
   }
   bool closed() const { return closed_; }
 
-  const bool from_afar;  // of another host
+  const bool from_afar;  // the task is on another host
   const Tell tell;
   RingReader rows;
   RingWriter results;

@@ -1,5 +1,5 @@
-// A partition that a feed task sends. Where the driver keeps several attempts apart it must first
-// say that this one may bring the rows; those that an earlier attempt gave are only compared.
+// A partition that a feed task sends. If the driver keeps attempts apart, it must first allow this
+// one to send rows; rows that an earlier attempt gave are only compared.
 #pragma once
 
 #include <chrono>
@@ -28,13 +28,13 @@ class TaskPartition : public Partition {
   bool inference() const override { return inference_; }
   bool fenced() const { return fenced_; }
 
-  // Asks the driver for the right to bring the rows.
+  // Asks the driver for permission to send the rows.
   void Ask();
-  // The driver's answers. The rows may come, behind those that were given of an earlier attempt;
+  // The driver's answers. The rows may come, after those that an earlier attempt gave;
   void Begin(const Json& answer);
-  // another attempt brings them, and makes progress;
+  // another attempt is sending them and makes progress;
   void Wait();
-  // another attempt has brought them: `end` says what became of them.
+  // another attempt has sent them: `end` says what became of them.
   void Conclude(const std::string& end);
 
   // The feed task has written its last row.
@@ -73,7 +73,7 @@ class TaskPartition : public Partition {
   const bool keep_, inference_, fenced_;
   const RowFormat format_;
 
-  std::mutex mutex_;  // of all below; never held while anybody is told anything
+  std::mutex mutex_;  // guards all below; never held while a Tell is called
   std::condition_variable total_came_;
   int64_t entries_ = 0;  // rows of batches, taken from the ring
   std::optional<int64_t> total_;
@@ -81,7 +81,7 @@ class TaskPartition : public Partition {
   bool ended_ = false;
   bool flushing_ = false;  // it ended, once the task has read the last results
   bool granted_ = false;
-  Given before_;  // what an earlier attempt brought
+  Given before_;  // by an earlier attempt
   bool only_compare_ = false;
   Given read_;
   Given given_;

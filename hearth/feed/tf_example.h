@@ -29,7 +29,7 @@ struct FeatureColumn {
   std::string bytes = {};  // of all values, one after the other
   std::vector<int64_t> byte_offsets = {0};
   std::vector<int64_t> row_offsets = {0};
-  std::vector<uint8_t> present = {};  // 1 where the example has the feature, be it with no values
+  std::vector<uint8_t> present = {};  // 1 if the example has the feature, even without values
 
   int64_t values() const;
 };
@@ -43,7 +43,7 @@ class ExampleColumns {
 
   // Adds a row; features that were not chosen are skipped. Throws kDataLoss for a malformed
   // example, kInvalidArgument where a feature has another kind than its column; then the columns
-  // are of no more use.
+  // are unusable.
   void Add(std::string_view example);
 
   int64_t rows() const { return rows_; }

@@ -1,5 +1,5 @@
-// The bytes of an example but for its values: files mostly repeat them from row to row, and then
-// the values lie where they lay before.
+// The bytes of an example apart from its values: most files repeat them from row to row, so that
+// the values are at the same offsets.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace hearth::feed {
 // Not thread-safe.
 class ExampleShape {
  public:
-  // Where values lie in an example: those of column `column` (an index of the caller's), or such
+  // Where values lie in an example: those of column `column` (an index of the caller's), or values
   // that nobody wants.
   struct Run {
     static constexpr int kUnwanted = -1;

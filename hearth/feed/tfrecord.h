@@ -1,4 +1,4 @@
-// TFRecord files: records with checksums, one after the other, perhaps packed by gzip as a whole.
+// TFRecord files: a sequence of records with checksums, the whole perhaps compressed by gzip.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace hearth::feed {
 
-// A few bytes of gzip may hold any number of them, and an example grows when it is read: a list of
+// A few bytes of gzip can expand without limit, and an example grows when it is read: a list of
 // small integers eightfold.
 inline constexpr uint64_t kLargestRecordBytes = uint64_t{128} << 20;
 
-// Not thread-safe. Memory: one and a half times the largest record, and never more than the file
-// has; of a packed file a block besides.
+// Not thread-safe. Memory: one and a half times the largest record, and never more than the file's
+// size; one block more for a compressed file.
 class TfRecordReader {
  public:
-  // Looks at the first bytes to tell a packed file. `name` is for messages.
+  // Detects gzip by the first bytes. `name` is for messages.
   TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
                  uint64_t largest_record_bytes = kLargestRecordBytes);
 
@@ -43,7 +43,7 @@ class TfRecordReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   int64_t records_ = 0;
-  uint64_t offset_ = 0;  // of the next record, in what a packed file holds
+  uint64_t offset_ = 0;  // of the next record, in the uncompressed bytes
 };
 
 // Not thread-safe.

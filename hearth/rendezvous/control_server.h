@@ -84,7 +84,7 @@ class ControlServer {
   void Wait();
   Deadline NextTimeout();
   void Accept();
-  // Whether one more stranger may come in now; the oldest goes where there are too many.
+  // Whether one more client may come in now; drops the oldest stranger if there are too many.
   bool MakeRoom();
   void Serve(Link& link, short events);
   void Admit(Link& link, const std::string& claim);

@@ -46,18 +46,18 @@ class Coordinator : private ControlServer::Handler {
   // rank failed first.
   std::vector<Json> WaitRoster(Deadline deadline);
 
-  // The oldest event that was not taken, Done()'s included; nothing at the deadline, and at once
-  // when none is left after Close(), or for the first time after a failure. Of log lines only the
-  // newest 4096 stay; all else stays until it is taken.
+  // The oldest event that was not taken, Done()'s included. Nothing at the deadline; without
+  // waiting, nothing when none is left after Close() or, once, after a failure. Of log lines only
+  // the newest 4096 stay; all else stays until it is taken.
   std::optional<Event> NextEvent(Deadline deadline);
-  // Log lines that went because newer ones came, since the last call.
+  // Log lines dropped in favour of newer ones since the last call.
   int64_t TakeDroppedLogLines();
 
   // To every member that is connected now.
   void Broadcast(const Json& value);
 
-  // Spreads a failure that the members cannot see themselves; no matter if one came first.
-  // Rank -1 means no single rank: `message` stands for itself then.
+  // Spreads a failure that the members cannot see themselves; no effect after an earlier one. Rank
+  // -1 means no single rank: `message` is then the whole text.
   void Fail(int rank, const std::string& host, const std::string& message);
 
   std::optional<Failure> failure() const;
@@ -86,7 +86,7 @@ class Coordinator : private ControlServer::Handler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Membership membership_;
-  std::vector<std::string> peers_;  // by rank: its address, until its reservation says its host
+  std::vector<std::string> peers_;  // by rank: its address, until its reservation names its host
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;

@@ -1,5 +1,5 @@
-// For tests: strangers at a door who send a claim byte by byte, and come again as soon as they are
-// thrown out. Owns the thread that does it; a call that fails there fails Leave.
+// For tests: clients without a token that send a claim byte by byte and reconnect as soon as they
+// are dropped. Owns the thread that does it; a call that fails there fails Leave.
 #pragma once
 
 #include <chrono>
@@ -17,14 +17,14 @@ namespace hearth::rendezvous {
 
 class SlowCrowd {
  public:
-  // `call` makes a connection to the door.
+  // `call` makes a connection to the server.
   SlowCrowd(std::function<Connection()> call, int strangers) : call_(std::move(call)) {
     for (int i = 0; i < strangers; ++i) strangers_.push_back(call_());
     drip_ = Thread("drip", [this] { Drip(); });
   }
   ~SlowCrowd() { End(); }
 
-  // Whether a hundred of them have been thrown out within the time.
+  // Whether a hundred of them have been dropped within the time.
   bool ThrownOut(std::chrono::seconds timeout) {
     return crowded_.get_future().wait_for(timeout) == std::future_status::ready;
   }
@@ -39,8 +39,8 @@ class SlowCrowd {
     if (!std::exchange(ended_, true)) over_.set_value();
   }
 
-  // A claim would take 8 seconds, longer than a door may wait: no stranger gets to the end of one,
-  // so that only the door can be rid of them.
+  // A claim would take 8 seconds, longer than a server may wait: no client completes one, so that
+  // only the server can end them.
   void Drip() {
     const std::future<void> over = over_.get_future();
     const std::string claim = "HEARTH1\n" + std::string(72, 'x');

@@ -1,4 +1,4 @@
-// What the members sent to the driver and the driver did not take yet, in the order of arrival.
+// What the members sent to the driver and the driver has not taken yet, in the order of arrival.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ struct Event {
 };
 
 // Events stay until they are taken: decisions hang on them. Of log lines, which a net with a
-// thousand outputs writes by the thousand, only the newest stay. Not for several threads at once.
+// thousand outputs writes by the thousand, only the newest stay. Not thread-safe.
 class EventQueue {
  public:
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
 
   bool empty() const { return events_.empty() && log_lines_.empty(); }
-  // Log lines that went because newer ones came, since the last call.
+  // Log lines dropped in favour of newer ones since the last call.
   int64_t TakeDropped() { return std::exchange(dropped_, 0); }
 
   void AddEvent(Event event) { events_.push_back({next_++, std::move(event)}); }

@@ -8,7 +8,7 @@
 
 namespace hearth::rendezvous {
 
-// What a failure says travels far and is read by people: of a longer text begin and end are kept.
+// A failure's text goes to every rank and is read by people: a longer one keeps its start and end.
 inline constexpr size_t kMaxFailureText = 32 << 10;
 std::string Shortened(const std::string& text);
 

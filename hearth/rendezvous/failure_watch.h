@@ -1,4 +1,4 @@
-// Holds the first failure and calls whoever wants to know. Any thread may call it.
+// Holds the first failure and calls its subscribers. Any thread may call it.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Messages on an authenticated connection: JSON in frames of a big-endian u32 length and
-// that many bytes, at most 1 MiB. A longer message is cut into frames that say that more follows.
+// that many bytes, at most 1 MiB. A longer message is split into frames that say if more follow.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ std::string EncodeU32(uint32_t value);
 uint32_t DecodeU32(std::string_view bytes);
 
 // The frames of one message. Throws kInvalidArgument when it is too large. Text that is no UTF-8 is
-// replaced, so that an error message with a strange path still travels.
+// replaced, so that an error message with a strange path can still be sent.
 std::string EncodeMessage(const Json& message);
 
 // Cuts a stream of bytes into messages. One thread.
@@ -29,10 +29,10 @@ class FrameReader {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
   // The next whole message. Throws kDataLoss for a length over a limit, as soon as it is known, and
-  // for what is no JSON object; the stream is useless then.
+  // for anything but a JSON object; the stream is unusable then.
   std::optional<Json> Next();
-  // After Next gave none: how many bytes its next step needs at least. Who reads no more than these
-  // leaves what follows a message in the socket.
+  // After Next gave none: how many bytes its next step needs at least. A caller that reads no more
+  // than these leaves what follows a message in the socket.
   size_t missing() const;
 
  private:

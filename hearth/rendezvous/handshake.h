@@ -32,7 +32,7 @@ class Credentials {
   std::string service_;
 };
 
-// Who a client says it is; where the servers have ranks and the clients none, whom it looks for.
+// Who a client claims to be; if only the servers have ranks, the server that it looks for.
 struct Identity {
   uint32_t generation = 0;
   uint32_t rank = 0;
@@ -52,8 +52,8 @@ std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
 Identity CheckClaim(const Credentials& credentials, std::string_view hello, std::string_view claim);
 
 // The client's half. Throws kPermissionDenied when the server refuses or cannot prove itself,
-// kDeadlineExceeded or kUnavailable as Connection does. The deadline is that of the whole: a peer
-// that sends byte by byte gets no more time.
+// kDeadlineExceeded or kUnavailable as Connection does. The deadline is for the whole handshake: a
+// peer that sends byte by byte gets no more time.
 void OfferHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                     Deadline deadline);
 // The server's half, which takes only a client of this `identity`. Throws as CheckClaim does,

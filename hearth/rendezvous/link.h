@@ -1,5 +1,5 @@
-// One connection as a server sees it: bytes in, bytes out, and when it was last heard. Never waits.
-// Used by the server's thread only.
+// One connection as a server sees it: bytes in, bytes out, and when it was last heard from. Never
+// waits. Used by the server's thread only.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Link {
   // Expects a claim that answers `hello` until `handshake`.
   Link(Connection connection, std::string hello, Deadline handshake);
 
-  // Sends the hello. Throws as Send does: the caller may have left before it was taken.
+  // Sends the hello. Throws as Send does: the client may have left before it was accepted.
   void Greet() { Send(hello_); }
 
   // Reads what has arrived; false at end of file. Throws Error when the connection broke.
@@ -51,7 +51,7 @@ class Link {
   const std::string& peer() const { return connection_.peer(); }
   const std::string& hello() const { return hello_; }
   Deadline handshake() const { return handshake_; }
-  // When a later caller may take a stranger's place: none that is quick loses it to a crowd.
+  // When a later client may take this one's place: a quick one never loses it to a crowd.
   Deadline replaceable() const { return replaceable_; }
   // When silence becomes a failure; every received byte puts it off by `timeout_s`.
   Deadline silent_after() const { return silent_after_; }
@@ -72,8 +72,8 @@ class Link {
   size_t sent_ = 0;
 };
 
-// Takes the next caller at a door, not greeted yet. Null where it has left again, and where none
-// can be taken, as while descriptors are used up: `accept_again` then says when to try again.
+// Accepts the next client, without a greeting. Null if it has left again, and if none can be
+// accepted, as while descriptors are used up: `accept_again` then says when to try again.
 std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s, Deadline* accept_again);
 
 }  // namespace hearth::rendezvous

@@ -1,5 +1,5 @@
 // One rank's place in the cluster: a connection to the coordinator, held by a thread that sends
-// heartbeats and hears of failures.
+// heartbeats and learns of failures.
 #pragma once
 
 #include <atomic>
@@ -41,11 +41,11 @@ struct MemberOptions {
 // the coordinator goes away.
 class Member {
  public:
-  // Connects and proves itself. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
+  // Connects and authenticates. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
   // generation or rank refused) or kInvalidArgument (another world).
   explicit Member(MemberOptions options);
   // A member that leaves without Done() is a failure of its rank. Waits until the coordinator has
-  // read what was sent, or was silent for its heartbeat's time.
+  // read what was sent, or was silent for its heartbeat timeout.
   ~Member();
 
   int rank() const { return options_.rank; }
@@ -54,7 +54,7 @@ class Member {
   const std::string& token() const { return options_.token; }
   const std::string& host_name() const { return options_.host_name; }
 
-  // Waits for every rank and gives each one's info, by rank. The coordinator's time limit counts.
+  // Waits for every rank and gives each one's info, by rank. The coordinator's time limit applies.
   std::vector<Json> Reserve(const Json& info);
 
   // Each rank's value, by rank. One wait per name at a time; a name may be used again afterwards.
@@ -68,8 +68,8 @@ class Member {
   void SendLogLine(const Json& value);
   // This rank is done: from now on it may leave. Its value is the rank's last event.
   void Done(const Json& value);
-  // This rank fails, and all others with it. For catch blocks: never throws, and tells in the log
-  // when the coordinator cannot be told.
+  // This rank fails, and all others with it. For catch blocks: never throws, and logs it when the
+  // coordinator cannot be told.
   void SendFailure(const Error& error, const Json& details = Json::object()) noexcept;
 
   std::optional<Failure> failure() const { return watch_.failure(); }

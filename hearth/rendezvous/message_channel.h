@@ -1,6 +1,6 @@
-// Messages between two processes over one connected stream socket: the frames of frame.h, beside
-// their first byte descriptors (unix sockets only), behind them raw bytes where the reader is told
-// how many. Nothing is read ahead, so the socket can be given on between two messages.
+// Messages between two processes over one connected stream socket: the frames of frame.h, with
+// descriptors beside the first byte (unix sockets only) and, after them, raw bytes if the reader
+// knows how many. Nothing is read ahead, so the socket can be handed on between messages.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@
 namespace hearth::rendezvous {
 
 // Where others can reach the socket, a handshake (handshake.h) on connection() comes first. One
-// thread receives, any thread may send, End or Close. After an exception other than a deadline
-// before a message's first byte the stream is useless. kUnavailable: the peer is gone, or Close was
-// called.
+// thread receives, any thread may send, End or Close. After an exception the stream is unusable,
+// unless a deadline passed before a message's first byte. kUnavailable: the peer is gone, or Close
+// was called.
 class MessageChannel {
  public:
   struct Received {

@@ -1,4 +1,4 @@
-// For tests: somebody at a door who goes away with a reset, at a stage of the handshake.
+// For tests: a client that resets its connection at a stage of the handshake.
 #pragma once
 
 #include <sys/socket.h>

@@ -25,7 +25,7 @@ struct Setting {
   std::string flag;  // of CaffeOnSpark; empty: none
   std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
   std::string help;                      // empty where the setting has no effect yet: not shown
-  std::vector<std::string> values = {};  // that a text may have
+  std::vector<std::string> values = {};  // allowed for a text
   int most = 0;                          // of a number; the least is 1
   bool in_program = false;               // whether it is a flag of `hearth` too
 };

@@ -15,7 +15,7 @@ std::string ReadFile(const std::string& uri);
 // Whether a file or folder has that name.
 bool Exists(const std::string& uri);
 
-// Removes a file, if it is there; a failure is of no interest.
+// Removes a file if it exists; failures are ignored.
 void RemoveQuietly(const std::string& uri) noexcept;
 
 // A file that appears under its name only when it is complete; without Commit nothing is left

@@ -14,7 +14,7 @@
 namespace hearth::storage {
 
 struct FileStatus {
-  std::string uri;  // as asked for; of a listing, the folder's with the name behind it
+  std::string uri;  // as asked for; in a listing, the folder's URI and the name
   bool is_folder = false;
   uint64_t size = 0;  // of a file
   int64_t modified_ms = 0;
@@ -46,15 +46,15 @@ class FileSystem {
   // What a folder holds, by name. kNotFound where it is not there, kInvalidArgument for a file.
   virtual std::vector<FileStatus> List(const std::string& folder) = 0;
   virtual std::unique_ptr<InputFile> Open(const std::string& uri) = 0;
-  // Throws where the file cannot be made. HDFS makes the folders above it, a local disk does not.
+  // Throws if the file cannot be made. HDFS creates the folders above it, a local disk does not.
   virtual std::unique_ptr<OutputFile> Create(const std::string& uri) = 0;
-  // Adds bytes at the end of a file, which it makes where there is none.
+  // Adds bytes at the end of a file, which it creates if needed.
   virtual void Append(const std::string& uri, std::string_view bytes) = 0;
-  // A file that has the new name is replaced; a folder there is an error.
+  // Replaces a file that has the new name; a folder with that name is an error.
   virtual void Rename(const std::string& from, const std::string& to) = 0;
   // False where nothing has that name. A folder that holds something needs `recursive`.
   virtual bool Delete(const std::string& uri, bool recursive) = 0;
-  // With those above it; nothing happens where the folder is there.
+  // Creates the folder and those above it; does nothing if it exists.
   virtual void MakeFolders(const std::string& uri) = 0;
   // A whole file.
   virtual std::string ReadAll(const std::string& uri);

@@ -1,5 +1,5 @@
 // Delegation tokens: what a process on a cluster with Kerberos shows instead of a password. They
-// never stand in a log or an error.
+// never appear in a log or an error.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::string TokenIn(std::string_view credentials, std::string_view authority);
 // That of HEARTH_HDFS_TOKEN, else of the file at HADOOP_TOKEN_FILE_LOCATION, else "".
 std::string TokenFor(std::string_view authority);
 
-// `text` with '***' for the token, and for whatever stands behind "delegation=".
+// `text` with '***' for the token, and for whatever follows "delegation=".
 std::string WithoutToken(std::string text, const std::string& token);
 
 }  // namespace hearth::storage

@@ -14,8 +14,8 @@ namespace hearth::storage {
 // Of a scheme that OpenHdfs takes.
 bool IsHdfs(std::string_view scheme);
 
-// The file system of a URI's scheme and authority. Contacts nobody; throws kInvalidArgument where
-// it cannot be known where the cluster is.
+// The file system of a URI's scheme and authority. Contacts no server; throws kInvalidArgument if
+// nothing says where the cluster is.
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri);
 
 }  // namespace hearth::storage

@@ -1,6 +1,6 @@
 // HTTP requests whose answers are limited in size and time. What the other side sends is not
-// trusted: a body that is longer than told, a header without end or a protocol but HTTP is an
-// error. Redirects are handed back, not followed.
+// trusted: a body longer than announced, an endless header or a protocol other than HTTP is an
+// error. Redirects are returned, not followed.
 #pragma once
 
 #include <atomic>
@@ -35,10 +35,10 @@ struct HttpRequest {
   uint64_t body_size = 0;
   std::span<char> store;                    // where the body of an answer of 200 goes
   size_t largest_answer = size_t{1} << 20;  // of any other
-  double seconds = 120;                     // for all of it, and for 100 kB of a body more a second
+  double seconds = 120;                     // for the whole, and one more per 100 kB of the body
   const Cancellation* cancellation = nullptr;
-  // On a connection of its own. On one that was kept and has ended meanwhile libcurl sends a
-  // request again by itself, and nobody would know that it may have been carried out twice.
+  // On a new connection. If a kept one has ended meanwhile, libcurl sends the request again by
+  // itself, and nobody would know that it may have been carried out twice.
   bool only_once = false;
 };
 
@@ -57,8 +57,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Throws kUnavailable (nobody there, or a connection that broke), kDeadlineExceeded, kDataLoss
-  // (no HTTP, or more than told), kPermissionDenied (a certificate), kInvalidArgument (no such
-  // host), kAborted (cancelled). Messages name the host alone: URLs hold tokens.
+  // (not HTTP, or more than announced), kPermissionDenied (a certificate), kInvalidArgument (no
+  // such host), kAborted (cancelled). Messages name the host alone: URLs hold tokens.
   HttpAnswer Send(const HttpRequest& request);
 
  private:

@@ -1,6 +1,6 @@
 // HDFS, viewfs and whatever else Hadoop's FileSystem opens, by libhdfs: the cluster's own
 // configuration with its name services, Kerberos, tokens and erasure coding, in a JVM inside this
-// process. Repetitions after failures are Hadoop's own, as the configuration sets them.
+// process. Retries after failures are Hadoop's own, as the configuration sets them.
 #pragma once
 
 #include <memory>

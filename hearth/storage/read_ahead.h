@@ -15,8 +15,8 @@ namespace hearth::storage {
 
 class ReadAhead : public InputFile {
  public:
-  // Fills `size` bytes of the file's from `offset` on, or throws; any thread. It gives up when it
-  // is cancelled.
+  // Reads `size` bytes of the file from `offset` on, or throws; any thread. It gives up when it is
+  // cancelled.
   using Fetch = std::function<void(uint64_t offset, char* data, size_t size, const Cancellation&)>;
 
   ReadAhead(Fetch fetch, uint64_t size);

@@ -5,7 +5,7 @@
 
 namespace hearth::storage {
 
-// Beside the file, hidden (to Spark and Hadoop as well), unlike any other writer's on any host.
+// Beside the file, hidden (from Spark and Hadoop too), unique among all writers on all hosts.
 std::string TemporaryFor(const std::string& uri);
 
 }  // namespace hearth::storage

@@ -32,7 +32,7 @@ RemoteUri ParseRemote(std::string_view uri);
 // Where the path begins in scheme://authority/path; 0 of whatever has no authority.
 size_t PathStart(std::string_view uri);
 
-// What stands before the last '/' and behind it; works on paths and URIs of every scheme. The
+// What precedes and what follows the last '/'; works on paths and URIs of every scheme. The
 // folder of a name without one is "", that of /name is "/".
 std::string FolderOf(std::string_view uri);
 std::string NameOf(std::string_view uri);

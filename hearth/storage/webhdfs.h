@@ -1,6 +1,6 @@
 // HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: no JVM, no Hadoop on the
-// host. What may pass is repeated with growing pauses: connections that break, a server's failures,
-// safe mode, a NameNode on standby. Only the first contact fails soon where nobody listens.
+// host. Failures that may pass are retried with growing pauses: broken connections, server errors,
+// safe mode, a standby NameNode. Only the first contact fails soon if nobody listens.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ namespace hearth::storage {
 struct WebHdfsOptions {
   std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
   std::string user = "";
-  std::string token = "";  // a delegation token; stands for the user, and in no message
+  std::string token = "";  // a delegation token; replaces the user; appears in no message
   double first_contact_seconds = 10;
-  double repeat_seconds = 120;  // how long an operation is repeated that may pass
+  double repeat_seconds = 120;  // how long a failure that may pass is retried
   double answer_seconds = 120;  // how long one answer may take
 };
 
@@ -55,7 +55,7 @@ class WebHdfs : public FileSystem {
   };
   class Attempts;
 
-  // The answer, of a success; throws what stays wrong.
+  // The answer of a success; throws the failure that remains.
   HttpAnswer Do(const Call& call);
   HttpAnswer Try(const Call& call, const std::string& address, Attempts* attempts);
   std::string Url(const Call& call, const std::string& address, const std::string& excluded) const;

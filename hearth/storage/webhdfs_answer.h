@@ -1,5 +1,5 @@
 // What NameNodes, DataNodes and HttpFS answer over HTTP. The texts come from the network and are
-// checked: whatever is no answer of the form that was asked for throws kDataLoss.
+// checked: an answer that is not of the expected form throws kDataLoss.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Refusal {
   std::string text;  // one line: what failed and what to do
 };
 
-// Of one of Java's exceptions, by its class's name and its message; nothing of an unknown one.
+// For a Java exception, by its class name and message; nothing for an unknown one.
 std::optional<Refusal> ReadException(std::string_view name, std::string_view message);
 
 // The first line of a server's text, of bounded length, without what would confuse a terminal.

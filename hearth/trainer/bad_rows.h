@@ -22,18 +22,18 @@ class BadRows {
 
   // Logs the first ten rows by name, each once, and sends a "bad_row" event at most once a second.
   void Report(const std::string& row_id, const std::string& reason);
-  // Knows the row's name for Check, no more: it was reported before a restart.
+  // Keeps the row's name for Check only: it was reported before a restart.
   void Recall(const std::string& row_id, const std::string& reason);
 
-  // Throws kDataLoss, naming rows, when `bad` of `rows` rows are more than allowed. Both count one
-  // epoch and all ranks. A fraction is judged from 1000 rows on, and when there are no more. A
-  // process that saw no bad rows never throws, so that the error comes from one that can name them.
+  // Throws kDataLoss, naming rows, when `bad` of `rows` rows are more than allowed. Both are over
+  // one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end. A process
+  // that saw no bad rows never throws, so that the error comes from one that can name them.
   void Check(int64_t rows, int64_t bad, bool no_more) const;
 
-  // Reports so far, a row that comes again in a later epoch counting again; or what SetCount said,
-  // and those that followed.
+  // Number of reports so far (a row counts again in each epoch), or what SetCount set plus the
+  // reports since.
   int64_t count() const;
-  // Of all ranks, and before a restart.
+  // Sets the count over all ranks, reports before a restart included.
   void SetCount(int64_t count);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace hearth::trainer {
 
-// The CUDA devices that a -gpu flag names: "0,2", "all", none for "". Where the process has no CUDA
-// device at all, a warning and none. Throws kInvalidArgument for one that is not there.
+// The CUDA devices that a -gpu flag names: "0,2", "all", none for "". Warns and gives none if the
+// process has no CUDA device at all. Throws kInvalidArgument for one that is not there.
 std::vector<int> FindGpus(const std::string& flag);
 
 // The same for any list of `count` devices, without the warning.
@@ -20,9 +20,9 @@ std::vector<int> ParseGpus(const std::string& flag, size_t count);
 // The first device that a -gpu flag names, as FindGpus; the CPU where it names none.
 caffe::ComputeDevice FindDevice(const std::string& flag);
 
-// The device of solver thread `index`, counted over the processes of a host: the one of `gpus` that
-// is its turn; where none is named and the solver's mode is GPU (Caffe's default), that of all CUDA
-// devices of this process, from device_id on; the CPU where there is none.
+// The device of solver thread `index`, counted over the processes of a host. Threads take turns
+// with `gpus`; if that is empty and the solver's mode is GPU (Caffe's default), with all CUDA
+// devices of this process, from device_id on. The CPU if there is none.
 caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
                                   const caffe::SolverParameter& solver, int index);
 

@@ -21,8 +21,8 @@
 
 namespace hearth::trainer {
 
-// How long a rank may be behind the others. It spans a feeder that Spark is still computing for and
-// a validation, not the loss of a rank: that the rendezvous reports within its heartbeat.
+// How long a rank may be behind the others: enough for a validation, or a feeder that Spark is
+// still computing for. A lost rank is reported much sooner, by the rendezvous' heartbeat.
 inline constexpr double kStepTimeoutSeconds = 3600;
 
 // What the device threads of one process have in common.
@@ -45,7 +45,7 @@ struct DeviceOptions {
 
 struct TrainOutcome {
   int64_t iteration = 0;
-  // [{iteration, outputs}], those before the snapshot that the run went on from included.
+  // [{iteration, outputs}], including those before the snapshot that the run resumed from.
   nlohmann::json validations = nlohmann::json::array();
   std::string model;     // the final model, empty where none was asked for
   std::string snapshot;  // the last .solverstate, empty where there was none
@@ -100,7 +100,7 @@ class DeviceTrainer {
   std::optional<Progress> progress_;
   float last_loss_ = 0;
   caffe::RowCounts counts_;  // of all ranks
-  // Bad rows that were drawn again on the way to a position: they have been counted. -1: not there.
+  // Bad rows drawn again while the feed skips to a position, counted already. -1: not skipping.
   int64_t drawn_again_ = -1;
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;

@@ -18,7 +18,7 @@ struct Failure {
   int64_t iteration = -1;  // -1: before the first
   std::string layer;       // empty: not in a layer
   bool lost = false;       // the process went away instead of reporting an error
-  bool by_peer = false;    // another rank's, which all fields are about; the message says so
+  bool by_peer = false;    // another rank's failure; all fields are about that rank
 
   // The control channel's event, and with it the rendezvous' failure message.
   nlohmann::json ToEvent() const;

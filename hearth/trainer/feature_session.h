@@ -15,7 +15,7 @@
 
 namespace hearth::trainer {
 
-// One thread. Runs one net per process whatever the job's devices: Spark runs several processes.
+// One thread. Runs one net, whatever settings.devices says: Spark runs several processes.
 class FeatureSession {
  public:
   // Takes over the descriptors of the job's test stream and results.

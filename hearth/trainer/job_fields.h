@@ -19,7 +19,7 @@ class JobFields {
   // `path` is the prefix for messages: empty for the job itself, "solver." for its solver.
   JobFields(const nlohmann::json& object, std::string path);
 
-  // Once all fields that are known have been read: throws kInvalidArgument where there is another.
+  // Call it once all known fields have been read: throws kInvalidArgument if there is any other.
   void RefuseOthers() const;
 
   std::string String(const char* name, const std::string& fallback) const;

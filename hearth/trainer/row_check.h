@@ -1,4 +1,4 @@
-// Whether a training that goes on meets the rows that it had before.
+// Checks that a resumed training reads the same rows as before.
 #pragma once
 
 #include <memory>
@@ -19,18 +19,18 @@ class RowCheck {
   RowCheck(const Job& job, collective::Group& group, std::shared_ptr<feed::Spool> rows)
       : job_(job), group_(group), rows_(std::move(rows)) {}
 
-  // What each rank has read when `last` is this one's last minibatch: its stream up to there in the
-  // first epoch; all of it where that has no rows, and in later epochs, whose order follows from
-  // the seed.
+  // What each rank has read; `last` is this one's last minibatch. In the first epoch, its stream up
+  // to there, or all of it if `last` is empty; in later epochs all of it, since their order follows
+  // from the seed.
   std::vector<caffe::SealedRows> Gather(int64_t epoch, const feed::Minibatch& last);
 
-  // Whether every rank's stream begins with the rows that the position names; waits for them. Where
-  // not, the first rank with others warns, or fails where the job says so. So does rank 0 where the
-  // seal says nothing that can be compared.
+  // Whether every rank's stream begins with the rows that the position names; waits for them. If
+  // not, the first rank with other rows warns, or fails if the job says so. Rank 0 does the same if
+  // the seal has nothing to compare with.
   bool Confirm(const caffe::TrainingPosition& position);
 
  private:
-  // Says why a position's epoch begins again; throws it where the job says so.
+  // Warns why a position's epoch begins again, or throws that if the job says so.
   void Refuse(const caffe::TrainingPosition& position, const std::string& why) const;
   [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
                                      const caffe::SealedRows& sealed) const;

@@ -5,7 +5,7 @@
 
 namespace hearth::trainer {
 
-// Rows [begin, end) of a rank's own validation rows, counted on and on: row i is row i % own_rows.
+// Rows [begin, end) of a rank's own validation rows, which repeat: row i is row i % own_rows.
 struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;

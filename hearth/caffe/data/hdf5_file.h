@@ -30,7 +30,7 @@ class Hdf5File {
   const std::string& name() const;
   bool Has(const std::string& path) const;
   bool IsGroup(const std::string& path) const;
-  // The same for all names of one group or dataset, of which links make several.
+  // Equal for all names of one group or dataset: links give it several.
   std::string Identity(const std::string& path) const;
   // Names of what is in a group, in alphabetical order. Throws where one is in another file.
   std::vector<std::string> Children(const std::string& group) const;
@@ -40,12 +40,12 @@ class Hdf5File {
   int ReadInt(const std::string& path) const;
   std::string ReadText(const std::string& path) const;
 
-  // With those on the way to it, where they are not there yet.
+  // Creates the group and those above it if they do not exist yet.
   void MakeGroup(const std::string& path);
   void WriteFloats(const std::string& path, const Shape& shape, const float* values);
   void WriteInt(const std::string& path, int value);
   void WriteText(const std::string& path, const std::string& text);
-  // Adds rows behind those that the dataset has; makes it at the first call. `shape` is that of the
+  // Adds rows at the end of the dataset; creates it at the first call. `shape` is that of the
   // new rows. They are in the file on return.
   void AppendRows(const std::string& path, const Shape& shape, const float* values);
 

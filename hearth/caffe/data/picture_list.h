@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 
 struct ListedPicture {
-  std::string path;  // as it stands there; may have blanks
+  std::string path;  // as written there; may have blanks
   int32_t label = 0;
 };
 

@@ -28,7 +28,7 @@ struct DataBatch {
   };
 
   std::vector<Top> tops;
-  std::vector<BadRow> bad_rows;  // that others took the place of
+  std::vector<BadRow> bad_rows;  // that other rows replaced
   feed::Minibatch rows;          // what was read, for layers that are fed by rows; without bad ones
 };
 
@@ -36,8 +36,8 @@ struct DataBatch {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills a batch that was used before or is empty. False where the epoch ended before it: what the
-  // batch has besides, as bad rows, is delivered once, and only NextEpoch() goes on.
+  // Fills a batch that was used before or is empty. False where the epoch ended before it: anything
+  // else in the batch, such as bad rows, is delivered once; only NextEpoch() goes on.
   virtual bool Fill(DataBatch* batch) = 0;
   virtual void NextEpoch() {}
 };

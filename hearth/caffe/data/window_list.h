@@ -23,7 +23,7 @@ struct WindowList {
 };
 
 // A window is foreground from an overlap of `foreground_from`, else background below
-// `background_below`. Throws kInvalidArgument, naming the picture, for a text of another form.
+// `background_below`. Throws kInvalidArgument, naming the picture, for a malformed text.
 WindowList ReadWindowList(const std::string& uri, float foreground_from, float background_below);
 
 }  // namespace hearth::caffe

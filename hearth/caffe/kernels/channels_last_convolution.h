@@ -1,5 +1,5 @@
-// Gradients of a convolution by matrix products, for pictures whose channels lie side by side. Its
-// windows are gathered in runs of a row, so few values are moved one by one. Belongs to one layer
+// Gradients of a convolution by matrix products, for channels-last (NHWC) pictures. Its windows are
+// gathered in runs of a row, so that few values are moved one by one. Belongs to one layer
 // and its thread.
 #pragma once
 
@@ -15,8 +15,8 @@ class ChannelsLastConvolution {
  public:
   using Spec = OnednnConvolution::Spec;
 
-  // Where it is faster than oneDNN, which computes in blocks of 16 channels and outputs: where much
-  // of those blocks would be empty.
+  // Whether it is faster than oneDNN, which computes in blocks of 16 channels and outputs: it is if
+  // much of those blocks would be empty.
   static bool Pays(const Spec& spec);
   explicit ChannelsLastConvolution(const Spec& spec);
 

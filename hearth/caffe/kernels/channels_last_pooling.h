@@ -1,5 +1,5 @@
-// Pooling of one picture whose channels lie side by side at every place: the loops over a window
-// then run over whole vectors of channels. Thread-safe.
+// Pooling of one channels-last (NHWC) picture: the loops over a window run over whole vectors of
+// channels. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ struct DeviceLabels {
   at::Tensor ignored;  // bool, the same shape
   int64_t valid = 0;   // how many are not ignored
 
-  // Throws kInvalidArgument where a label is no class, by the host's copy.
+  // Throws kInvalidArgument if a label in the host's copy is not a class.
   static DeviceLabels Of(Blob& labels, const ClassLayout& layout, std::optional<int64_t> ignored);
 };
 

@@ -1,12 +1,12 @@
-// One step of some rows of LSTM cells, for the layers LSTM and LSTMUnit. Points to arrays of
-// others.
+// One step of some rows of LSTM cells, for the layers LSTM and LSTMUnit. Owns none of its
+// arrays.
 #pragma once
 
 #include <cstdint>
 
 namespace hearth::caffe {
 
-// `gates` holds i, f, o and g of each row, one behind the other; all other arrays are rows x size.
+// `gates` holds i, f, o and g of each row, one after another; all other arrays are rows x size.
 struct LstmStep {
   int64_t rows, size;
   const float* cont;    // one per row: 0 forgets the cells of the step before

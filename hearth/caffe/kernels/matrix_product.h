@@ -9,8 +9,8 @@
 
 namespace hearth::caffe {
 
-// All matrices have two axes, in any order in memory. What a call was prepared for is kept in its
-// thread: calls should repeat their shapes.
+// All matrices have two axes, in any order in memory. Prepared kernels are cached per thread: calls
+// should repeat their shapes.
 
 // c = a b, plus `bias` (one per column) where that is defined.
 void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, at::Tensor c);

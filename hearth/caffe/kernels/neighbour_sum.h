@@ -14,7 +14,7 @@ struct PictureShape {
 // Over the `size` (odd) channels around each one, at the same place.
 void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values, float* sums);
 
-// The same where the channels of one place lie side by side.
+// The same for channels-last (NHWC) pictures.
 void SumAcrossLastChannels(const PictureShape& shape, int64_t size, const float* values,
                            float* sums);
 

@@ -11,8 +11,8 @@
 
 namespace hearth::caffe {
 
-// One engine serves all threads; a stream belongs to one. Who makes primitives keeps them. oneDNN's
-// own cache is off: torch exports vtables of its newer copy's, which the loader binds to this one.
+// One engine serves all threads; a stream belongs to one. Callers keep their primitives: oneDNN's
+// cache is off, because torch exports vtables of a newer copy that the loader binds to this one.
 inline dnnl::engine& OnednnEngine() {
   static dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);

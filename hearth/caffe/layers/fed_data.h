@@ -19,7 +19,7 @@ class FedDataLayer : public Layer {
   const feed::Minibatch* fetched_rows() const override { return batch_ ? &batch_->rows : nullptr; }
   void NextEpoch() override;
 
-  // Tops have the size of the last minibatch, before it batch_size rows.
+  // Tops have the size of the last minibatch; before the first, batch_size rows.
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
@@ -38,7 +38,7 @@ class FedDataLayer : public Layer {
                        const std::vector<float*>& tops) const = 0;
 
   int64_t batch_size() const { return batch_size_; }
-  // Ends the prefetching thread, which calls ReadRow: for the destructor of the class that has it.
+  // Ends the prefetching thread, which calls ReadRow: for destructors of classes that override it.
   void StopFetching() { prefetcher_.reset(); }
 
  private:

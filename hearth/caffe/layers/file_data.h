@@ -9,9 +9,9 @@
 
 namespace hearth::caffe {
 
-// Items are numbered in the order in which one solver alone would use them, on and on over the
-// epochs. Not fed: every Forward delivers the next minibatch. A Fetch before it only moves on, so
-// that a resumed run can pass over the minibatches that were used.
+// Items are numbered in the order in which one solver alone would use them, across epochs. Not fed:
+// every Forward delivers the next minibatch. A Fetch before it skips one, so that a resumed run can
+// skip the minibatches that were used.
 class FileDataLayer : public Layer {
  public:
   FileDataLayer(const LayerParameter& param, const NetContext& context);
@@ -23,19 +23,19 @@ class FileDataLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  protected:
-  // On the prefetching thread. Passes over `items` of its rank before the first batch is loaded.
+  // On the prefetching thread. Skips `items` of its rank before the first batch is loaded.
   virtual void Skip(int64_t items) = 0;
   virtual void LoadBatch(DataBatch* batch) = 0;
   virtual int prefetch() const { return 1; }  // batches kept ready
 
   void set_batch_size(int64_t batch_size);
   int64_t batch_size() const { return batch_size_; }
-  // Whether this rank is the one to use an item.
+  // Whether this rank uses an item.
   bool IsMine(uint64_t item) const { return item % stripes_ == stripe_; }
   // Of this layer's random choices, the same on all ranks.
   uint64_t seed() const { return seed_; }
   uint64_t stripe() const { return stripe_; }
-  // Ends the thread, which calls LoadBatch: for the destructor of the class that has it.
+  // Ends the thread, which calls LoadBatch: for destructors of classes that override it.
   void StopLoading() { prefetcher_.reset(); }
 
  private:
@@ -44,7 +44,7 @@ class FileDataLayer : public Layer {
   const uint64_t stripe_, stripes_;
   uint64_t seed_;
   int64_t batch_size_ = 0;
-  int64_t fetched_ = 0;  // minibatches to move on by at the next Forward
+  int64_t fetched_ = 0;  // minibatches to advance by at the next Forward
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 

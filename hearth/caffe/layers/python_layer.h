@@ -1,4 +1,4 @@
-// Layers that users write in Python. An interpreter makes them: the Python module sets what does.
+// Layers that users write in Python. The Python module sets the factory that makes them.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ void SetPythonLayerFactory(LayerRegistry::Factory factory);
 // Whether that was set.
 bool PythonLayersRun();
 
-// Whether a net's or a solver's prototxt has the word that such a layer's type is. Where the word
-// is something else's name, nothing is lost: an interpreter runs every net.
+// Whether a net's or a solver's prototxt contains the string "Python", as such a layer's type does.
+// A false positive does no harm: an interpreter runs every net.
 bool MayHavePythonLayer(std::string_view prototxt);
 
 }  // namespace hearth::caffe

@@ -26,7 +26,7 @@ class RecurrentLayer : public Layer {
 
  protected:
   // Parameters: 0 weights of x, 1 bias, then those of the static input if there is one, then those
-  // of the hidden values; a layer may add others behind.
+  // of the hidden values; a layer may add others after them.
   size_t hidden_weight() const { return has_static_ ? 3 : 2; }
   std::shared_ptr<Blob> MakeWeight(int64_t outputs, int64_t inputs) const;
   std::shared_ptr<Blob> MakeBias(int64_t outputs) const;

@@ -1,6 +1,6 @@
 // The unit of data between layers: a float32 array and, for training, its gradient. In a net that
 // computes on a device, host and device each have a copy; whichever is asked for is brought up to
-// date, and the other one is then old.
+// date, and the other one is stale from then on.
 // Not thread-safe: a blob belongs to one net, and a net to one thread.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace hearth::caffe {
 
 using Shape = std::vector<int64_t>;
 
-// The order of a blob of four axes in memory. Convolution kernels are fastest where the channels of
-// one place lie side by side; all other shapes are row-major.
+// The order of a blob of four axes in memory. Convolution kernels are fastest with kChannelsLast
+// (NHWC); blobs of any other number of axes are row-major.
 enum class Layout { kContiguous, kChannelsLast };
 
 class Blob {
@@ -54,8 +54,8 @@ class Blob {
   // kContiguous unless the blob has four axes.
   Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
 
-  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use. To be
-  // asked for anew after the other side was used.
+  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use. Ask
+  // again after the other side was used.
   at::Tensor& data();
   at::Tensor& diff();
   // In the device's memory; the same as above where that is the host's.
@@ -63,8 +63,8 @@ class Blob {
   at::Tensor& device_diff();
   // The gradient is zero from now on, at no cost until it is asked for.
   void ClearDiff();
-  // To add to the gradient by ATen's functions that take `beta`: it must be multiplied with that
-  // first, which is 0 where it was cleared (its memory may then hold anything) and else 1.
+  // To add to the gradient by ATen's functions, which multiply it with `beta` first: 0 if it was
+  // cleared (its memory may then hold anything), else 1.
   struct Sum {
     at::Tensor& device_diff;
     float beta;
@@ -73,7 +73,7 @@ class Blob {
   // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }
-  // For reading only: the device's copy stays good.
+  // For reading only: the device's copy stays valid.
   const float* read_data() { return data_.Read(*this); }
   const float* read_diff() { return diff_.Read(*this); }
   bool has_diff() const { return diff_.has_view(); }

@@ -19,7 +19,7 @@ bool HasShapeOf(const Blob& blob, const BlobProto& proto);
 // when the number of values does not fit.
 void ReadBlobData(const BlobProto& proto, Blob* blob);
 
-// As in Caffe the diff, where it is wanted, is there even if nobody has written one: zeros.
+// As in Caffe, a diff that is asked for is written even if there is none: zeros.
 void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);
 
 }  // namespace hearth::caffe

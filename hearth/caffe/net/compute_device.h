@@ -9,8 +9,8 @@ namespace hearth::caffe {
 
 struct ComputeDevice {
   at::Device device = at::kCPU;
-  // Apart from the host's memory: blobs then have a copy on each side, and layers that can compute
-  // with ATen's kernels. On the CPU that is for tests: all is done as on a GPU, without one.
+  // Has memory of its own: blobs then have a copy on each side, and layers that can compute with
+  // ATen's kernels. On the CPU, for tests: all is done as on a GPU, without one.
   bool separate = false;
 
   static ComputeDevice Simulated() { return {at::kCPU, true}; }
@@ -22,7 +22,7 @@ struct ComputeDevice {
 // The CUDA devices that this process may use; 0 where there is no driver or PyTorch came without
 // CUDA. The first call loads PyTorch's CUDA library, and must come before ATen has computed much:
 // a net makes it before its first layer. The environment variable HEARTH_SIMULATED_GPUS, for tests,
-// makes it so many simulated ones. Thread-safe.
+// replaces them by that many simulated ones. Thread-safe.
 size_t CountCudaDevices();
 
 // The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.

@@ -1,5 +1,5 @@
-// Caffe's debug_info: the mean absolute value of everything that each layer computes, in its logs'
-// words.
+// Caffe's debug_info: the mean absolute value of everything that each layer computes, in the form
+// of Caffe's logs.
 #pragma once
 
 #include <functional>

@@ -46,8 +46,8 @@ class Layer {
   bool top_overwritten() const { return top_overwritten_; }
   void set_top_overwritten(bool value) { top_overwritten_ = value; }
 
-  // A layer gated by its sign leaves that to the layer that reads its top, which gates its bottom;
-  // see MoveReluGates().
+  // A layer with LayerTraits::gated_by_sign passes its gradient on unchanged if the layer that
+  // reads its top gates its bottom; see MoveReluGates().
   bool gated_by_reader() const { return gated_by_reader_; }
   void set_gated_by_reader(bool value) { gated_by_reader_ = value; }
   bool gates_bottom() const { return gates_bottom_; }
@@ -58,7 +58,7 @@ class Layer {
   // nullopt: the layer is not fed.
   virtual std::optional<int64_t> Fetch() { return std::nullopt; }
   // The rows of the last Fetch, in the order of the tops and without rows that were skipped as bad:
-  // who writes results must name them. Valid until the next Fetch; null where the layer is not fed.
+  // for the names of results. Valid until the next Fetch; null if the layer is not fed.
   virtual const feed::Minibatch* fetched_rows() const { return nullptr; }
   virtual void NextEpoch() {}
 

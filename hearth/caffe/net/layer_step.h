@@ -18,7 +18,7 @@ struct LayerStep {
 // of some other thread.
 LayerStep CurrentLayerStep() noexcept;
 
-// Notes the step while it lives.
+// Sets this thread's step while it lives.
 class LayerStepScope {
  public:
   LayerStepScope(const Layer& layer, const char* doing) noexcept;

@@ -18,7 +18,7 @@ struct Arity {
 };
 
 // Which of a layer's bottoms and tops of four axes may be in Layout::kChannelsLast: none; all or
-// none of them; each by itself, which also says that the layer is faster so.
+// none of them; each by itself, for layers that are also faster that way.
 enum class ChannelsLast { kNo, kSame, kAny };
 
 struct LayerTraits {
@@ -31,10 +31,10 @@ struct LayerTraits {
   std::vector<int> never_forced = {};
   ChannelsLast channels_last = ChannelsLast::kNo;
 
-  // Its gradient is its top's where its bottom is above zero, else zero, as ReLU's.
+  // Passes its top's gradient on where its bottom is above zero, and zero elsewhere, as ReLU does.
   bool gated_by_sign = false;
-  // Its gradient goes to bottom values that its top repeats, as max pooling's: from the top it can
-  // tell which of them are above zero. The net may let it do a ReLU's part, see MoveReluGates().
+  // Its gradient goes to bottom values that its top repeats, as in max pooling, so that the top
+  // shows which of them are above zero. The net may let it gate for a ReLU; see MoveReluGates().
   bool can_gate_bottom = false;
 
   // Its parameters are running statistics, which Forward writes and no gradient changes.

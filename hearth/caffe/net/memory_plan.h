@@ -10,8 +10,8 @@
 namespace hearth::caffe {
 
 struct MemoryPlan {
-  int64_t blobs = 0;           // that got a place
-  int64_t values = 0;          // of these, blobs whose values lie there beside their gradients
+  int64_t blobs = 0;           // that the plan covers
+  int64_t values = 0;          // of these, blobs whose values share the memory too
   int64_t separate_bytes = 0;  // what they would take one by one
   int64_t planned_bytes = 0;   // what they take
 };
@@ -20,11 +20,11 @@ struct MemoryPlan {
 //
 // A blob's gradient is written by the last layer that reads the blob and dead once the layer that
 // makes the blob has run backward; gradients that do not live at the same time get the same memory.
-// After that, diffs hold their values only while Backward passes. Blobs that share their diff with
+// After that, diffs are valid only while Backward runs. Blobs that share their diff with
 // another one, loss tops and outputs of the net keep memory of their own.
 //
-// The values of the blobs `freed` are dead once Forward has come to their last reader: they lie
-// where their gradients do, and each hold only while Forward passes.
+// The values of the blobs `freed` are dead once their last reader has run forward: they share the
+// memory of the gradients, and are valid only while Forward runs.
 MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed);
 
 // For nets that only run forward: a blob's values are dead once the last layer has read them. What

@@ -1,4 +1,4 @@
-// Where in a net the first value came up that is no number.
+// Finds where in a net the first NaN or infinity appeared.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace hearth::caffe {
 
 struct NonFinite {
   std::string text;   // "layer 'fc6' (InnerProduct) is the first to produce it, in top 'fc6'"
-  std::string layer;  // empty: none holds it any more
+  std::string layer;  // empty: no layer holds one any more
 };
 
 // After a Forward with a loss that is not finite: the first layer in order with such a value in its

@@ -84,7 +84,7 @@ class Net {
   // Weight of the output in the loss, 0 where it is not a loss.
   float loss_weight(const std::string& blob_name) const;
 
-  // Blobs whose values are gone after Forward, for those of others lie in their place.
+  // Blobs whose values are gone after Forward, because others reuse their memory.
   const std::vector<int>& short_lived() const { return short_lived_; }
   // What sharing memory saves; all zero without NetContext::share_diffs, share_data.
   const MemoryPlan& diff_plan() const { return diff_plan_; }

@@ -27,7 +27,7 @@ inline Precision ParsePrecision(std::string_view name) {
 
 struct NetContext {
   Phase phase = TRAIN;
-  // With memory of its own, no blobs share memory by share_diffs, share_data.
+  // If it has memory of its own, share_diffs and share_data have no effect.
   ComputeDevice device;
   // Opens the row source of a fed data layer; empty where the net is not fed by rows.
   std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;

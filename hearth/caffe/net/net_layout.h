@@ -5,7 +5,7 @@
 
 namespace hearth::caffe {
 
-// Gives Layout::kChannelsLast to blobs between layers that are faster so, where every layer that
+// Gives Layout::kChannelsLast to blobs between layers that are faster that way, if every layer that
 // touches them can take it. Inputs and outputs of the net stay row-major. Call it once, after
 // SetUp.
 void PlanLayouts(NetGraph& graph);

@@ -30,7 +30,7 @@ struct NetParam {
 class NetParams {
  public:
   // Connects shared parameters and moves all learnable ones into one flat buffer, with another one
-  // in the device's memory where that is apart.
+  // in the device's memory if that is separate.
   NetParams(NetGraph& graph, const ComputeDevice& device);
 
   const std::vector<NetParam>& all() const { return all_; }
@@ -39,7 +39,7 @@ class NetParams {
   const ComputeDevice& device() const { return device_; }
 
   // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use.
-  // As with a blob's, the device's copy is old after these.
+  // As with a blob's, the device's copy is stale after these.
   const at::Tensor& data() const;
   const at::Tensor& diff();
   // The device's copy of all diffs.
@@ -47,11 +47,11 @@ class NetParams {
   // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
-  // Diffs of which no part was there yet: layers that share a parameter must add to one buffer.
+  // Allocates the diffs once, zeroed: layers that share a parameter must add to one buffer.
   void AllocateDiffs();
   void ClearDiffs();
   // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
-  // own. Whoever writes them sees to it that nobody reads meanwhile.
+  // own. The writer must make sure that nobody reads meanwhile.
   void ShareData(NetParams& owner);
   // Drops the data buffer once every parameter uses another net's memory.
   void ReleaseData() { data_.reset(); }

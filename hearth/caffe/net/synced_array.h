@@ -15,12 +15,12 @@ class SyncedArray {
  public:
   // `count` zeros; memory is taken on first use.
   SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
-  // Memory of the caller's. `device` is undefined where the device has none of its own; else its
-  // values are old.
+  // Uses the caller's memory. `device` is undefined if the device has none of its own; else its
+  // values are stale.
   SyncedArray(at::Tensor host, at::Tensor device);
 
   int64_t count() const { return count_; }
-  // For reading and writing: the other side's copy is old from then on.
+  // For reading and writing: the other side's copy is stale from then on.
   const at::Tensor& host();
   const at::Tensor& device();
   // For reading only.

@@ -1,6 +1,6 @@
 // Small layers run on one thread. Waking the others and waiting for them costs some microseconds
-// where the cores are free; where another process has them it costs its turn on the processor,
-// milliseconds for each region: logistic regression became 30 times slower.
+// where the cores are free; where another process uses them, it costs a time slice, milliseconds
+// for each region: logistic regression became 30 times slower.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace hearth::caffe {
 
-// About how many multiplications a pass through the layer takes; too many rather than too few. It
+// About how many multiplications a pass through the layer takes; rather too many than too few. It
 // follows from the shapes of its bottoms and parameters alone, so that a layer has the same
-// threads, and with them the same order of sums, in every run. The largest number where they do not
+// threads, and with them the same order of sums, in every run. The largest number if they do not
 // tell.
 int64_t WorkOf(const NetLayer& layer);
 

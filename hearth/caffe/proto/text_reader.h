@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 
 // Adds the fields in `text` to `message`. Throws kInvalidArgument as
-// "file:line:column: found ..., expected ..."; a misspelt name is told its nearest ones.
+// "file:line:column: found ..., expected ..."; for a misspelt name, with the nearest ones.
 void ParseText(std::string_view text, const std::string& file, Message* message);
 
 }  // namespace hearth::caffe

@@ -33,13 +33,13 @@ struct TrainingPosition {
   int ranks = 1;
   int64_t epoch = 0, fetches = 0;  // of the feed; -1: not known, Caffe wrote the snapshot
   std::vector<float> losses;       // behind the displayed average
-  // Of each rank: the first `count` rows of its stream, which it had taken; all of them where it
-  // had gone through the first epoch. Empty: not known.
+  // For each rank, the first `count` rows of its stream, which it had taken; all of them if it was
+  // past the first epoch. Empty: not known.
   std::vector<SealedRows> rows;
-  int row_hash = 0;                 // which hash theirs is: feed::kRowHashVersion, or another
+  int row_hash = 0;                 // the version of their hash: feed::kRowHashVersion or older
   int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
-  std::string notes;                // what who trains wants to know when it goes on
-  std::optional<RowCounts> counts;  // nothing in a seal that is older than they are
+  std::string notes;                // what the trainer needs when it resumes
+  std::optional<RowCounts> counts;  // nothing in older seals
   std::string seal;                 // the file that it was read from; not part of it
 
   bool has_feed_position() const { return epoch >= 0; }
@@ -59,8 +59,8 @@ TrainingPosition PositionFromText(const std::string& text);
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files);
 
 // Checks the files against the seal beside the state, if there is one, and sets the position. An
-// empty `model` stands for the sealed one. Throws kDataLoss, naming the file and what is wrong: a
-// field that cannot be, too.
+// empty `model` stands for the sealed one. Throws kDataLoss, naming the file and what is wrong,
+// also for an impossible field.
 SnapshotFiles CheckSnapshot(SnapshotFiles files);
 
 // The newest whole snapshot "<prefix>_iter_<N>" with N < `below` of that run. Logs a line for each
@@ -68,8 +68,8 @@ SnapshotFiles CheckSnapshot(SnapshotFiles files);
 std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
                                           int64_t below = INT64_MAX);
 
-// The snapshot itself if it is whole or was never sealed, else the one before it of the same run;
-// one line tells. Which run that is only a whole seal says.
+// The snapshot itself if it is whole or was never sealed, else the one before it of the same run; a
+// log line says so. Only a whole seal names the run.
 SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

@@ -38,27 +38,27 @@ struct SolverOptions {
   bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
   uint64_t seed = 0;    // used where the prototxt has no random_seed
   uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
-  int ranks = 1;        // that share the sync; a snapshot's place in the feed is for as many
+  int ranks = 1;        // that share the sync; a snapshot's feed position holds for this many
   std::string run;  // tells this run's snapshots from those of others; the solver's own where empty
   bool stop_on_nan = false;  // a loss that is not finite is an error; else a warning
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
   // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;
-  // Adds to a snapshot's position what who trains wants to know when it goes on.
+  // Adds to a snapshot's position what the trainer needs when it resumes.
   std::function<void(TrainingPosition*)> complete_position;
   // What every rank has read by now, for a snapshot's seal. Called on every solver when one is due.
   std::function<std::vector<SealedRows>(int64_t epoch)> gather_rows;
   // Asked before every minibatch of the solver's own tests; true ends the test there.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
-  // Called before every forward pass of the train net: for programs that place the data themselves.
+  // Called before every forward pass of the train net: for programs that set the data themselves.
   std::function<void(Net& net)> before_forward;
   // Called on the root with the names of model and state when a snapshot is complete.
   std::function<void(const std::string& model, const std::string& state)> on_snapshot;
   const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
 };
 
-// What was drawn again to come to a position.
+// What was drawn again to reach a position.
 struct Skipped {
   int64_t rows = 0, minibatches = 0;
 };
@@ -89,20 +89,20 @@ class Solver {
   bool CanShareWeights() const;
   // For the solvers of a process's threads, of one net and with equal weights and history: from now
   // on they use those of `owner`, one of them, and each update does part `part` of `parts`. `wait`
-  // must return once every one of them has called it; it is called behind each update.
+  // must return once every one of them has called it; it is called after each update.
   void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
 
   // Weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
   // Goes on from a .solverstate: LoadSnapshot, then GoOnAt.
   void Restore(const std::string& state, const std::string& model = "");
-  // Reads weights (`model`, or the learned_net that the state names) and history. Where the files
-  // are damaged, those of the snapshot before them; one line tells.
+  // Reads weights (`model`, or the learned_net that the state names) and history. If the files are
+  // damaged, those of the snapshot before them; a log line says so.
   TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
-  // Moves iteration and feed to where a run stood: every rank calls it, one has loaded the files.
+  // Moves iteration and feed to where a run stood: every rank calls it after one loaded the files.
   Skipped GoOnAt(const TrainingPosition& position);
-  // Warns, naming the seal, where all ranks ran out of rows before the position: `minibatches` is
-  // the largest of their numbers. The next epoch begins there.
+  // Warns, naming the seal, if all ranks ran out of rows before the position: `minibatches` is the
+  // largest number that any of them drew. The next epoch begins there.
   void TellIfShort(const TrainingPosition& position, int64_t minibatches) const;
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
   std::pair<std::string, std::string> Snapshot();
@@ -110,7 +110,7 @@ class Solver {
   std::string snapshot_prefix() const;
 
   void RequestStop() { stop_requested_ = true; }
-  // Where ranks gather their rows for it, all of them must be asked in the same iteration.
+  // If ranks gather their rows for it (gather_rows), ask all of them in the same iteration.
   void RequestSnapshot() { snapshot_requested_ = true; }
 
   // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
@@ -173,7 +173,7 @@ class Solver {
   LearningRate learning_rate_;
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Blob> history_;
-  // Of the flat buffers, what this solver updates; whom it waits for behind that, if anyone.
+  // The part of the flat buffers that this solver updates; what it waits for after that.
   int64_t update_begin_ = 0, update_end_ = 0;
   std::function<void()> wait_for_update_;
 

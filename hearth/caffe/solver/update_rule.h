@@ -1,4 +1,4 @@
-// The six ways in which a gradient changes a weight, each as one pass over memory.
+// Caffe's six update rules, each as one pass over memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Logs the mean of each channel too. Throws kDataLoss, naming the record, for one that is no
+// Logs the mean of each channel too. Throws kDataLoss, naming the record, for one that is not a
 // picture of the first one's size.
 MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& database);
 

@@ -14,11 +14,11 @@ struct ConvertOptions {
   std::string database;  // to be made
   DataParameter::DB backend = DataParameter::LMDB;
   bool gray = false;
-  bool shuffle = false;           // always into the same order
+  bool shuffle = false;           // into the same order every time
   int64_t height = 0, width = 0;  // of the stored pictures; 0: as they are
   bool check_size = false;        // all must have the same size
   bool encoded = false;           // store JPEG or PNG files instead of pixels
-  std::string encode_type;        // as which; empty: as the path's ending says
+  std::string encode_type;        // which of them; empty: as the path's extension says
   int threads = 1;
 };
 

@@ -1,5 +1,5 @@
-// Tells how far a tool has come: as the tools of Caffe do after every thousand items, and at least
-// every two seconds. One thread.
+// Logs a tool's progress: after every thousand items, as Caffe's tools do, and at least every two
+// seconds. One thread.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ class ProgressLog {
  public:
   // To be called as often as one likes, with the items done so far.
   void Done(int64_t items);
-  // The last line, unless it was said already.
+  // The last line, unless it was logged already.
   void Finish(int64_t items);
 
  private:

@@ -10,8 +10,8 @@
 namespace hearth::caffe {
 
 // V0 and V1 `layers` become `layer`. Throws kInvalidArgument where a net has both, for unknown V0
-// types and for V0 padding layers in front of what cannot pad; logs V0 fields that its layer's type
-// has no use for.
+// types and for V0 padding layers in front of what cannot pad; logs V0 fields that the layer's type
+// does not use.
 bool UpgradeOldLayers(NetParameter* net, const std::string& name);
 
 // `input` with its shapes becomes an Input layer in front of the others. Throws kInvalidArgument

@@ -18,14 +18,14 @@ class DatabaseCursor {
 
   virtual void SeekToFirst() = 0;
   virtual void Next() = 0;
-  // False behind the last record. Key and value live until the cursor moves.
+  // False after the last record. Key and value live until the cursor moves.
   virtual bool valid() const = 0;
   virtual std::string_view key() const = 0;
   virtual std::string_view value() const = 0;
 };
 
-// Adds records to a new database. One thread. What was not committed is not in the database, and
-// one that is left by an exception is removed.
+// Adds records to a new database. One thread. What was not committed is not in the database; one
+// that an exception leaves unfinished is removed.
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;

@@ -1,5 +1,5 @@
-// Reads the B+tree in an LMDB file by its own rules. The library trusts every page, so that a
-// damaged file would end the process; here each bound is checked. The file must not change.
+// Reads the B+tree in an LMDB file without the LMDB library. The library trusts every page, so that
+// a damaged file would end the process; here each bound is checked. The file must not change.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace hearth::caffe {
 
 // A cursor over the records of the unnamed database, in key order. One thread. It takes no lock:
-// a database is not written meanwhile. Throws kDataLoss
-// that names the file for damage, when it comes to it.
+// a database is not written meanwhile. Throws kDataLoss, naming the file, when it meets
+// damage.
 class LmdbPages : public DatabaseCursor {
  public:
   // `path`: the data file. At the first record.
@@ -58,7 +58,7 @@ class LmdbPages : public DatabaseCursor {
   size_t depth_ = 0;
   uint64_t records_ = 0;       // the file's own count
   uint64_t read_ = 0;          // since SeekToFirst
-  std::vector<Level> levels_;  // from the root to the record's leaf; none behind the last record
+  std::vector<Level> levels_;  // from the root to the record's leaf; none after the last record
   std::string_view key_, value_;
 };
 
