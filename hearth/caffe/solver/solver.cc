@@ -134,8 +134,8 @@ void Solver::RunTests() {
 }
 
 void Solver::RunIteration() {
-  // A stream of its own for each rank and iteration: a resumed run has the same without a word
-  // about it in the snapshot, for any number of ranks.
+  // Each rank and iteration has its own random stream: a resumed run gets the same one, for any
+  // number of ranks, without state in the snapshot.
   random_->engine().seed(
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
   ComputeGradient();
