@@ -13,7 +13,7 @@ from types import TracebackType
 
 from faults import wait_until
 
-_START_S = 60.0
+_START_S = 180.0
 
 
 @dataclass(frozen=True)
