@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
 # Types that Spark cannot compare, wherever in a column they stand.
 _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geometry", "geography")
@@ -172,11 +173,12 @@ def in_order_of_content(frame: DataFrame) -> DataFrame:
 
     A hash, because rows in the order of their values would make minibatches of equal labels; and as
     one number it is what Spark sorts by fastest. Rows that are equal in all columns that can be
-    compared keep the order in which they came.
+    compared keep the order in which they came; so do rows that differ in the sign of a zero, or in
+    the bits of a NaN, alone, which Spark compares and hashes as equal.
     """
     from pyspark.sql import functions
 
-    keys = [_column(field.name) for field in frame.schema.fields if _is_ordered(field.dataType)]
+    keys = [_key(field) for field in frame.schema.fields if _is_ordered(field.dataType)]
     return frame.sortWithinPartitions(functions.xxhash64(*keys), *keys) if keys else frame
 
 
@@ -184,6 +186,12 @@ def _column(name: str) -> Column:
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def _key(field: StructField) -> Column:
+    """What to compare of a column: texts by their bytes, as a collation may make two equal."""
+    column = _column(field.name)
+    return column.cast("string") if hasattr(field.dataType, "collation") else column
 
 
 def _is_ordered(kind: Any) -> bool:
