@@ -138,7 +138,7 @@ class Reader {
   }
 
  private:
-  // draw, plot and parse_log know their flags themselves.
+  // draw, plot, parse_log and pack know their flags themselves.
   bool command_reads_itself() const {
     const auto commands = app_.get_subcommands(
         [&](const CLI::App* command) { return command->get_name() == read_.command; });

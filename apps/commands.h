@@ -13,7 +13,7 @@ void AddTime(CLI::App* app);
 void AddDeviceQuery(CLI::App* app);
 void AddUpgrades(CLI::App* app);      // upgrade_{net_proto_text,net_proto_binary,solver_proto_text}
 void AddDatasetTools(CLI::App* app);  // convert_imageset, compute_image_mean, extract_features
-void AddPythonTools(CLI::App* app);   // draw, plot, parse_log
+void AddPythonTools(CLI::App* app);   // draw, plot, parse_log, pack
 void AddTrainer(CLI::App* app);
 
 // All of the above.

@@ -51,7 +51,8 @@ PYTHON_MAY_USE = {
     "caffeonspark": _BELOW_APIS | {"trainer"},
     "tensorflow": {"native"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
-    "cli": {"native"},
+    "cli": {"native", "tools"},
+    "demo": _BELOW_APIS | {"caffeonspark"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """The programs `hearth`, `caffe` and Caffe's tools: they hand over to the native program.
 
 `caffe` is `hearth` under another name; a tool such as `convert_imageset` is the command of its
-name. pyproject.toml lists them.
+name. pyproject.toml lists them. `hearth pack` needs no native program, and so no torch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ def main() -> NoReturn:
     """Replaces this process by the native program, with the same arguments."""
     name = Path(sys.argv[0]).stem
     command = [] if name in _PROGRAMS else [name]
+    if not command and sys.argv[1:2] == ["pack"]:
+        from hearth.tools import pack
+
+        sys.exit(pack.main(sys.argv[2:]))
     try:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:

@@ -1,11 +1,15 @@
 """The compiled parts: the modules `_core` and `_caffe`, the program `hearth`, the C libraries.
 
 A wheel carries them in this folder. In a checkout they lie in `build/native`; the environment
-variable HEARTH_NATIVE_DIR names another folder.
+variable HEARTH_NATIVE_DIR names another folder. An archive of `hearth pack` brings, in `libraries`,
+what they need of other packages and of the system.
 """
 
+import ctypes
 import os
-from importlib import metadata
+import platform
+import sys
+from importlib import machinery, metadata
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -23,6 +27,42 @@ def _find() -> Path:
 DIRECTORY = _find()
 if DIRECTORY != _HERE:
     __path__.append(str(DIRECTORY))
+_CARRIED = DIRECTORY / "libraries"
+_CARRIED_ENGINE = _CARRIED / "engine"
+
+
+def _check_python() -> None:
+    """Raises ImportError where the bindings are there, but for another Python or machine."""
+    built = sorted(DIRECTORY.glob("_core.*.so"))
+    wanted = {f"_core{suffix}" for suffix in machinery.EXTENSION_SUFFIXES}
+    if built and not any(path.name in wanted for path in built):
+        raise ImportError(
+            f"hearth's compiled parts ({built[0]}) are not for this Python, "
+            f"{sys.version_info.major}.{sys.version_info.minor} on {platform.machine()} "
+            f"({sys.executable}): use the Python that they were built or packed with"
+        )
+
+
+def _load_carried(folder: Path) -> None:
+    """Loads the libraries of a folder that this host lacks, so that modules find them by name."""
+    waiting, last = sorted(folder.glob("*.so*")), 0
+    while waiting and len(waiting) != last:  # each may need others of them
+        last = len(waiting)
+        waiting = [path for path in waiting if not _loads(path)]
+
+
+def _loads(path: Path) -> bool:
+    for name in (path.name, str(path)):
+        try:
+            ctypes.CDLL(name)
+            return True
+        except OSError:
+            continue
+    return False
+
+
+_check_python()
+_load_carried(_CARRIED)
 
 
 def program() -> Path:
@@ -38,7 +78,8 @@ def program() -> Path:
             f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
             "or run `make build` in the checkout"
         )
-    check_torch()
+    if not _CARRIED_ENGINE.is_dir():
+        check_torch()
     return path
 
 
@@ -46,13 +87,15 @@ def check_torch() -> None:
     """Checks that the installed torch is the one that the engine was built for.
 
     C++ names differ between torch's minor versions: with another one the loader ends the program
-    with status 127 before its first line.
+    with status 127 before its first line. An archive brings torch's libraries itself: they are
+    loaded, for the module `_caffe`.
 
     Raises:
         ImportError: torch is missing or of another version; the message says what to install.
     """
     built_for = DIRECTORY / "torch_version"
-    if not built_for.is_file():  # built without torch: there is no engine
+    if not built_for.is_file():  # built without torch, or in an archive
+        _load_carried(_CARRIED_ENGINE)
         return
     wanted = built_for.read_text(encoding="utf-8").strip()
     try:
@@ -74,8 +117,13 @@ def environment() -> dict[str, str]:
     An OpenMP thread that spins at a barrier can keep the very thread it waits for off its core
     where trainers share cores; one that sleeps at once is slow to wake. So it spins for a fraction
     of a millisecond (apps/hearth.cc). OpenMP reads the variable when it is loaded, so the program
-    cannot set it for itself.
+    cannot set it for itself. In an archive, where the libraries are that it brings.
     """
-    if "OMP_WAIT_POLICY" in os.environ:
-        return dict(os.environ)
-    return {"GOMP_SPINCOUNT": "10000", **os.environ}
+    environment = dict(os.environ)
+    if "OMP_WAIT_POLICY" not in environment:
+        environment.setdefault("GOMP_SPINCOUNT", "10000")
+    if _CARRIED.is_dir():
+        known = environment.get("LD_LIBRARY_PATH")
+        folders = [str(_CARRIED), str(_CARRIED_ENGINE), *([known] if known else [])]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+    return environment

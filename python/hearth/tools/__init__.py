@@ -1,1 +1,1 @@
-"""What `hearth draw`, `plot` and `parse_log` run."""
+"""What `hearth draw`, `plot`, `parse_log` and `pack` run."""

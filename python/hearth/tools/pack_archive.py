@@ -1,0 +1,108 @@
+"""An archive for Spark's --archives: what lies in it, and how it is written."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Of what Spark and YARN unpack everywhere. A plain .tar is quick to write and large.
+SUFFIXES = (".tar.gz", ".tgz", ".tar")
+# Little is gained by more: shared libraries are most of it.
+_LEVEL = 4
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, or link, of an archive: its name there, and where it is or what it holds."""
+
+    name: str
+    path: Path | None = None
+    text: str = ""
+
+    @classmethod
+    def script(cls, name: str, text: str) -> Entry:
+        """A program that is written here."""
+        return cls(name, None, text)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Bytes of an archive, and of its files once unpacked."""
+
+    packed: int
+    unpacked: int
+
+
+def files_below(folder: Path, name: str, caches: bool = False) -> Iterator[Entry]:
+    """All files of a folder under another name; Python's `caches` where they are asked for."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(part for part in folders if caches or part != "__pycache__")
+        here = Path(parent)
+        links = [part for part in folders if (here / part).is_symlink()]
+        place = f"{name}/{here.relative_to(folder)}".removesuffix("/.")
+        for file in sorted([*files, *links]):
+            yield Entry(f"{place}/{file}", here / file)
+
+
+def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
+    """Writes the archive under another name first, so that no half of one is ever there.
+
+    Raises:
+        HearthError: the name has none of SUFFIXES, or the file cannot be written.
+    """
+    from hearth import HearthError
+
+    if not target.name.endswith(SUFFIXES):
+        raise HearthError(
+            f"-o {target}: Spark tells archives by their names, which end in {', '.join(SUFFIXES)}"
+        )
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    compressed = {} if target.name.endswith(".tar") else {"compresslevel": _LEVEL}
+    mode = "w" if target.name.endswith(".tar") else "w:gz"
+    unpacked = 0
+    try:
+        with tarfile.open(part, mode, **compressed) as archive:
+            for entry in entries:
+                unpacked += _add(archive, entry)
+        part.replace(target)
+        return Written(target.stat().st_size, unpacked)
+    except OSError as error:
+        raise HearthError(f"-o {target} cannot be written: {error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _add(archive: tarfile.TarFile, entry: Entry) -> int:
+    """Owners and their rights stay here: whoever unpacks it may read all of it."""
+    if entry.path is None:
+        content = entry.text.encode()
+        info = tarfile.TarInfo(entry.name)
+        info.mode, info.size, info.mtime = 0o755, len(content), int(time.time())
+        archive.addfile(info, io.BytesIO(content))
+        return info.size
+    inside = _is_link_inside(entry.path)
+    info = archive.gettarinfo(str(entry.path if inside else entry.path.resolve()), entry.name)
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mode |= 0o444
+    if info.islnk():  # another name of a file of this archive: both are written
+        info.type, info.size = tarfile.REGTYPE, entry.path.stat().st_size
+    if not info.isreg():
+        archive.addfile(info)
+        return 0
+    with open(entry.path, "rb") as file:
+        archive.addfile(info, file)
+    return info.size
+
+
+def _is_link_inside(path: Path) -> bool:
+    """Whether a link leads to somewhere beside or below it, where it leads in the archive, too."""
+    if not path.is_symlink():
+        return False
+    target = os.readlink(path)
+    return not os.path.isabs(target) and not target.startswith("..")

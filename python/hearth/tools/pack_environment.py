@@ -1,0 +1,168 @@
+"""What `hearth pack --environment` takes: this Python and all that is installed in its environment.
+
+The archive is a Python prefix (bin, lib) that runs wherever it is unpacked: Python finds its
+library by its own place, and bin/python, a script, says where the shared libraries are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from importlib import metadata
+from pathlib import Path
+
+from hearth.tools.carried_libraries import libraries_of
+from hearth.tools.pack_archive import Entry, files_below
+from hearth.tools.pack_package import compiled, engine_parts, python_entries
+
+# Executors have Spark's Python side from Spark itself; nobody installs anything on them.
+LEFT_OUT = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "wheel")
+_PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+# Of Python's own library: its tests, and what draws windows.
+_UNUSED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "lib2to3", "__pycache__")
+_OWN = "hearth-spark"
+
+_LAUNCHER = """#!/bin/sh
+# The environment's Python, wherever the archive was unpacked.
+root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
+for folder in {folders}; do
+  libraries="${{libraries:+$libraries:}}$root/$folder"
+done
+export LD_LIBRARY_PATH="$libraries${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}$root/{packages}"
+exec "$root/bin/{python}" {arguments}"$@"
+"""
+
+
+def is_conda() -> bool:
+    """Whether this environment is one of conda's, whose files know where they are."""
+    return (Path(sys.prefix) / "conda-meta").is_dir()
+
+
+def pack_conda(target: Path, without: Sequence[str]) -> None:
+    """Has conda-pack write the archive, as it can mend the paths in a conda environment's files.
+
+    Raises:
+        HearthError: it is not installed, or failed.
+    """
+    from hearth import HearthError
+
+    program = shutil.which("conda-pack")
+    if program is None:
+        raise HearthError(
+            f"{sys.prefix} is a conda environment, which the program conda-pack packs: "
+            "conda install -c conda-forge conda-pack, then run this again"
+        )
+    if without:
+        raise HearthError("--without is not for conda environments: conda-pack packs all of one")
+    done = subprocess.run([program, "-p", sys.prefix, "-o", str(target), "--force"])
+    if done.returncode:
+        raise HearthError(f"conda-pack ended with status {done.returncode}; it has said why")
+
+
+def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]:
+    """The files of the archive, but for distributions whose names match one of `without`.
+
+    Raises:
+        HearthError: a package lies elsewhere, or a library is missing.
+        ImportError: the torch that is installed is not the one of the engine.
+    """
+    packages = f"lib/{_PYTHON}/site-packages"
+    program = Path(sys.executable).resolve()
+    left_out = _left_out((*LEFT_OUT, *without))
+    yield Entry(f"bin/{_PYTHON}", program)
+    yield from _standard_library()
+    yield from _installed(packages, left_out)
+    ours = [*compiled(), *(engine_parts() if engine else [])]
+    dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
+    folders = {"lib": None}
+    torch_stays = True
+    for name, path in libraries_of([program, *dynamic, *ours]).items():
+        place = _place(path)
+        if place is None or place.parent == Path("lib") or os.path.normpath(path) in left_out:
+            yield Entry(f"lib/{name}", path.resolve())
+            torch_stays = torch_stays and not name.startswith("libtorch")
+        else:
+            folders[str(place.parent)] = None
+    yield from python_entries(packages, engine, torch_stays)
+    words = {"folders": " ".join(folders), "packages": packages, "python": _PYTHON}
+    yield Entry.script("bin/python", _LAUNCHER.format(**words, arguments=""))
+    yield Entry.script("bin/hearth", _LAUNCHER.format(**words, arguments="-m hearth.cli "))
+
+
+def distribution_sizes() -> list[tuple[str, int]]:
+    """What is installed, largest first: names and bytes."""
+    found = {}
+    for known in metadata.distributions():
+        files = [Path(str(file.locate())) for file in known.files or []]
+        found[known.name] = sum(file.stat().st_size for file in files if file.is_file())
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+def _standard_library() -> Iterator[Entry]:
+    root = Path(sysconfig.get_path("stdlib"))
+    skipped = (*_UNUSED, "site-packages", "dist-packages")
+    for path in sorted(root.iterdir()):
+        name = f"lib/{_PYTHON}/{path.name}"
+        if path.name in skipped or path.name.startswith("config-"):
+            continue
+        if path.is_dir():
+            yield from files_below(path, name, caches=True)
+        else:
+            yield Entry(name, path)
+
+
+def _installed(folder: str, left_out: set[str]) -> Iterator[Entry]:
+    """All in the environment's folders of packages but hearth and what is left out."""
+    for root in _folders_of_packages():
+        _refuse_links(root)
+        for entry in files_below(root, folder, caches=True):
+            if str(entry.path) not in left_out and not entry.name.endswith(".pth"):
+                yield entry
+
+
+def _folders_of_packages() -> list[Path]:
+    return list(dict.fromkeys(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")))
+
+
+def _left_out(without: Sequence[str]) -> set[str]:
+    """The files of distributions whose names match, and of hearth, which is packed as it is."""
+    files = set()
+    for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
+        name = re.sub(r"[-_.]+", "-", known.name).lower()
+        if name == _OWN or any(fnmatch(name, pattern.lower()) for pattern in without):
+            files |= {os.path.normpath(str(file.locate())) for file in known.files or []}
+    return files
+
+
+def _refuse_links(root: Path) -> None:
+    """Packages that a .pth file brings from other folders would be missing in the archive."""
+    import hearth
+    from hearth import HearthError
+
+    own = Path(hearth.__file__).resolve().parents[1]
+    for file in sorted(root.glob("*.pth")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            place = root / line.strip()
+            if not line.strip() or line.startswith(("#", "import")) or place.resolve() == own:
+                continue
+            if place.is_dir() and root.resolve() not in place.resolve().parents:
+                raise HearthError(
+                    f"{file.name} in {root} links to packages in {place}, which an archive cannot "
+                    "carry: install them as wheels"
+                )
+
+
+def _place(path: Path) -> Path | None:
+    """Where, below the archive's root, a file of this environment lies; None for one of others."""
+    try:
+        inside = Path(os.path.normpath(path)).relative_to(sys.prefix)
+    except ValueError:
+        return None
+    return inside

@@ -1,0 +1,107 @@
+"""What `hearth pack` takes for nodes that have Python, numpy and pyarrow, but no hearth.
+
+python/          for PYTHONPATH: hearth, caffe, tensorflowonspark
+python/hearth/native/libraries/         libraries of the bindings; engine/ those of the engine
+bin/hearth       starts the program from wherever the archive was unpacked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import hearth
+from hearth import native
+from hearth.tools.carried_libraries import libraries_of
+from hearth.tools.pack_archive import Entry, files_below
+
+_IMPORT_NAMES = ("hearth", "caffe", "tensorflowonspark")
+_NATIVE = "hearth/native"
+# Compiled parts that need torch's libraries, and the file that says which torch.
+_ENGINE = ("hearth", "_caffe.*.so")
+_TORCH = ("torch_version",)
+_BINDINGS = ("_core.*.so", "libhearth_feed.so")
+_PLUGINS = ("libhearth_tensorflow_files.so",)
+
+_LAUNCHER = """#!/bin/sh
+# Hearth's program, wherever the archive was unpacked; PYSPARK_PYTHON chooses the interpreter.
+root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
+export PYTHONPATH="$root/python${PYTHONPATH:+:$PYTHONPATH}"
+exec "${PYSPARK_PYTHON:-python3}" -m hearth.cli "$@"
+"""
+
+
+def package_entries(engine: bool) -> Iterator[Entry]:
+    """The files of the archive; `engine`: with Caffe's engine and what it takes from torch.
+
+    Raises:
+        HearthError: a part was not built here, or a library that it needs is missing.
+        ImportError: the torch that is installed is not the one of the engine.
+    """
+    yield from python_entries("python", engine, torch_stays=False)
+    libraries = f"python/{_NATIVE}/libraries"
+    small = libraries_of([*compiled(_BINDINGS), *compiled(_PLUGINS)])
+    for name, path in sorted(small.items()):
+        yield Entry(f"{libraries}/{name}", path.resolve())
+    if engine:
+        for name, path in sorted(libraries_of(engine_parts()).items()):
+            if name not in small:
+                yield Entry(f"{libraries}/engine/{name}", path.resolve())
+    yield Entry.script("bin/hearth", _LAUNCHER)
+
+
+def python_entries(folder: str, engine: bool, torch_stays: bool) -> Iterator[Entry]:
+    """Hearth's Python files and compiled parts, below `folder`; not the libraries of others.
+
+    `torch_stays`: the engine finds its libraries in an installed torch, and looks at its version.
+    """
+    root = Path(hearth.__file__).resolve().parents[1]
+    for name in _IMPORT_NAMES:
+        for entry in files_below(root / name, f"{folder}/{name}"):
+            if not _is_compiled(entry):
+                yield entry
+    patterns = (*_BINDINGS, *_PLUGINS)
+    if engine:
+        patterns += (*_ENGINE, *(_TORCH if torch_stays else ()))
+    for path in compiled(patterns):
+        yield Entry(f"{folder}/{_NATIVE}/{path.name}", path)
+
+
+def engine_parts() -> list[Path]:
+    """The program and pycaffe's module.
+
+    Raises:
+        HearthError: there are none.
+        ImportError: the torch that is installed is not theirs.
+    """
+    from hearth import HearthError
+
+    parts = compiled(_ENGINE)
+    if not parts:
+        raise HearthError(
+            f"there is no Caffe engine in {native.DIRECTORY}: install the wheel with its [caffe] "
+            "extra, or leave the engine out with --no-engine"
+        )
+    native.check_torch()
+    return parts
+
+
+def compiled(patterns: tuple[str, ...] = (*_BINDINGS, *_PLUGINS)) -> list[Path]:
+    """Compiled parts of this installation by their names.
+
+    Raises:
+        HearthError: the bindings, without which nothing works, were not built.
+    """
+    from hearth import HearthError
+
+    found = [path for pattern in patterns for path in sorted(native.DIRECTORY.glob(pattern))]
+    if not found and patterns == _BINDINGS:
+        raise HearthError(f"there are no compiled parts in {native.DIRECTORY}: run `make build`")
+    return [path for path in found if path.is_file()]
+
+
+def _is_compiled(entry: Entry) -> bool:
+    """Those of a wheel lie among the Python files."""
+    folder, _, name = entry.name.rpartition("/")
+    own = folder.endswith(_NATIVE) or f"{_NATIVE}/libraries" in folder
+    return own and not name.endswith((".py", ".pyi", ".pyc"))

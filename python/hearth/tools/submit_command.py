@@ -1,0 +1,124 @@
+"""The spark-submit commands that use an archive of `hearth pack`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import hearth
+
+# Where Spark unpacks the archive: a folder of this name in a container's working directory.
+FOLDER = "hearth_pack"
+_EXAMPLE = (
+    "-train", "-conf", "solver.prototxt", "-clusterSize", "2", "-model", "models/net.caffemodel",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to submit: a Python file and its arguments, and the local files that it reads."""
+
+    file: str
+    arguments: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    executors: int = 2
+
+
+def program_of(words: Sequence[str]) -> Program:
+    """A program's file and arguments; without a file, CaffeOnSpark's flags.
+
+    Raises:
+        HearthError: a solver or net that is named is not there, or is none.
+    """
+    words = list(words[1:] if words[:1] == ["--"] else words) or list(_EXAMPLE)
+    if not words[0].startswith("-"):
+        return Program(words[0], tuple(words[1:]))
+    main = Path(hearth.__file__).resolve().parent / "caffeonspark" / "__main__.py"
+    solver = _value(words, "conf")
+    files = tuple(prototxts(solver)) if solver and list(_EXAMPLE) != words else ()
+    size = _value(words, "clusterSize")
+    executors = int(size) if size and size.isdecimal() else 2
+    return Program(str(main), tuple(words), files or ("solver.prototxt", "net.prototxt"), executors)
+
+
+def prototxts(solver: str) -> list[str]:
+    """A solver and its net, as --files takes them: both come to lie in one folder.
+
+    Raises:
+        HearthError: one of them is not there or cannot be parsed, or the net would not be found.
+    """
+    from hearth import HearthError
+    from hearth.files.uri import local_path
+    from hearth.native._core import parse_prototxt
+
+    path = local_path(solver)
+    if path is None or not Path(path).is_file():
+        raise HearthError(f"-conf {solver}: there is no such file (looked for {path})")
+    try:
+        net = parse_prototxt(Path(path).read_text(), path, "SolverParameter").get("net", "")
+    except ValueError as error:
+        raise HearthError(str(error)) from None
+    place = local_path(net, path) if net else None
+    if place is None or not Path(place).is_file():
+        raise HearthError(f"{solver} has `net: {net!r}`: there is no such file")
+    if net != Path(net).name:
+        raise HearthError(
+            f"{solver} has `net: {net!r}`: --files puts both into one folder, so name the net "
+            f'without a folder (net: "{Path(net).name}", beside the solver)'
+        )
+    return [path, place]
+
+
+def commands(archive: Path, environment: bool, program: Program) -> dict[str, str]:
+    """The command by what is to be said of it, each in several lines."""
+    shown = shlex.quote(str(archive))
+    common = ["--num-executors", str(program.executors), "--archives", f"{shown}#{FOLDER}"]
+    quiet = ["--conf", "spark.dynamicAllocation.enabled=false"]
+    client = ["spark-submit --master yarn", *_pairs(common + quiet)]
+    cluster = ["spark-submit --master yarn --deploy-mode cluster", *_pairs(common + quiet)]
+    if environment:
+        python = f"--conf spark.pyspark.python=./{FOLDER}/bin/python"
+        client += [python, f"--conf spark.pyspark.driver.python={shlex.quote(sys.executable)}"]
+        cluster += [python]
+    else:
+        paths = f"PYTHONPATH=./{FOLDER}/python"
+        client += [f"--conf spark.executorEnv.{paths}"]
+        cluster += [f"--conf spark.executorEnv.{paths}", f"--conf spark.yarn.appMasterEnv.{paths}"]
+    if program.files:
+        cluster.append(f"--files {','.join(map(shlex.quote, program.files))}")
+    client.append(_call(program.file, program.arguments))
+    cluster.append(_call(program.file, _in_container(program)))
+    return {
+        "Client mode, the driver here": " \\\n    ".join(client),
+        "Cluster mode, the driver in a container of YARN's": " \\\n    ".join(cluster),
+    }
+
+
+def _in_container(program: Program) -> list[str]:
+    """The arguments where the files lie in the working directory."""
+    names = {file: Path(file).name for file in program.files}
+    words = []
+    for flag, word in zip(("", *program.arguments), program.arguments, strict=False):
+        is_solver = flag in ("-conf", "--conf") and bool(names)
+        words.append(Path(word).name if is_solver else word)
+    return words
+
+
+def _call(file: str, arguments: Sequence[str]) -> str:
+    return shlex.join([file, *arguments])
+
+
+def _pairs(words: Sequence[str]) -> list[str]:
+    return [f"{words[i]} {words[i + 1]}" for i in range(0, len(words), 2)]
+
+
+def _value(words: Sequence[str], flag: str) -> str:
+    """What follows -flag, or stands behind it."""
+    for i, word in enumerate(words):
+        name, equals, value = word.lstrip("-").partition("=")
+        if name == flag and word.startswith("-"):
+            return value if equals else "".join(words[i + 1 : i + 2])
+    return ""

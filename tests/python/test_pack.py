@@ -1,0 +1,224 @@
+"""`hearth pack`: archives that work wherever they are unpacked, for a Python without hearth."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from bare_python import bare_python
+
+from hearth import HearthError
+from hearth.tools import pack, pack_environment
+from hearth.tools.submit_command import program_of, prototxts
+
+SOLVER = """
+base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_prefix: "net"
+net_param {
+  layer {
+    name: "data" type: "DummyData" top: "x" top: "y"
+    dummy_data_param {
+      shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
+      data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 }
+    }
+  }
+  layer {
+    name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+    inner_product_param { num_output: 2 weight_filler { type: "xavier" } }
+  }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" }
+}
+"""
+
+
+def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str:
+    """Output of a program with next to nothing in its environment."""
+    known = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **environment}
+    done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True)
+    assert done.returncode == status, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def packed(folder: Path, *flags: str) -> Path:
+    """Where an archive was unpacked."""
+    assert pack.main(["-o", str(folder / "packed.tar"), *flags]) == 0
+    with tarfile.open(folder / "packed.tar") as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (folder / "packed.tar").unlink()
+    return folder / "unpacked"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> str:
+    return bare_python(tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    return packed(tmp_path_factory.mktemp("archive"))
+
+
+def test_nodes_need_python_alone(archive, python, tmp_path):
+    assert "No module named" in run(python, "-c", "import hearth", folder=tmp_path, status=1)
+    (tmp_path / "solver.prototxt").write_text(SOLVER)
+    program = str(archive / "bin" / "hearth")
+    said = run(program, "train", "--solver=solver.prototxt", folder=tmp_path, PYSPARK_PYTHON=python)
+    assert "Optimization Done" in said
+    assert (tmp_path / "net_iter_2.caffemodel").exists()
+
+
+# The engine in the interpreter, as Python layers have it, and all libraries that were loaded.
+MAPS = """
+import caffe, tensorflowonspark
+print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/lib" in line})
+"""
+
+
+def test_all_libraries_are_the_archives_or_the_systems(archive, python, tmp_path):
+    said = run(python, "-c", MAPS, folder=tmp_path, PYTHONPATH=str(archive / "python"))
+    places = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
+    assert any(path.startswith(str(archive)) and "libtorch_cpu" in path for path in places)
+    assert not [path for path in places if "torch" in path and not path.startswith(str(archive))]
+
+
+def test_the_program_finds_its_libraries_in_the_archive(archive, python, tmp_path):
+    code = (
+        "import subprocess; from hearth import native; program = str(native.program()); "
+        "print(subprocess.check_output(['ldd', program], env=native.environment(), text=True))"
+    )
+    said = run(python, "-c", code, folder=tmp_path, PYTHONPATH=str(archive / "python"))
+    for name in ("libtorch_cpu", "libdnnl", "libhdf5_serial", "libcudart", "libleveldb"):
+        lines = [line for line in said.splitlines() if line.strip().startswith(name)]
+        assert lines and all(str(archive) in line for line in lines), said
+
+
+def test_another_python_is_told_so(archive, python, tmp_path):
+    native = archive / "python" / "hearth" / "native"
+    (module,) = native.glob("_core.*.so")
+    other = module.rename(module.with_name("_core.cpython-39-x86_64-linux-gnu.so"))
+    try:
+        code = "from hearth.native._core import parse_prototxt"
+        said = run(
+            python, "-c", code, folder=tmp_path, status=1, PYTHONPATH=str(archive / "python")
+        )
+    finally:
+        other.rename(module)
+    assert f"compiled parts ({other}) are not for this Python" in said.splitlines()[-1]
+
+
+def test_without_the_engine_it_is_small(tmp_path, python):
+    root = packed(tmp_path, "--no-engine")
+    assert sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) < 40e6
+    code = "import hearth.cluster, tensorflowonspark; from hearth.native import _core"
+    run(python, "-c", code, folder=tmp_path, PYTHONPATH=str(root / "python"))
+
+
+WHOLE = """
+import ctypes, sqlite3, ssl, sys, numpy, hearth.cluster
+from hearth.native import _core
+loaded = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+print(sys.prefix, sys.executable, numpy.__file__, _core.__file__, *sorted(loaded))
+"""
+
+
+def test_a_whole_environment_moves(tmp_path):
+    few = ("--without", "[!n]*", "--without", "nvidia-*", "--without", "networkx")
+    root = packed(tmp_path, "--environment", "--no-engine", *few).rename(tmp_path / "moved")
+    said = run(str(root / "bin" / "python"), "-c", WHOLE, folder=tmp_path).split()
+    assert said[:4] and all(path.startswith(str(root)) for path in said[:4]), said
+    outside = [path for path in said if not path.startswith((str(root), "/lib", "/usr/lib"))]
+    assert not outside
+    assert not [path for path in said if "libssl" in path and not path.startswith(str(root))]
+    assert not list(root.glob("lib/python3*/site-packages/pyspark"))
+    assert "Usage" in run(str(root / "bin" / "hearth"), "pack", "--help", folder=tmp_path).title()
+
+
+def test_a_conda_environment_is_conda_packs(tmp_path, monkeypatch, capsys):
+    (tmp_path / "conda-meta").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    flags = ["--environment", "-o", str(tmp_path / "env.tar.gz")]
+    assert pack.main(flags) == 1
+    assert "conda install -c conda-forge conda-pack" in capsys.readouterr().err
+    program = tmp_path / "bin" / "conda-pack"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@" >"$4"\n')
+    program.chmod(0o755)
+    assert pack.main(flags) == 0
+    assert (tmp_path / "env.tar.gz").read_text().startswith(f"-p {tmp_path} -o {tmp_path}/env")
+
+
+@pytest.fixture
+def solver(tmp_path) -> Path:
+    (tmp_path / "net.prototxt").write_text('layer { name: "a" type: "ReLU" }')
+    (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" max_iter: 1')
+    return tmp_path / "solver.prototxt"
+
+
+def test_the_commands_are_those_of_the_program(solver, tmp_path, capsys):
+    flags = ["-train", "-conf", str(solver), "-clusterSize=3", "-model", "a b"]
+    target = tmp_path / "hearth.tgz"
+    assert pack.main(["--no-engine", "-o", str(target), "--", *flags]) == 0
+    said = capsys.readouterr().out
+    client, cluster = said.replace(" \\\n    ", " ").split("spark-submit ")[1:]
+    assert said.startswith(f"{target}: ") and " MB (" in said and "Python 3" in said
+    for command in (client, cluster):
+        assert f"--archives {target}#hearth_pack" in command
+        assert "--num-executors 3" in command
+        assert "--conf spark.executorEnv.PYTHONPATH=./hearth_pack/python" in command
+        assert command.rstrip().endswith("-clusterSize=3 -model 'a b'") or "Cluster" in command
+    assert f"-conf {solver} " in client and "--files" not in client
+    assert f"--files {solver},{solver.with_name('net.prototxt')}" in cluster
+    assert "-conf solver.prototxt " in cluster and "--deploy-mode cluster" in cluster
+
+
+def test_a_program_of_ones_own_is_named_as_it_is():
+    program = program_of(["--", "train.py", "--epochs", "3"])
+    assert (program.file, program.arguments, program.files) == ("train.py", ("--epochs", "3"), ())
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["-o", "hearth.zip"], "end in .tar.gz, .tgz, .tar"),
+        (["-o", "/nowhere/hearth.tar"], "there is no folder /nowhere"),
+        (["--", "-train", "-conf", "gone.prototxt"], "-conf gone.prototxt: there is no such file"),
+    ],
+)
+def test_mistakes_are_one_line(flags, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert pack.main(["--no-engine", *flags]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("hearth pack: ") and said in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):
+    assert prototxts(str(solver)) == [str(solver), str(tmp_path / "net.prototxt")]
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "net.prototxt").rename(tmp_path / "nets" / "net.prototxt")
+    solver.write_text('net: "nets/net.prototxt" max_iter: 1')
+    with pytest.raises(HearthError, match="name the net without a folder"):
+        prototxts(str(solver))
+
+
+def test_packages_that_are_links_cannot_be_carried(tmp_path):
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "packages" / "mine.pth").write_text(f"{tmp_path}/elsewhere\n")
+    with pytest.raises(HearthError, match=r"mine.pth.*elsewhere"):
+        pack_environment._refuse_links(tmp_path / "packages")
+
+
+def test_a_full_disk_leaves_no_half(tmp_path, capsys):
+    resource = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))"
+    code = f"{resource}; import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    code += "from hearth.tools import pack; raise SystemExit(pack.main(['--no-engine']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 1 and "cannot be written" in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
