@@ -37,7 +37,9 @@ def session() -> Any:
     for module in (tf_cluster_costs, tf_rows, tf_shapes, tf_upstream_side):
         cloudpickle.register_pickle_by_value(module)
     # The JVM of a long-lived cluster: Spark's own options.
-    return spark_session.start("bench-tf-feed", executors=1, jvm_options="")
+    usual = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"  # as long runs have it
+    options = {f"spark.{side}.extraJavaOptions": usual for side in ("driver", "executor")}
+    return spark_session.start("bench-tf-feed", executors=1, conf=options)
 
 
 def main() -> None:

@@ -61,6 +61,7 @@ class StandaloneCluster:
             "spark.executor.cores": str(self._cores),
             "spark.cores.max": str(2 * self._cores),
             "spark.driver.host": self._host,
+            "spark.ui.enabled": "false",
             **self._conf,
         }
         self._local_ip = os.environ.get("SPARK_LOCAL_IP")  # of sessions of this process

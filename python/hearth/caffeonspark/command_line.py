@@ -26,21 +26,32 @@ def run(arguments: Sequence[str], started: Started) -> int:
     if not arguments or arguments[0] in ("-h", "-help", "--help"):
         build_parser().print_help()
         return 0
-    master, rest = split_master(arguments)
+    master, conf, rest = split_spark(arguments)
     flags = parse_flags(rest)
     if not (flags.is_training or flags.is_test or flags.features):
         raise FlagError("nothing to do: give -train, -test or -features")
     if not flags.proto_file:
         raise FlagError("-conf is missing: the solver prototxt")
-    return _run(master, rest, started)
+    return _run((master, conf), rest, started)
 
 
-def split_master(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Takes `--master URL` out of the arguments; the rest are CaffeOnSpark's."""
+def split_spark(arguments: Sequence[str]) -> tuple[str | None, dict[str, str], list[str]]:
+    """Takes `--master URL` and each `--conf spark.KEY=VALUE` out; the rest are CaffeOnSpark's.
+
+    `--conf` with anything else is CaffeOnSpark's -conf.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--master", "-master")
+    parser.add_argument("--conf", action="append", default=[])
     known, rest = parser.parse_known_args(list(arguments))
-    return known.master, rest
+    conf = {}
+    for value in known.conf:
+        key, equals, setting = value.partition("=")
+        if equals and key.startswith("spark."):
+            conf[key] = setting
+        else:
+            rest = ["-conf", value, *rest]
+    return known.master, conf, rest
 
 
 def is_expected(error: Exception) -> bool:
@@ -63,7 +74,8 @@ def one_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _run(master: str | None, arguments: list[str], started: Started) -> int:
+def _run(cluster: tuple[str | None, dict[str, str]], arguments: list[str], started: Started) -> int:
+    """`cluster`: Spark's master, where one is named, and settings of it."""
     from hearth.caffeonspark.config import Config
     from hearth.caffeonspark.places import check_before_start
     from hearth.spark import session as spark_session
@@ -71,7 +83,8 @@ def _run(master: str | None, arguments: list[str], started: Started) -> int:
     config = Config(None, arguments)  # before Spark starts: most mistakes are found here
     check = partial(check_before_start, config)
     executors = max(2, config.cluster_size)
-    spark = spark_session.start("CaffeOnSpark", executors, master, check=check)
+    master, conf = cluster
+    spark = spark_session.start("CaffeOnSpark", executors, master, check, conf)
     config.spark = spark
     failed = True
     try:

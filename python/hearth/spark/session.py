@@ -8,13 +8,14 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
+from hearth.spark.user_settings import DRIVER_OPTIONS, joined_options, user_settings, with_users
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,14 +52,16 @@ def start(
     app_name: str,
     executors: int = 2,
     master: str | None = None,
-    jvm_options: str = _SHORT_LIVED_JVM,
     check: Check | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Starts (or finds) the session of a command-line run.
 
     Under spark-submit everything is as submitted. Else `master`, $MASTER, or a local-cluster of
-    `executors` single-task executors that share this machine's cores, with `jvm_options`.
-    `check` is called when Spark's JVM is there, but no application yet.
+    `executors` single-task executors that share this machine's cores. `check` is called when
+    Spark's JVM is there, but no application yet. `conf`: settings of Spark, which come before all
+    others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS come before ours. Options for the
+    JVMs are added to ours.
 
     Raises:
         HearthError: YARN is asked for, and nothing says where it is.
@@ -67,31 +70,31 @@ def start(
     from pyspark.sql import SparkSession
 
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    builder = SparkSession.builder.appName(app_name)
-    conf = {**ARROW_CONF, **BARRIER_CONF}
+    builder, conf = SparkSession.builder.appName(app_name), conf or {}
+    defaults = {**ARROW_CONF, **BARRIER_CONF}
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM already
         _before_the_application(check)
-        return _configured(builder, conf).getOrCreate()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return _configured(builder, with_users(defaults, _submitted()) | conf).getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
     master = master or os.environ.get("MASTER")
     _require_hadoop_settings(master)
-    conf |= {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": _QUIET,
-    }
     # A JVM that runs already keeps the folders that it was started with.
     ours = master is None and not java_start.is_running()
+    user = user_settings() | conf
     folders = _own_folders() if ours else []
     if ours:
         os.environ["SPARK_HOME"] = str(folders[0])
+    defaults |= {"spark.ui.showConsoleProgress": "false", DRIVER_OPTIONS: _QUIET}
+    settings = with_users(defaults, user)
     if master is None:
-        conf.update(_own_cluster_conf(executors, jvm_options))
-    conf["spark.master"] = master or _own_cluster(executors)
+        own = _own_cluster_conf(executors)
+        settings |= own | conf | joined_options(own, user)
+    settings |= {key: value for key, value in conf.items() if key not in settings}
+    settings["spark.master"] = master or _own_cluster(executors)
     with java_start.undone_by_interrupts():
-        java_start.launch({"spark.app.name": app_name, **conf}, folders[1:])
+        java_start.launch({"spark.app.name": app_name, **settings}, folders[1:])
         _before_the_application(check)
-        session = _configured(builder, conf).getOrCreate()
+        session = _configured(builder, settings).getOrCreate()
     for folder in folders:  # the exit handlers of a killed Python do not run, those of its JVM do
         java = session._jvm
         manager = java.org.apache.spark.util.ShutdownHookManager
@@ -133,6 +136,14 @@ def _before_the_application(check: Check | None) -> None:
     conf = jvm.org.apache.spark.SparkConf()
     hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(conf)
     check(HadoopFiles(jvm, hadoop), lambda key, default: str(conf.get(key, default)))
+
+
+def _submitted() -> dict[str, str]:
+    """The settings that spark-submit has passed on."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _stop(session: SparkSession) -> None:
@@ -185,7 +196,7 @@ def _folder_until_exit(parent: str) -> Path:
     return folder
 
 
-def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> dict[str, str]:
+def _own_cluster_conf(executors: int) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = _cores_per_executor(executors)
     return {
@@ -194,7 +205,8 @@ def _own_cluster_conf(executors: int, jvm_options: str = _SHORT_LIVED_JVM) -> di
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{_QUIET} {jvm_options}",
-        "spark.executor.extraJavaOptions": jvm_options,
+        "spark.ui.enabled": "false",
+        DRIVER_OPTIONS: f"{_QUIET} {_SHORT_LIVED_JVM}",
+        "spark.executor.extraJavaOptions": _SHORT_LIVED_JVM,
         "spark.sql.shuffle.partitions": str(executors),
     }
