@@ -304,7 +304,7 @@ class ClusterOf:
         (ClusterOf(0, spark_executor_memory="80g"), r"executors of this memory \(80g\) fit"),
         (
             ClusterOf(1, spark_dynamicAllocation_enabled="TRUE"),
-            "spark.dynamicAllocation.enabled is true: set it to false, or .*minExecutors to 3",
+            "spark.dynamicAllocation.enabled is true: set it to false, or .*maxExecutors to 3",
         ),
         (ClusterOf(3), "3 task slots: perhaps other jobs hold them, or .* driver at head:77"),
         (ClusterOf(None), "Spark does not tell how many task slots"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.uri import default_file_system, is_far, local_path, scheme
+from hearth.spark.dynamic_allocation import refuse_for_ranks
 
 if TYPE_CHECKING:
     from hearth.caffeonspark.config import Config
@@ -76,7 +77,7 @@ class Places:
 def check_before_start(
     config: Config, files: HadoopFiles, setting: Callable[[str, str], str]
 ) -> None:
-    """Checks everything that can be known of a run's files before Spark has an application.
+    """Checks what can be known of files and executors before Spark has an application.
 
     `setting`: Spark's, by key with a default.
 
@@ -88,6 +89,7 @@ def check_before_start(
         for flag, uri in written(config).items():
             places.refuse_vanishing(flag, uri)
     if config.is_training:
+        refuse_for_ranks(setting)
         for uri in filter(None, config.snapshot_model_file.split(",")):
             places.input("-weights", uri)
         places.input("-snapshot", config.snapshot_state_file)

@@ -64,6 +64,7 @@ def run(
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
         NodeError: a node failed while it started.
     """
+        HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
     counts = roles_of_nodes or {"worker": nodes}
     ids = iter(range(sum(counts.values())))
     template = {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
@@ -140,6 +141,8 @@ class Cluster:
         try:
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
+        if self.plan.options.background:
+            self.spark.check_nodes()
         except BaseException:
             self.end()
             raise

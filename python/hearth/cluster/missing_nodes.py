@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.spark.dynamic_allocation import SETTING, is_on
 from hearth.spark.slots import local_slots
 
 
@@ -34,9 +35,9 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
         f"whether executors of this memory ({spark.conf('spark.executor.memory', '1g')}) fit on "
         "the hosts"
     )
-    if spark.conf("spark.dynamicAllocation.enabled", "false").lower() == "true":
+    if is_on(spark.conf):
         text += (
-            "; spark.dynamicAllocation.enabled is true: set it to false, or "
-            f"spark.dynamicAllocation.minExecutors to {needed} or more"
+            f"; {SETTING} is true: set it to false, or "
+            f"spark.dynamicAllocation.maxExecutors to {needed} or more"
         )
     return text

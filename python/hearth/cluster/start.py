@@ -151,6 +151,7 @@ class ClusterStart:
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
         self._replace_silent(is_gone=wait_for_nodes)
+        self._spark.release()
 
 
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:

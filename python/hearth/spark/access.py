@@ -10,6 +10,7 @@ from typing import Any
 
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
+from hearth.spark.dynamic_allocation import KeptExecutors, is_on, refuse_for_nodes
 
 
 def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
@@ -27,6 +28,7 @@ class ClassicSpark:
     def __init__(self, session: Any):
         self.session = session
         self.handle = session.sparkContext  # what the API calls sc
+        self._kept = KeptExecutors()
 
     def default_fs(self) -> str:
         """`fs.defaultFS` without the slashes of a bare file:///."""
@@ -80,8 +82,18 @@ class ClassicSpark:
         return self.handle.parallelize(ids, len(ids))
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """The action that runs `body` for each of nodes()."""
+        """The action that runs `body` for each of nodes(). Their executors stay until release()."""
+        if is_on(self.conf):
+            return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
+
+    def check_nodes(self) -> None:
+        """Raises HearthError where nodes that wait for rows would lose their executors."""
+        refuse_for_nodes(self.conf, can_keep=True)
+
+    def release(self) -> None:
+        """Gives back the executors of all nodes so far; never raises."""
+        self._kept.release()
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
         """A thread that may run actions."""
@@ -131,6 +143,13 @@ class ConnectSpark:
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
         return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint").collect
+
+    def check_nodes(self) -> None:
+        """Raises HearthError where nodes that wait for rows would lose their executors."""
+        refuse_for_nodes(self.conf, can_keep=False)
+
+    def release(self) -> None:
+        """Nothing is kept here."""
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread

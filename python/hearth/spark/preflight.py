@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hearth.spark.dynamic_allocation import refuse_for_ranks
 from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
@@ -25,13 +26,7 @@ def check(spark: SparkSession, ranks: int, tell: Callable[[str], None] = lambda 
     Raises:
         HearthError: they cannot; the message says why and what to change.
     """
-    from hearth import HearthError
-
-    if spark.conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-        raise HearthError(
-            "spark.dynamicAllocation.enabled is true, but the ranks of a training must all stay: "
-            "start the session with spark.dynamicAllocation.enabled=false"
-        )
+    refuse_for_ranks(spark.conf.get)
     SlotWait(spark, ranks, tell, _registration_s(spark)).wait()
 
 
@@ -43,3 +38,19 @@ def _registration_s(spark: SparkSession) -> float:
     wait_s = _REGISTRATION_WAIT_S + (_CONTAINER_WAIT_S if by_containers else 0.0)
     age_s = time.time() - spark._jsc.sc().startTime() / 1000
     return max(0.0, wait_s - age_s)
+
+
+def unused_cores(spark: SparkSession) -> str | None:
+    """A warning where executors have more cores than a rank uses, with what to set."""
+    if not hasattr(spark, "_jsc"):
+        return None
+    used = int(spark.conf.get("spark.task.cpus", "1"))
+    executors = spark._jsc.sc().statusStore().executorList(True)
+    cores = max((executors.apply(i).totalCores() for i in range(executors.size())), default=0)
+    if cores <= used or spark.conf.get("spark.master", "").startswith("local["):
+        return None
+    return (
+        f"executors have {cores} cores, and a rank uses {used} of them (spark.task.cpus): it "
+        f"computes with as many threads, and several ranks may share an executor; set "
+        f"spark.task.cpus={cores} for one rank per executor that uses them all"
+    )

@@ -85,6 +85,8 @@ def run(
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
     preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
     conf = launch_conf(spark, plan.world, plan.frames.values())
+    if warning := preflight.unused_cores(spark):
+        on_event({"event": "log", "level": "W", "text": warning})
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
     return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
