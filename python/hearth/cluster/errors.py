@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hearth.native.failure import Failure, TaskError
+from hearth.spark.failures import wrong_python
 
 
 class ClusterError(RuntimeError):
@@ -60,4 +61,6 @@ def own_error(error: BaseException) -> BaseException:
     failure = Failure.find(str(error))
     if failure is not None and failure.kind in _KINDS:
         return _KINDS[failure.kind].of(failure)
+    if python := wrong_python(str(error)):
+        return ClusterError(python)
     return error if isinstance(error, Exception) else ClusterError(str(error))

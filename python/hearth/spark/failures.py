@@ -16,6 +16,39 @@ _LOSS = re.compile(
 _MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*(?:\.\d[^.]*)*\.)?")
 
 
+# What is wrong with the Python of executors, and what is to be said of it.
+_PYTHONS = (
+    (
+        r"No module named '(hearth)\b",
+        "the executors' Python has no {0}: bring it by an archive (`hearth pack` says how), or "
+        "install hearth-spark on the hosts",
+    ),
+    (
+        r"No module named '(numpy|pyarrow|pandas)\b",
+        "the executors' Python has no {0}: install it on the hosts, or bring a whole environment "
+        "(`hearth pack --environment`)",
+    ),
+    (
+        r'Cannot run program "([^"]+)"[^\n]*(?=.*api\.python)',
+        "executors cannot start their Python {0}: set spark.pyspark.python to one that all hosts "
+        "have, or bring one (`hearth pack --environment`)",
+    ),
+    (
+        r"Python in worker has different version:? (\S+) than that in driver:? (\d+\.\d+)",
+        "the executors' Python is {0}, the driver's {1}: they must be of one minor version; set "
+        "spark.pyspark.python, or pack and submit with the hosts' version",
+    ),
+)
+
+
+def wrong_python(text: str) -> str | None:
+    """One line about the executors' Python, where the text of a failed job tells of that."""
+    for words, meaning in _PYTHONS:
+        if found := re.search(words, text, re.DOTALL):
+            return meaning.format(*found.groups())
+    return None
+
+
 def memory_kill(text: str) -> str | None:
     """What the resource manager said, where it ended a container for the memory it took."""
     found = _MEMORY.search(text)

@@ -20,7 +20,7 @@ from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
-from hearth.spark.failures import loss_line, tells_of_loss
+from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
 from hearth.spark.job import SparkJob
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
@@ -84,9 +84,9 @@ def run(
 
     plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
     preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
-    conf = launch_conf(spark, plan.world, plan.frames.values())
     if warning := preflight.unused_cores(spark):
         on_event({"event": "log", "level": "W", "text": warning})
+    conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
     return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
@@ -286,11 +286,16 @@ class _Attempt:
         from hearth.native._core import Coordinator
 
         bind_host, host = coordinator_hosts(self._spark)
-        self._coordinator = Coordinator(
-            world=self._plan.world,
-            token=self._token,
-            generation=self._generation,
-            bind_host=bind_host,
+        self._coordinator = first_free(
+            ports_of(self._spark.conf.get, COORDINATOR),
+            COORDINATOR,
+            lambda port: Coordinator(
+                world=self._plan.world,
+                token=self._token,
+                generation=self._generation,
+                bind_host=bind_host,
+                bind_port=port,
+            ),
         )
         return host, self._coordinator.port()
 
