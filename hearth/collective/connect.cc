@@ -156,6 +156,22 @@ std::vector<Draft> MakeDrafts(int ranks) {
   return std::vector<Draft>(static_cast<size_t>(ranks));
 }
 
+// On the first port that nobody has.
+std::unique_ptr<TcpListener> Listen(const GroupOptions& options) {
+  const int last = options.listen_port + options.listen_ports - 1;
+  for (int port = options.listen_port;; ++port) {
+    try {
+      return std::make_unique<TcpListener>(options.listen_host, port);
+    } catch (const Error& error) {
+      if (port < last) continue;
+      Require(options.listen_port == 0, error.code(),
+              "no port of spark.hearth.mesh.port ({}-{}) is free: {}", options.listen_port, last,
+              error.message());
+      throw;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
@@ -164,7 +180,7 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
   std::vector<Draft> drafts = MakeDrafts(options.local_ranks);
   std::vector<rendezvous::FailureWatch::Subscription> subscriptions;
   for (Draft& draft : drafts) {
-    draft.listener = std::make_unique<TcpListener>(options.listen_host);
+    draft.listener = Listen(options);
     subscriptions.push_back(member.OnFailure(
         [abort = draft.abort](const rendezvous::Failure& f) { abort->Raise(f.Describe()); }));
   }

@@ -99,5 +99,29 @@ TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
   });
 }
 
+TEST(ConnectedMesh, TakesTheFirstPortOfItsRangeThatIsFree) {
+  const TcpListener taken("127.0.0.1");
+  RunRanks(1, [&](rendezvous::Member& member) {
+    const GroupOptions options = {.listen_port = taken.port(), .listen_ports = 200};
+    Group::Connect(member, options).front()->Barrier(Deadline::After(20));
+  });
+}
+
+TEST(ConnectedMesh, SaysWhichPortsAreAllTaken) {
+  const TcpListener taken("127.0.0.1");
+  try {
+    RunRanks(1, [&](rendezvous::Member& member) {
+      Group::Connect(member, {.listen_port = taken.port(), .listen_ports = 1});
+    });
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    const std::string port = std::to_string(taken.port());
+    EXPECT_NE(error.message().find("no port of spark.hearth.mesh.port (" + port + "-" + port +
+                                   ") is free: listening on 127.0.0.1:" + port),
+              std::string::npos)
+        << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace hearth::collective

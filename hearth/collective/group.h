@@ -18,9 +18,11 @@ namespace hearth::collective {
 
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the interface whose address the peers connect to
-  double timeout_s = 30;                  // for connecting, and for Allocate
-  int local_ranks = 1;                    // ranks in this process, one per device thread
-  bool shared_memory = true;              // false: tcp also within a host
+  int listen_port = 0;        // 0: the system chooses; else the first of those that are tried
+  int listen_ports = 1;       // how many that are
+  double timeout_s = 30;      // for connecting, and for Allocate
+  int local_ranks = 1;        // ranks in this process, one per device thread
+  bool shared_memory = true;  // false: tcp also within a host
   // Ranks with different ids never share memory. Tests use it to act as several hosts.
   std::string host_id = {};
 };

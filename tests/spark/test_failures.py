@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -131,3 +132,19 @@ def test_a_session_that_is_found_keeps_its_home(spark, tmp_path, monkeypatch):
     assert found.sparkContext is spark.sparkContext
     assert os.environ["SPARK_HOME"] == home  # where its executors' logs are
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("door", ["coordinator", "mesh"])
+def test_a_port_that_is_fixed_and_taken_is_named(spark, digits, door):
+    conf = digits.config(spark, digits.solver(max_iter=5), clusterSize="2")
+    key = f"spark.hearth.{door}.port"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        spark.conf.set(key, f"{port}-{port}")
+        try:
+            with pytest.raises(
+                (HearthError, OSError), match=rf"no port of {key} \({port}-{port}\) is free"
+            ):
+                train(spark, conf)
+        finally:
+            spark.conf.unset(key)

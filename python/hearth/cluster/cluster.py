@@ -17,6 +17,7 @@ from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
 from hearth.cluster.start import ClusterStart
 from hearth.spark.access import spark_access
+from hearth.spark.ports import FEED, NODE, ports_of
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,8 @@ def run(
     Raises:
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
         NodeError: a node failed while it started.
-    """
         HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+    """
     counts = roles_of_nodes or {"worker": nodes}
     ids = iter(range(sum(counts.values())))
     template = {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
@@ -113,7 +114,8 @@ class Cluster:
         self.plan = plan
         self.spark = spark_access(spark)
         size = sum(map(len, plan.template.values()))
-        self.server = reservation.Server(size, hosts=self.spark.coordinator_hosts())
+        ports, _ = reservation.ports_of_driver(self.spark.conf)
+        self.server = reservation.Server(size, hosts=self.spark.coordinator_hosts(), ports=ports)
         self.meta = Meta(self.server.start)
         self.meta |= {
             "id": random.getrandbits(64),
@@ -123,6 +125,7 @@ class Cluster:
             "working_dir": os.getcwd(),
             "release_port": plan.release_port,
             "restart_count": 0,
+            "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
         }
         self.nodes: list[dict[str, Any]] = []
         self.ledger = FeedLedger()
@@ -138,11 +141,11 @@ class Cluster:
 
     def start(self, program: NodeProgram) -> None:
         """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
+        if self.plan.options.background:
+            self.spark.check_nodes()
         try:
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
-        if self.plan.options.background:
-            self.spark.check_nodes()
         except BaseException:
             self.end()
             raise

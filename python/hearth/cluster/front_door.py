@@ -11,12 +11,13 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from hearth.cluster.channel import Channel, Message, handshake_terms
 from hearth.cluster.door import Door
+from hearth.spark.ports import FEED, first_free
 
 # A connection may ask why the node ended a moment before that is known.
 _REASON_WAIT_S = 3.0
@@ -27,16 +28,25 @@ def feed_terms(token: str, node_id: int) -> Any:
     return handshake_terms(token, "feed", node_id)
 
 
+def _listen(address: str, family: int, port: int) -> socket.socket:
+    return socket.create_server((address, port), family=family)
+
+
 class FrontDoor:
     """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
 
     def __init__(
-        self, terms: Any, node: Channel, on_error: Callable[[Message], None], address: str = ""
+        self,
+        terms: Any,
+        node: Channel,
+        on_error: Callable[[Message], None],
+        address: str = "",
+        ports: Sequence[int] = (0,),
     ):
         """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
 
         `terms` are feed_terms(). `address`: of the interface on which other hosts may connect; "":
-        they may not.
+        they may not. `ports`: to try there.
         """
         self._node = node
         self._on_error = on_error
@@ -50,7 +60,8 @@ class FrontDoor:
         self.port = 0
         if address:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            listeners.append(socket.create_server((address, 0), family=family))
+            listen = partial(_listen, address, family)
+            listeners.append(first_free(ports, FEED, listen))
             self.port = listeners[1].getsockname()[1]
         # Strangers of the network are counted apart from those of this host.
         self._doors = [self._open(terms, listener) for listener in listeners]

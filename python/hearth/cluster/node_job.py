@@ -88,6 +88,7 @@ def make_job(
         "working_dir": meta["working_dir"],
         "release_port": meta["release_port"],
         "restart_count": meta["restart_count"],
+        "ports": meta.get("ports", {}),
     }
 
 

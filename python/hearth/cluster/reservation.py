@@ -12,12 +12,15 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from hearth.cluster.channel import Channel, Message, handshake_terms
 from hearth.cluster.door import Door
 from hearth.spark import addresses
+from hearth.spark.dynamic_allocation import Setting
+from hearth.spark.ports import COORDINATOR, ports_of
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
@@ -80,14 +83,20 @@ class MessageSocket:
 class Server(MessageSocket):
     """Collects `count` reservations; threads of its own serve the clients."""
 
-    def __init__(self, count, *, hosts: tuple[str, str] = ("", "")):
-        """`hosts`: address to listen on and host for clients, unless TFOS_SERVER_HOST is set."""
+    def __init__(
+        self, count, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
+    ):
+        """`hosts`: address to listen on and host for clients, unless TFOS_SERVER_HOST is set.
+
+        `ports`: to try, unless TFOS_SERVER_PORT is set.
+        """
         assert count > 0, "Expected reservation count to be greater than zero"
         self.reservations = Reservations(count)
         self.done = False
         self.key = secrets.token_bytes(32)
         self._stopped = threading.Event()
         self._hosts = hosts
+        self._ports = ports
         self._door: Door | None = None
         self._port = 0
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
@@ -112,7 +121,9 @@ class Server(MessageSocket):
         for port in ports:
             with suppress(OSError):
                 return socket.create_server((self.get_server_ip(), port), backlog=64)
-        raise OSError(f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT")
+        raise OSError(
+            f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT (or {COORDINATOR})"
+        )
 
     def get_server_ip(self):
         """TFOS_SERVER_HOST, or the address that the server was given, or this host's."""
@@ -120,7 +131,8 @@ class Server(MessageSocket):
 
     def get_server_ports(self):
         """The ports of TFOS_SERVER_PORT: "8888" or "9997-9999"; [0] (any) without it."""
-        return server_ports()
+        named = os.environ.get(TFOS_SERVER_PORT)
+        return list(self._ports) if self._ports and not named else server_ports()
 
     def await_reservations(self, sc, status={}, timeout=600):  # noqa: B006 (the API's default)
         """Waits for all reservations and returns them.
@@ -230,6 +242,17 @@ class Client(MessageSocket):
 
 def _terms(key: bytes) -> Any:
     return handshake_terms(key.hex(), "reservation")
+
+
+def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
+    """The ports that a cluster's doors in the driver may take, and what names them.
+
+    Raises:
+        HearthError: the setting is neither a port nor a range of them.
+    """
+    if os.environ.get(TFOS_SERVER_PORT):
+        return server_ports(), TFOS_SERVER_PORT
+    return ports_of(setting, COORDINATOR), COORDINATOR
 
 
 def server_ports() -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
 from hearth.native.failure import TaskError
+from hearth.spark.ports import first_free
 from hearth.spark.silent_executors import give_up_executor
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ class ClusterStart:
         self._template = meta["cluster_template"]
         bind_host, host = spark.coordinator_hosts()
         token = new_token()
-        self.coordinator: Any = _bind(
+        self.coordinator: Any = first_free(
+            *reservation.ports_of_driver(spark.conf),
             lambda port: Coordinator(
                 world=meta["num_executors"],
                 token=token,
@@ -53,7 +54,7 @@ class ClusterStart:
                 bind_port=port,
                 # Its own limit starts with the first node; this one is the driver's.
                 reserve_timeout_s=timeout_s + 60,
-            )
+            ),
         )
         meta["token"] = Key(token)
         meta["coordinator"] = (host, self.coordinator.port())
@@ -150,8 +151,8 @@ class ClusterStart:
             self.job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
-        self._replace_silent(is_gone=wait_for_nodes)
         self._spark.release()
+        self._replace_silent(is_gone=wait_for_nodes)
 
 
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
@@ -159,22 +160,3 @@ def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
         body(iter([executor_id]))
     except TaskError as error:  # the rendezvous has told the driver
         logger.warning("%s", error.failure.text)
-
-
-def _bind(make: Callable[[int], Any]) -> Any:
-    """make(port) for the first port of TFOS_SERVER_PORT that is free.
-
-    Raises:
-        OSError: none is.
-    """
-    ports: Sequence[int] = reservation.server_ports()
-    for port in ports:
-        try:
-            return make(port)
-        except (OSError, RuntimeError, ValueError) as error:
-            if port == ports[-1]:
-                raise OSError(
-                    f"no port of TFOS_SERVER_PORT={os.environ.get('TFOS_SERVER_PORT')} is free: "
-                    f"{error}"
-                ) from error
-    raise AssertionError("server_ports() is never empty")

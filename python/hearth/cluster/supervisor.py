@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -24,6 +25,7 @@ from hearth.cluster.front_door import FrontDoor, feed_terms
 from hearth.cluster.placement import visible_gpus
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
+from hearth.spark.ports import FEED, NODE, first_free
 
 # After its program has returned, a node's process may take this long to end by itself.
 _EXIT_TIMEOUT_S = 10.0
@@ -43,7 +45,7 @@ class Supervisor:
         self._ended = False
         self._host_name = socket.gethostname()
         self._where = f"{job['name']} on host {self._host_name}"
-        self._port = _reserve_port(int(os.environ.get("TENSORFLOW_PORT", 0)))
+        self._port = _reserve_port(job.get("ports", {}).get(NODE, [0]))
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         fds = (theirs.fileno(), self._port.fileno())
@@ -62,6 +64,7 @@ class Supervisor:
             self._channel,
             self._report_feed_error,
             self._host if coordinator else "",
+            job.get("ports", {}).get(FEED, [0]),
         )
         self._board: tensorboard.Board | None = None
 
@@ -294,12 +297,27 @@ class Supervisor:
                 self._task.send({"event": "done"})
 
 
-def _reserve_port(wanted: int) -> socket.socket:
-    """A bound socket, which keeps its port for the node's TensorFlow server."""
+def _reserve_port(ports: Sequence[int]) -> socket.socket:
+    """A bound socket, which keeps its port for the node's TensorFlow server.
+
+    TENSORFLOW_PORT comes before `ports`.
+    """
+    if named := int(os.environ.get("TENSORFLOW_PORT", 0)):
+        return _bound(named, shared=True)
+    return first_free(ports, NODE, lambda port: _bound(port, shared=False))
+
+
+def _bound(port: int, shared: bool) -> socket.socket:
+    """The server may have the port beside us; another node only where it is `shared`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("", wanted))
-    return sock
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
+        sock.bind(("", port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return sock
+    except OSError:
+        sock.close()
+        raise
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
 from hearth.spark.job import SparkJob
+from hearth.spark.ports import COORDINATOR, MESH, first_free, ports_of
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
@@ -268,7 +269,9 @@ class _Attempt:
             return known.error()
         text, cause = str(error), None
         told = Failure.find(text)
-        if told is None and tells_of_loss(text):
+        if told is None and (python := wrong_python(text)):
+            told, cause = Failure(python, code="invalid_argument"), error
+        elif told is None and tells_of_loss(text):
             told, cause = Failure(loss_line(text), code="unavailable", lost=True), error
         if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
             self._coordinator.fail(-1, "driver", told.text if told else "Spark's job failed")
@@ -311,6 +314,7 @@ class _Attempt:
             files=plan.files,
             frames=tuple(plan.frames),
             far=plan.far,
+            ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
@@ -357,6 +361,8 @@ def rank_errors() -> Iterator[None]:
         yield
     except Exception as error:
         failure = Failure.find(str(error))
+        if failure is None and (python := wrong_python(str(error))):
+            failure = Failure(python, code="invalid_argument")
         if failure is None:
             raise
         raise failure.error() from None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S, read_rows
 from hearth.rows.pinned_files import PinnedFiles
+from hearth.spark.ports import COORDINATOR, MESH, first_free
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
     Event,
@@ -59,6 +60,7 @@ class RankSpec:
     files: dict[str, FileRows]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
+    ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"RankSpec(world={self.world}, generation={self.generation})"
@@ -132,12 +134,18 @@ def _job_of_rank(
         "world": spec.world,
         "host": socket.gethostname(),
         "listen_host": _address_towards(*endpoint),
+        **_mesh_ports(spec.ports.get(MESH, [0])),
         "threads": compute_threads(context.cpus()),
         "streams": {
             name: stream_of(ring) | {"spill_dir": spill_folder(context.partitionId() + turn)}
             for turn, (name, ring) in enumerate(rings.items())
         },
     }
+
+
+def _mesh_ports(ports: Sequence[int]) -> dict[str, int]:
+    """The first of the ports that a rank may listen on, and how many there are."""
+    return {"listen_port": ports[0], "listen_ports": len(ports)} if ports[0] else {}
 
 
 def _address_towards(host: str, port: int) -> str:
@@ -159,8 +167,16 @@ def _host_coordinator(
     one_host = len(set(hosts)) == 1
     if context.partitionId() == 0:
         address = "127.0.0.1" if one_host else socket.gethostbyname(hosts[0])
-        coordinator = Coordinator(
-            world=spec.world, token=spec.token, generation=spec.generation, bind_host=address
+        coordinator = first_free(
+            spec.ports.get(COORDINATOR, [0]),
+            COORDINATOR,
+            lambda port: Coordinator(
+                world=spec.world,
+                token=spec.token,
+                generation=spec.generation,
+                bind_host=address,
+                bind_port=port,
+            ),
         )
         stack.enter_context(closing(coordinator))
         port = coordinator.port()

@@ -1,0 +1,119 @@
+"""Ports of a run by Spark's settings: the first that is free of those that are named."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+import pytest
+
+from hearth import HearthError
+from hearth.cluster import reservation, supervisor
+from hearth.spark import ports
+
+MESH = "spark.hearth.mesh.port"
+
+
+@pytest.mark.parametrize(
+    ("text", "retries", "found"),
+    [
+        ("", "16", [0]),
+        ("0", "16", [0]),
+        ("7300", "16", list(range(7300, 7317))),
+        ("7300", "0", [7300]),
+        ("7300-7302", "0", [7300, 7301, 7302]),
+        ("65530", "16", list(range(65530, 65536))),
+    ],
+)
+def test_ports_are_counted_as_spark_counts_them(text, retries, found):
+    known = {MESH: text, "spark.port.maxRetries": retries}
+    assert ports.ports_of(known.get, MESH) == found
+
+
+def test_sixteen_are_tried_without_a_word():
+    assert len(ports.ports_of({MESH: "7300"}.get, MESH)) == 17
+
+
+@pytest.mark.parametrize("text", ["many", "7302-7300", "-5", "70000", "7300-"])
+def test_what_is_no_port_is_refused(text):
+    with pytest.raises(HearthError, match=f"{MESH}={text} names no port: write 7300"):
+        ports.ports_of({MESH: text}.get, MESH)
+
+
+@pytest.fixture
+def taken():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def listen(port: int) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port))
+
+
+def test_a_port_that_is_taken_is_passed_over(taken):
+    range_of_ports = list(range(taken, min(taken + 200, 65536)))
+    with ports.first_free(range_of_ports, MESH, listen) as listener:
+        assert listener.getsockname()[1] in range_of_ports[1:]
+
+
+def test_all_taken_is_one_line(taken):
+    with pytest.raises(
+        OSError, match=rf"no port of {MESH} \({taken}-{taken}\) is free: "
+    ) as caught:
+        ports.first_free([taken], MESH, listen)
+    assert caught.value.errno == errno.EADDRINUSE
+
+
+def test_the_coordinator_passes_over_what_is_taken(taken):
+    from hearth.native._core import Coordinator, new_token
+
+    def make(port: int) -> Coordinator:
+        return Coordinator(world=1, token=new_token(), bind_port=port)
+
+    coordinator = ports.first_free(range(taken, min(taken + 200, 65536)), "x", make)
+    assert taken < coordinator.port() < taken + 200
+    coordinator.close()
+    with pytest.raises(OSError, match=r"no port of x .* is free: .*already in use"):
+        ports.first_free([taken], "x", make)
+
+
+def test_other_failures_are_told_as_they_are():
+    def fail(port: int):
+        raise ValueError(f"not {port}")
+
+    with pytest.raises(ValueError, match="not 1"):
+        ports.first_free([1, 2], "x", fail)
+
+
+def test_tfos_server_port_comes_first(monkeypatch):
+    known = {ports.COORDINATOR: "7300-7301"}
+    monkeypatch.delenv("TFOS_SERVER_PORT", raising=False)
+    assert reservation.ports_of_driver(known.get) == ([7300, 7301], ports.COORDINATOR)
+    server = reservation.Server(1, ports=[7300, 7301])
+    assert server.get_server_ports() == [7300, 7301]
+    monkeypatch.setenv("TFOS_SERVER_PORT", "8888")
+    assert reservation.ports_of_driver(known.get) == ([8888], "TFOS_SERVER_PORT")
+    assert server.get_server_ports() == [8888]
+
+
+def test_nodes_of_one_host_take_different_ports(monkeypatch):
+    monkeypatch.delenv("TENSORFLOW_PORT", raising=False)
+    with supervisor._reserve_port([0]) as probe:
+        first = probe.getsockname()[1]
+    range_of_ports = range(first, min(first + 200, 65536))
+    with (
+        supervisor._reserve_port(range_of_ports) as one,
+        supervisor._reserve_port(range_of_ports) as two,
+    ):
+        assert one.getsockname()[1] != two.getsockname()[1]
+        # The node's own server may have the port beside us.
+        with socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(("", one.getsockname()[1]))
+            server.listen()
+
+
+def test_nobody_named_a_port(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    assert reservation.ports_of_driver({}.get) == ([0], ports.COORDINATOR)
