@@ -1,12 +1,13 @@
 """The main job: trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
 
 Runs the three commands as a user would type them. --layer chooses how the rows come in: memory
-(encoded PNG images) or cos (raw bytes).
+(encoded PNG images) or cos (raw bytes). Needs torch and pyspark: the extras [caffe,spark].
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import shlex
 import shutil
 import subprocess
@@ -14,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-import prepare
+from hearth import native
+from hearth.demo import prepare
 
 HERE = Path(__file__).resolve().parent
-WORK = prepare.WORK
 GOAL = 0.97
 KIND = {"memory": "png", "cos": "raw"}  # the table that each layer reads
 
@@ -26,7 +27,17 @@ def solver_file(layer: str) -> str:
     return f"lenet_{layer}_solver.prototxt"
 
 
-def run_command(flags: str) -> float:
+def require_extras() -> None:
+    """Raises SystemExit where torch or pyspark is missing, with what to install."""
+    try:
+        native.program()
+    except (FileNotFoundError, ImportError) as error:
+        sys.exit(f"digits: {error}")
+    if importlib.util.find_spec("pyspark") is None:
+        sys.exit("digits: this needs pyspark: pip install 'hearth-spark[spark]'")
+
+
+def run_command(flags: str, folder: Path) -> float:
     """Runs `python -m hearth.caffeonspark` with `flags` (split as a shell does); returns seconds.
 
     Raises:
@@ -35,7 +46,7 @@ def run_command(flags: str) -> float:
     print(f"\n$ python -m hearth.caffeonspark {flags}", flush=True)
     start = time.perf_counter()
     command = [sys.executable, "-m", "hearth.caffeonspark", *shlex.split(flags)]
-    status = subprocess.run(command, cwd=HERE).returncode
+    status = subprocess.run(command, cwd=folder).returncode
     if status != 0:
         sys.exit(f"digits: the command above failed with status {status}")
     return time.perf_counter() - start
@@ -47,7 +58,7 @@ def read_means(path: Path) -> dict[str, float]:
     return {name: float(values.split(",")[0]) for name, values in pairs}
 
 
-def logistic_regression(layer: str, model: str, test_features: Path) -> float:
+def logistic_regression(layer: str, model: str, folder: Path, test_features: Path) -> float:
     """Accuracy of Spark ML's LogisticRegression on `ip1`: fitted on the training rows' features,
     which the Python API extracts here, scored on the held-out ones that -features wrote.
     """
@@ -61,10 +72,10 @@ def logistic_regression(layer: str, model: str, test_features: Path) -> float:
 
     spark = spark_session.start("digits", executors=2)
     try:
-        solver = str(HERE / solver_file(layer))
+        solver = str(folder / solver_file(layer))
         flags = {"conf": solver, "model": model, "features": "ip1", "label": "label"}
         conf = Config(spark, flags)
-        train_rows = spark.read.parquet(str(WORK / KIND[layer] / "train.parquet"))
+        train_rows = spark.read.parquet(str(folder / "work" / KIND[layer] / "train.parquet"))
         source = DataSource(spark).fromDataFrame(conf, train_rows, isTraining=False)
 
         def labelled(frame):
@@ -86,34 +97,41 @@ def print_table(rows: list[tuple[str, str, float]]) -> None:
         print(f"{step:<36}{result:<22}{seconds:>8.1f}")
 
 
-def main() -> int:
+def main(folder: Path = HERE) -> int:
+    """Runs the job in `folder`, which gets a copy of the prototxts; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layer", choices=["memory", "cos"], default="memory")
     layer = parser.parse_args().layer
+    require_extras()
+    work = folder / "work"
     solver = solver_file(layer)
-    model = f"file:{WORK / f'lenet_{layer}.caffemodel'}"
-    means, features = WORK / "test_result.txt", WORK / "features.parquet"
+    model = f"file:{work / f'lenet_{layer}.caffemodel'}"
+    means, features = work / "test_result.txt", work / "features.parquet"
 
     start = time.perf_counter()
-    held_out = prepare.write_tables()
+    held_out = prepare.write_tables(work)
+    for file in HERE.glob("*.prototxt"):
+        if folder.resolve() != HERE:
+            shutil.copy(file, folder)
     shutil.rmtree(features, ignore_errors=True)  # Spark does not overwrite
     rows = [("prepare the digits", f"{held_out} rows held out", time.perf_counter() - start)]
 
-    seconds = run_command(f"-train -conf {solver} -model {model} -clusterSize 2 -devices 1")
+    seconds = run_command(f"-train -conf {solver} -model {model} -clusterSize 2 -devices 1", folder)
     rows.append(("-train on 2 executors", "", seconds))
 
-    seconds = run_command(f"-test -conf {solver} -model {model} -output file:{means}")
+    seconds = run_command(f"-test -conf {solver} -model {model} -output file:{means}", folder)
     accuracy = read_means(means)["accuracy"]
     rows.append(("-test, held-out fifth", f"accuracy {accuracy:.4f}", seconds))
 
     seconds = run_command(
         f"-features ip1 -label label -conf {solver} -model {model} "
-        f"-output file:{features} -outputFormat parquet"
+        f"-output file:{features} -outputFormat parquet",
+        folder,
     )
     rows.append(("-features ip1", features.name, seconds))
 
     step = time.perf_counter()
-    regression = logistic_regression(layer, model, features)
+    regression = logistic_regression(layer, model, folder, features)
     seconds = time.perf_counter() - step
     rows.append(("Spark ML LogisticRegression on ip1", f"accuracy {regression:.4f}", seconds))
     rows.append(("all", "", time.perf_counter() - start))

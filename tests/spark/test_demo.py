@@ -1,16 +1,30 @@
 """The main job as `make demo` runs it, and the command line under it."""
 
+import os
 import subprocess
 import sys
 
-from conftest import DIGITS
 
-
-def test_the_demo_reaches_its_accuracies():
-    command = [sys.executable, str(DIGITS / "run.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=290)
+def test_the_demo_reaches_its_accuracies(tmp_path):
+    """As the wheel's package; `make demo` runs the same file in its place."""
+    command = [sys.executable, "-m", "hearth.demo"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=290, env=environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "LogisticRegression" in done.stdout
+    (folder,) = tmp_path.glob("hearth-demo-*")
+    assert (folder / "work" / "lenet_memory.caffemodel").exists()
+
+
+def test_the_demo_says_what_it_lacks():
+    code = (
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name: None if name == 'pyspark' else find(name)\n"
+        "from hearth.demo import run; run.require_extras()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "digits: this needs pyspark: pip install 'hearth-spark[spark]'\n"
 
 
 def test_an_existing_output_is_one_line(digits, trained, tmp_path):

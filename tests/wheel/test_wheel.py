@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import time
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -77,7 +79,9 @@ def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     assert {"hearth/native/hearth", "hearth/native/libhearth_feed.so", "hearth/cli.py"} <= names
     for module in ("_core", "_caffe"):
         assert any(name.startswith(f"hearth/native/{module}.") for name in names), module
-    assert not any("test" in name or name.startswith("torch") for name in names), sorted(names)
+    assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names
+    tests = [name for name in names if "/test_" in name or name.endswith(("_test", "_testing.py"))]
+    assert not tests and not any(name.startswith("torch") for name in names), sorted(names)
 
 
 def test_modules_are_those_of_the_wheel(environment: Path, tmp_path: Path) -> None:
@@ -136,6 +140,24 @@ with cluster.run(spark, main, None, nodes=1) as nodes:
 def test_a_cluster_feeds_its_nodes(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "feed.py").write_text(FEED)
     assert "taken 3" in run(environment, tmp_path, "python", "feed.py")
+
+
+def test_the_demo_trains_within_two_minutes(environment: Path, tmp_path: Path) -> None:
+    start = time.monotonic()
+    said = run(environment, tmp_path, "python", "-m", "hearth.demo")
+    print(f"hearth.demo: {time.monotonic() - start:.1f} s")  # a figure, no limit: machines differ
+    assert "LogisticRegression" in said and "accuracy 0.9" in said
+
+
+def test_an_archive_of_the_wheel_trains(environment: Path, tmp_path: Path) -> None:
+    said = run(environment, tmp_path, "hearth", "pack", "-o", "packed.tar")
+    assert "spark-submit --master yarn" in said
+    with tarfile.open(tmp_path / "packed.tar") as archive:
+        archive.extractall(tmp_path / "packed", filter="data")
+    program = tmp_path / "packed" / "bin" / "hearth"
+    known = {"PATH": os.environ["PATH"], "PYSPARK_PYTHON": str(environment / "bin" / "python")}
+    done = subprocess.run([program, "device_query"], env=known, capture_output=True, text=True)
+    assert "Compute threads" in done.stdout + done.stderr, done
 
 
 def test_tensorflowonsparks_names_are_there(environment: Path, tmp_path: Path) -> None:
