@@ -49,15 +49,59 @@ train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapsho
 """
 
 
+# Trains with two devices a rank, and prints which GPUs each trainer may see.
+GPUS = """
+class Looking(faults.Quiet):
+    seen = set()
+
+    def __call__(self, event):
+        super().__call__(event)
+        if event["event"] == "ready":
+            self.seen |= set(filter(None, map(visible, Path("/proc").glob("[0-9]*"))))
+
+def visible(process):
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\\0")
+        told = (process / "environ").read_text().split("\\0")
+    except OSError:
+        return None
+    named = [line.partition("=")[2] for line in told if line.startswith("CUDA_VISIBLE_DEVICES=")]
+    return named[0] if named and b"--control-fd" in words else None
+
+train(Looking(), max_iter=20, snapshot=0, snapshot_after_train="false")
+print("seen", *sorted(Looking.seen))
+spark.stop()
+"""
+
+# Spark asks each Worker's once. The first one has the GPUs 4 and 5, the next one 6 and 7.
+DISCOVERY = """#!/bin/sh
+for first in 4 6 8; do
+  if mkdir "$0.$first" 2>/dev/null; then
+    printf '{"name": "gpu", "addresses": ["%s", "%s"]}' "$first" "$((first + 1))"
+    exit
+  fi
+done
+exit 1
+"""
+
+
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
-    """The url of a Master with two Workers, whose processes can be told by the session's mark."""
+    """The url of a Master with two Workers, whose processes can be told by the session's mark.
+
+    Each Worker believes that it has two GPUs.
+    """
     os.environ.update([MARK.split("=")])
     folder = tmp_path_factory.mktemp("standalone")
     with pytest.MonkeyPatch.context() as patch:
         # The soak's layer is imported on the executors.
         patch.setenv("PYTHONPATH", str(SOAK.parent), prepend=os.pathsep)
-        with StandaloneCluster(folder) as cluster:
+        script = folder / "gpus.sh"
+        script.write_text(DISCOVERY)
+        script.chmod(0o755)
+        gpus = "-Dspark.worker.resource.gpu"
+        options = f"{gpus}.amount=2 {gpus}.discoveryScript={script}"
+        with StandaloneCluster(folder, daemon_options=options) as cluster:
             yield cluster.url
 
 
@@ -74,6 +118,18 @@ def test_a_full_disk_costs_only_snapshots_on_a_standalone_cluster(master, tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "some failed True restarts 0 same True" in done.stdout
+
+
+def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
+    amounts = " ".join(f"--conf spark.{who}.resource.gpu.amount=2" for who in ("executor", "task"))
+    environment = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": f"{amounts} {os.environ['PYSPARK_SUBMIT_ARGS']}",
+    }
+    command = [sys.executable, "-c", BEGIN + GPUS, str(HERE), master, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "seen 4,5 6,7" in done.stdout
 
 
 def test_ten_seconds_after_its_driver_was_killed_nothing_is_left(master, tmp_path):
