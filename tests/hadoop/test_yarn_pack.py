@@ -19,9 +19,10 @@ from bare_python import bare_python  # noqa: E402
 @pytest.fixture(scope="module")
 def node_python(tmp_path_factory) -> str:
     """The interpreter of the nodes."""
-    python = bare_python(tmp_path_factory.mktemp("node"))
+    folder = tmp_path_factory.mktemp("node")
+    python = bare_python(folder)
     asked = [python, "-c", "import importlib.util as u; print(u.find_spec('hearth'))"]
-    assert subprocess.check_output(asked, text=True).strip() == "None"
+    assert subprocess.check_output(asked, text=True, cwd=folder).strip() == "None"
     return python
 
 
