@@ -127,7 +127,7 @@ def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
         "PYSPARK_SUBMIT_ARGS": f"{amounts} {os.environ['PYSPARK_SUBMIT_ARGS']}",
     }
     command = [sys.executable, "-c", BEGIN + GPUS, str(HERE), master, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "seen 4,5 6,7" in done.stdout
 
