@@ -63,7 +63,7 @@ def trained(hadoop, digits, submitted):
     solver = digits.solver(max_iter=200, snapshot=0, snapshot_after_train="false")
     words = ["-conf", solver, "-clusterSize", "2", "-model", "packed/lenet.caffemodel"]
     client, _ = submitted.commands("-train", *words)
-    said = submitted.run(client).stderr
+    said = submitted.run(client).stdout  # spark-submit makes one stream of Python's two
     assert f"The model is {digits.home}/packed/lenet.caffemodel" in said
     return ["-test", *words, "-output", "packed/means.txt"]
 
