@@ -387,8 +387,7 @@ def test_the_server_and_coordinator_listen_where_they_are_told(sc, notes, monkey
     monkeypatch.setenv("TFOS_SERVER_PORT", f"{port}-{port + 3}")
     cluster = run(sc, note_role, notes)
     ports = {cluster.cluster_meta["server_addr"][1], cluster.cluster_meta["coordinator"][1]}
-    assert len(ports) == 2
-    assert ports <= set(range(port, port + 4))
+    assert len(ports) == 2 and ports <= set(range(port, port + 4))
     cluster.shutdown()
 
 
