@@ -102,7 +102,8 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
   return data;
 }
 
-void Send(MessageChannel& self, nb::dict message, const std::vector<int>& fds, nb::handle data) {
+void Send(MessageChannel& self, const nb::dict& message, const std::vector<int>& fds,
+          nb::handle data) {
   const BufferView view(data);
   const rendezvous::Json json = FromPython(message);
   WaitAsPython(self, [&] { self.Send(json, fds, view.bytes()); });
