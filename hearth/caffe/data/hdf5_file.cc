@@ -17,8 +17,6 @@
 namespace hearth::caffe {
 namespace {
 
-using Shape = std::vector<int64_t>;
-
 // The library is thread-safe only where it was built so.
 class Lock {
  public:

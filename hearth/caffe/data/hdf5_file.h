@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "hearth/caffe/net/blob.h"
+
 namespace hearth::caffe {
 
 // Failures name the file and the object: kNotFound, kDataLoss for what cannot be read. Whatever a
@@ -33,19 +35,19 @@ class Hdf5File {
   // Names of what is in a group, in alphabetical order. Throws where one is in another file.
   std::vector<std::string> Children(const std::string& group) const;
   // Of a dataset of numbers.
-  std::vector<int64_t> ShapeOf(const std::string& path) const;
+  Shape ShapeOf(const std::string& path) const;
   std::vector<float> ReadFloats(const std::string& path) const;
   int ReadInt(const std::string& path) const;
   std::string ReadText(const std::string& path) const;
 
   // Creates the group and those above it if they do not exist yet.
   void MakeGroup(const std::string& path);
-  void WriteFloats(const std::string& path, const std::vector<int64_t>& shape, const float* values);
+  void WriteFloats(const std::string& path, const Shape& shape, const float* values);
   void WriteInt(const std::string& path, int value);
   void WriteText(const std::string& path, const std::string& text);
   // Adds rows at the end of the dataset; creates it at the first call. `shape` is that of the
   // new rows. They are in the file on return.
-  void AppendRows(const std::string& path, const std::vector<int64_t>& shape, const float* values);
+  void AppendRows(const std::string& path, const Shape& shape, const float* values);
 
   // Writes a file that was made in memory to disk; it appears when it is complete.
   void Save(const std::string& uri) const;
