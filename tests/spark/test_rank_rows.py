@@ -121,15 +121,6 @@ def test_rows_of_every_type_come_in_one_order(spark):
     assert up == down
 
 
-@pytest.mark.skipif(not hasattr(functions, "collate"), reason="Spark 4 has collations")
-def test_texts_that_a_collation_makes_equal_come_in_one_order(spark):
-    text = "collate(if(id < 25, 'Ab', 'aB'), 'UTF8_LCASE') as text"
-    frames = [spark.range(*way, 1).selectExpr(text) for way in ((0, 50, 1), (49, -1, -1))]
-    up, down = ([row.text for row in in_order_of_content(frame).collect()] for frame in frames)
-    assert sorted(up) == ["Ab"] * 25 + ["aB"] * 25
-    assert up == down
-
-
 def test_columns_that_cannot_be_compared_are_left_out(spark):
     number = functions.col("id")
     maps = functions.array(functions.struct(functions.create_map(number, number).alias("m")))

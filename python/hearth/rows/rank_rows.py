@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructField
 
 # Types that Spark cannot compare, wherever in a column they stand.
 _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geometry", "geography")
@@ -178,7 +177,7 @@ def in_order_of_content(frame: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions
 
-    keys = [_key(field) for field in frame.schema.fields if _is_ordered(field.dataType)]
+    keys = [_column(field.name) for field in frame.schema.fields if _is_ordered(field.dataType)]
     return frame.sortWithinPartitions(functions.xxhash64(*keys), *keys) if keys else frame
 
 
@@ -186,12 +185,6 @@ def _column(name: str) -> Column:
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
-
-
-def _key(field: StructField) -> Column:
-    """What to compare of a column: texts by their bytes, as a collation may make two equal."""
-    column = _column(field.name)
-    return column.cast("string") if hasattr(field.dataType, "collation") else column
 
 
 def _is_ordered(kind: Any) -> bool:
