@@ -26,9 +26,12 @@ demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(PYTHON) examples/digits/run.py
 
+# Two files of tests at a time: much of a Spark test is waiting.
+TWO_FILES := -n 2 --dist loadfile --no-loadscope-reorder
+
 test: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
-	@$(PYTHON) -m pytest tests --ignore=tests/wheel --ignore=tests/hadoop
+	@$(PYTHON) -m pytest tests --ignore=tests/wheel --ignore=tests/hadoop $(TWO_FILES)
 
 # Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.
 test-quick: build

@@ -50,8 +50,8 @@ execute_process(
   COMMAND ${Python3_EXECUTABLE} -c
           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
   OUTPUT_VARIABLE HEARTH_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(HEARTH_TORCH_DIR)
-  set(HEARTH_TORCH ON)
+option(HEARTH_TORCH "Build the caffe and trainer rooms where torch is installed" ON)
+if(HEARTH_TORCH AND HEARTH_TORCH_DIR)
   # python/hearth/native checks it before the loader fails on the names of another version.
   execute_process(COMMAND ${Python3_EXECUTABLE} -c
                           "import importlib.metadata as m; print('.'.join(m.version('torch').split('.')[:2]))"
@@ -66,7 +66,8 @@ if(HEARTH_TORCH_DIR)
   target_compile_options(hearth_torch INTERFACE -fopenmp)
   target_link_options(hearth_torch INTERFACE -fopenmp -Wl,--allow-shlib-undefined)
 else()
-  message(STATUS "torch is not installed: the caffe and trainer rooms are left out")
+  set(HEARTH_TORCH OFF)
+  message(STATUS "Without torch: the caffe and trainer rooms are left out")
 endif()
 
 # oneDNN's own package of headers and library: the copy inside torch exports nothing.
