@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -12,6 +13,8 @@
 
 namespace hearth::storage {
 namespace {
+
+constexpr uint64_t kReadBytes = 64 << 20;
 
 bool HasPattern(std::string_view uri) {
   return uri.find_first_of("*?[", PathStart(uri)) != uri.npos;
@@ -34,8 +37,15 @@ void AddMatches(const std::string& folder, const std::string& pattern,
 
 std::string FileSystem::ReadAll(const std::string& uri) {
   const auto file = Open(uri);
-  std::string contents(file->size(), '\0');
-  contents.resize(file->ReadAt(0, contents.data(), contents.size()));
+  // Grown as bytes come: a server that tells a wrong size is not believed with all memory.
+  std::string contents;
+  while (contents.size() < file->size()) {
+    const size_t done = contents.size();
+    contents.resize(done + std::min<uint64_t>(file->size() - done, kReadBytes));
+    const size_t count = file->ReadAt(done, contents.data() + done, contents.size() - done);
+    contents.resize(done + count);
+    if (count == 0) break;
+  }
   return contents;
 }
 
@@ -45,7 +55,7 @@ FileSystem& For(std::string_view uri) {
   Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
           "cannot open {}: the scheme {}: is not supported; give a local path, hdfs:, viewfs:, "
           "webhdfs: or swebhdfs:",
-          uri, Scheme(uri));
+          WithoutPassword(std::string(uri)), Scheme(uri));
   // Kept until the end of the process, as threads may still read then.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::unique_ptr<FileSystem>>;

@@ -18,6 +18,7 @@ struct FileStatus {
   bool is_folder = false;
   uint64_t size = 0;  // of a file
   int64_t modified_ms = 0;
+  uint64_t id = 0;  // of the file behind the name, where the system tells; 0: it does not
 };
 
 class InputFile {
@@ -50,7 +51,8 @@ class FileSystem {
   virtual std::unique_ptr<OutputFile> Create(const std::string& uri) = 0;
   // Adds bytes at the end of a file, which it creates if needed.
   virtual void Append(const std::string& uri, std::string_view bytes) = 0;
-  // Replaces a file that has the new name; a folder with that name is an error.
+  // Replaces a file that has the new name; a folder with that name is an error, and so is another
+  // host.
   virtual void Rename(const std::string& from, const std::string& to) = 0;
   // False where nothing has that name. A folder that holds something needs `recursive`.
   virtual bool Delete(const std::string& uri, bool recursive) = 0;

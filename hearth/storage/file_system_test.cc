@@ -266,6 +266,33 @@ TEST_P(FileSystemTest, AppendsToAFileAndMakesIt) {
   EXPECT_EQ(Read("log"), "one two");
 }
 
+TEST_P(FileSystemTest, SaysAtCreateThatAFolderHasTheName) {
+  files().MakeFolders(Uri("folder"));
+  EXPECT_EQ(CodeOf([&] { files().Create(Uri("folder")); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf([&] { files().Create(Uri("folder/")); }), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(Names("folder"), ElementsAre());
+}
+
+TEST_P(FileSystemTest, KeepsWhatIsRenamedToItsOwnName) {
+  Write("a", "1");
+  files().Rename(Uri("a"), Uri("a"));
+  EXPECT_EQ(Read("a"), "1");
+  EXPECT_THAT(Names(), ElementsAre("a"));
+}
+
+TEST_P(FileSystemTest, TakesNamesOfAllKinds) {
+  const std::string longest = std::string(250, 'n');
+  for (const std::string name : {"100%", "a#b?c&d=e", "a b+c;d", "\xc3\xa4\xe2\x82\xac", "a\\b'\"",
+                                 "%2e%2e", longest.c_str()}) {
+    Write(name, name);
+    EXPECT_EQ(Read(name), name);
+    EXPECT_THAT(Names(), ElementsAre(name));
+    EXPECT_EQ(files().Stat(Uri(name))->size, name.size());
+    files().Rename(Uri(name), Uri(name + '~'));
+    EXPECT_TRUE(files().Delete(Uri(name + '~'), false));
+  }
+}
+
 TEST_P(FileSystemTest, RefusesAFolderAsAFileAndAFileAsAFolder) {
   files().MakeFolders(Uri("folder"));
   EXPECT_EQ(CodeOf([&] { files().Open(Uri("folder"))->size(); }), ErrorCode::kInvalidArgument);
@@ -291,6 +318,25 @@ TEST(For, NamesASchemeThatItDoesNotKnow) {
   EXPECT_THAT(Thrown([] { For("hdfs:/a"); }).message(), HasSubstr("hdfs:///path"));
   EXPECT_EQ(&For("hdfs://one:1/a"), &For("hdfs://one:1/b"));
   EXPECT_NE(&For("hdfs://one:1/a"), &For("hdfs://two:1/a"));
+}
+
+TEST(For, TakesNoPasswordAndTellsNone) {
+  for (const char* uri : {"hdfs://alice:sesame@nn/a", "s3://key:sesame@bucket/a"}) {
+    EXPECT_THAT(Thrown([&] { For(uri); }).message(),
+                testing::AllOf(HasSubstr("***@"), testing::Not(HasSubstr("sesame"))));
+  }
+}
+
+TEST(Rename, GoesToNoOtherCluster) {
+  WebHdfsServer server;
+  WebHdfs files({.addresses = {server.address()}, .user = "alice"});
+  files.Create("hdfs://one/a")->Commit();
+  EXPECT_EQ(Thrown([&] { files.Rename("hdfs://one/a", "hdfs://two/b"); }).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(files.Stat("hdfs://one/a"));
+  LibHdfsFiles by_library("hdfs://one", "alice");
+  EXPECT_EQ(Thrown([&] { by_library.Rename("hdfs://one/a", "hdfs://two/b"); }).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST(Glob, FindsWhatMatchesInEachPartOfThePath) {

@@ -1,13 +1,18 @@
 #include "hearth/storage/hadoop_token.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "hearth/base/error.h"
 #include "hearth/storage/hadoop_conf.h"
 #include "hearth/storage/local_files.h"
+#include "hearth/storage/uri.h"
 
 namespace hearth::storage {
 namespace {
@@ -153,16 +158,52 @@ std::string Encoded(const Token& token) {
   return Base64Url(bytes);
 }
 
-bool IsFor(const Token& token, std::string_view authority) {
+// "host" of "host:port" and of "[v6]:port".
+std::string_view HostIn(std::string_view authority) {
+  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
+  return authority.substr(0, authority.find(':'));
+}
+
+bool IsFor(const Token& token, std::string_view host) {
   std::string_view service = token.service;
   const size_t prefix = service.find("-hdfs:");  // "ha-hdfs:" before the name of a service
   if (prefix != service.npos) service.remove_prefix(prefix + 6);
-  return service.substr(0, service.find(':')) == authority.substr(0, authority.find(':'));
+  return HostIn(service) == host;
+}
+
+void AddAddresses(const std::string& host, std::vector<std::string>* names) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    char text[NI_MAXHOST];
+    if (getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0,
+                    NI_NUMERICHOST) == 0) {
+      names->emplace_back(text);
+    }
+  }
+  freeaddrinfo(found);
+}
+
+// Tokens name a name service, or an address where a URI names a host.
+std::vector<std::string> NamesOf(std::string_view authority, const HadoopConf& conf) {
+  if (authority.empty()) return {};
+  const std::string host(HostIn(authority));
+  std::vector<std::string> names = {host};
+  for (const std::string& service : conf.GetList("dfs.nameservices")) {
+    if (service == host) return names;
+    for (const std::string& id : conf.GetList("dfs.ha.namenodes." + service)) {
+      const std::string rpc = conf.Get("dfs.namenode.rpc-address." + service + "." + id);
+      if (HostIn(rpc) == host) names.push_back(service);
+    }
+  }
+  AddAddresses(host, &names);
+  return names;
 }
 
 }  // namespace
 
-std::string TokenIn(std::string_view credentials, std::string_view authority) {
+std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts) {
   Bytes bytes(credentials);
   if (bytes.Take(4) != "HDTS") ThrowDamaged();
   const uint8_t form = bytes.Byte();
@@ -172,25 +213,26 @@ std::string TokenIn(std::string_view credentials, std::string_view authority) {
     return token.kind != "HDFS_DELEGATION_TOKEN" && token.kind != "WEBHDFS delegation" &&
            token.kind != "SWEBHDFS delegation";
   });
-  const auto match =
-      std::ranges::find_if(tokens, [&](const Token& token) { return IsFor(token, authority); });
-  if (match != tokens.end()) return Encoded(*match);
-  // A token names an address where the URI names a host.
-  return tokens.size() == 1 ? Encoded(tokens.front()) : "";
+  if (hosts.empty()) return tokens.size() == 1 ? Encoded(tokens.front()) : "";
+  const auto match = std::ranges::find_if(tokens, [&](const Token& token) {
+    return std::ranges::any_of(hosts, [&](const std::string& host) { return IsFor(token, host); });
+  });
+  return match != tokens.end() ? Encoded(*match) : "";
 }
 
-std::string TokenFor(std::string_view authority) {
+std::string TokenFor(std::string_view authority, const HadoopConf& conf) {
   if (const std::string told = Environment("HEARTH_HDFS_TOKEN"); !told.empty()) return told;
   const std::string file = Environment("HADOOP_TOKEN_FILE_LOCATION");
   if (file.empty()) return "";
   try {
-    return TokenIn(LocalFiles().ReadAll(file), authority);
+    return TokenIn(LocalFiles().ReadAll(file), NamesOf(authority, conf));
   } catch (const Error& error) {
     throw Error(error.code(), "cannot use the tokens of HADOOP_TOKEN_FILE_LOCATION=" + file, error);
   }
 }
 
 std::string WithoutToken(std::string text, const std::string& token) {
+  text = WithoutPassword(std::move(text));
   constexpr std::string_view kParameter = "delegation=";
   for (size_t at = 0; (at = text.find(kParameter, at)) != text.npos;) {
     at += kParameter.size();

@@ -4,18 +4,25 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "hearth/storage/hadoop_conf.h"
 
 namespace hearth::storage {
 
 // The token for a host or name service, in the form that WebHDFS takes, of the contents of a file
 // as YARN leaves it at HADOOP_TOKEN_FILE_LOCATION; "" where it has none for HDFS. One that is
-// meant for another host is taken where it is the only one. Throws kDataLoss for a damaged file.
-std::string TokenIn(std::string_view credentials, std::string_view authority);
+// meant for another host is not taken: that host could use it. `hosts`: all names of the host, its
+// addresses and its name service's name among them; empty where it is not known, then the only
+// token is taken. Throws kDataLoss for a damaged file.
+std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts);
 
-// That of HEARTH_HDFS_TOKEN, else of the file at HADOOP_TOKEN_FILE_LOCATION, else "".
-std::string TokenFor(std::string_view authority);
+// That of HEARTH_HDFS_TOKEN, else of the file at HADOOP_TOKEN_FILE_LOCATION, else "". Looks the
+// host's addresses up where there is such a file.
+std::string TokenFor(std::string_view authority, const HadoopConf& conf);
 
-// `text` with '***' for the token, and for whatever follows "delegation=".
+// `text` with '***' for the token, for whatever follows "delegation=", and for users and passwords
+// in addresses.
 std::string WithoutToken(std::string text, const std::string& token);
 
 }  // namespace hearth::storage

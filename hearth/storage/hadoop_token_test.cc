@@ -2,6 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "hearth/base/error.h"
 #include "hearth/base/error_testing.h"
 
@@ -31,12 +37,43 @@ TEST(TokenIn, FindsTheTokenOfAHostOrNameService) {
   const std::string file =
       Credentials({Token("YARN_AM_RM_TOKEN", "ha-hdfs:one", "x"), Token(kKind, "two:8020", "b"),
                    Token(kKind, "ha-hdfs:one", "a")});
-  EXPECT_EQ(TokenIn(file, "one"), kOfA);
-  EXPECT_NE(TokenIn(file, "two:8020"), kOfA);
-  EXPECT_NE(TokenIn(file, "two:8020"), "");
-  EXPECT_EQ(TokenIn(file, "three"), "") << "it cannot be known which of the two";
-  EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), "three"), kOfA);
-  EXPECT_EQ(TokenIn(Credentials({}), "one"), "");
+  EXPECT_EQ(TokenIn(file, {"one"}), kOfA);
+  EXPECT_NE(TokenIn(file, {"two"}), kOfA);
+  EXPECT_NE(TokenIn(file, {"two"}), "");
+  EXPECT_EQ(TokenIn(file, {"three"}), "");
+  EXPECT_EQ(TokenIn(file, {}), "") << "it cannot be known which of the two";
+  EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), {}), kOfA);
+  EXPECT_EQ(TokenIn(Credentials({}), {"one"}), "");
+}
+
+TEST(TokenIn, GivesAStrangerNoTokenOfAnotherHost) {
+  EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), {"three"}), "");
+}
+
+TEST(TokenFor, KnowsAHostByItsAddressAndItsNameService) {
+  std::string file = (std::filesystem::temp_directory_path() / "hearth_tokens_XXXXXX").string();
+  close(mkstemp(file.data()));
+  setenv("HADOOP_TOKEN_FILE_LOCATION", file.c_str(), 1);
+  const auto write = [&](const std::string& service) {
+    std::ofstream(file) << Credentials({Token(kKind, service, "a")});
+  };
+  HadoopConf conf;
+  conf.AddXml(R"(<configuration>
+      <property><name>dfs.nameservices</name><value>one</value></property>
+      <property><name>dfs.ha.namenodes.one</name><value>a</value></property>
+      <property><name>dfs.namenode.rpc-address.one.a</name><value>127.0.0.9:8020</value></property>
+      </configuration>)",
+              "hdfs-site.xml");
+  write("127.0.0.1:8020");
+  EXPECT_NE(TokenFor("127.0.0.1:9000", conf), "");
+  EXPECT_NE(TokenFor("localhost", conf), "");
+  EXPECT_EQ(TokenFor("127.0.0.2:8020", conf), "");
+  write("ha-hdfs:one");
+  EXPECT_NE(TokenFor("one", conf), "");
+  EXPECT_NE(TokenFor("127.0.0.9:9870", conf), "");
+  EXPECT_EQ(TokenFor("127.0.0.1:9870", conf), "");
+  unsetenv("HADOOP_TOKEN_FILE_LOCATION");
+  std::filesystem::remove(file);
 }
 
 TEST(TokenIn, TakesLongFieldsAndProtobuf) {
@@ -44,7 +81,7 @@ TEST(TokenIn, TakesLongFieldsAndProtobuf) {
   std::string long_token = Text("alias");
   long_token += std::string("\x8e\x01\x2c", 3) + id;  // 300 in two bytes
   long_token += Text("pw") + Text(kKind) + Text("ha-hdfs:one");
-  const std::string plain = TokenIn(Credentials({long_token}), "one");
+  const std::string plain = TokenIn(Credentials({long_token}), {"one"});
   EXPECT_TRUE(plain.starts_with("jgEsaWlp")) << plain;
 
   const auto member = [](int number, const std::string& value) {
@@ -53,15 +90,16 @@ TEST(TokenIn, TakesLongFieldsAndProtobuf) {
   const std::string token =
       member(1, "a") + member(2, "pw") + member(3, kKind) + member(4, "ha-hdfs:one");
   const std::string entry = member(1, member(1, "alias") + member(2, token));
-  EXPECT_EQ(TokenIn(std::string("HDTS\1", 5) + Text(entry), "one"), kOfA);
+  EXPECT_EQ(TokenIn(std::string("HDTS\1", 5) + Text(entry), {"one"}), kOfA);
 }
 
 TEST(TokenIn, RefusesADamagedFile) {
   const std::string whole = Credentials({Token(kKind, "ha-hdfs:one", "a")});
   for (size_t size = 0; size < whole.size() - 1; ++size) {
-    EXPECT_EQ(Thrown([&] { TokenIn(whole.substr(0, size), "one"); }).code(), ErrorCode::kDataLoss);
+    EXPECT_EQ(Thrown([&] { TokenIn(whole.substr(0, size), {"one"}); }).code(),
+              ErrorCode::kDataLoss);
   }
-  EXPECT_THROW(TokenIn("XDTS" + whole.substr(4), "one"), Error);
+  EXPECT_THROW(TokenIn("XDTS" + whole.substr(4), {"one"}), Error);
 }
 
 TEST(WithoutToken, LeavesNoneInATextAndNoneInAnAddress) {

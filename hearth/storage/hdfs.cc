@@ -26,7 +26,12 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
     options.addresses = WebAddresses(uri, conf);
   }
   options.user = HadoopUser();
-  options.token = TokenFor(uri.authority);
+  options.kerberos = conf.Get("hadoop.security.authentication") == "kerberos";
+  if (uri.authority.empty()) {  // it is what is meant, also where it is reached otherwise
+    const std::string own = conf.Get("fs.defaultFS");
+    if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
+  }
+  options.token = TokenFor(uri.authority, conf);
   return std::make_unique<WebHdfs>(std::move(options));
 }
 

@@ -1,8 +1,10 @@
 #include "hearth/storage/http.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -17,6 +19,7 @@ constexpr long kConnectSeconds = 10;
 constexpr double kSlowestBytes = 100e3;  // a second, of a body that is sent
 constexpr size_t kMostIdle = 8;
 constexpr size_t kLargestLocation = 16 << 10;
+constexpr size_t kLargestHead = 256 << 10;
 
 // What the callbacks of one request share.
 struct Exchange {
@@ -25,6 +28,8 @@ struct Exchange {
   HttpAnswer answer;
   uint64_t sent = 0;
   bool too_long = false;
+  size_t head = 0;
+  bool head_too_long = false;
   int read_errno = 0;
 };
 
@@ -45,6 +50,14 @@ size_t Receive(char* data, size_t one, size_t size, void* context) {
   if (exchange->too_long) return 0;
   answer.body.append(data, size);
   return size;
+}
+
+// Counts: libcurl keeps each line of a head, and older ones do not limit their number.
+size_t ReceiveHead(char*, size_t one, size_t size, void* context) {
+  auto* exchange = static_cast<Exchange*>(context);
+  exchange->head += one * size;
+  exchange->head_too_long = exchange->head > kLargestHead;
+  return exchange->head_too_long ? 0 : one * size;
 }
 
 size_t SendBody(char* data, size_t one, size_t room, void* context) {
@@ -105,9 +118,15 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
     curl.set(handle, CURLOPT_SEEKDATA, exchange);
     curl.set(handle, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
   }
+  if (request.negotiate) {
+    curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
+    curl.set(handle, CURLOPT_USERPWD, ":");  // whoever the ticket is for
+  }
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
   curl.set(handle, CURLOPT_WRITEDATA, exchange);
+  curl.set(handle, CURLOPT_HEADERFUNCTION, ReceiveHead);
+  curl.set(handle, CURLOPT_HEADERDATA, exchange);
   curl.set(handle, CURLOPT_NOPROGRESS, 0L);
   curl.set(handle, CURLOPT_XFERINFOFUNCTION, Continue);
   curl.set(handle, CURLOPT_XFERINFODATA, exchange);
@@ -122,6 +141,8 @@ ErrorCode CodeOf(CURLcode result) {
       return ErrorCode::kDeadlineExceeded;
     case CURLE_ABORTED_BY_CALLBACK:
       return ErrorCode::kAborted;
+    case CURLE_AUTH_ERROR:
+    case CURLE_LOGIN_DENIED:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CERTPROBLEM:
@@ -142,6 +163,10 @@ ErrorCode CodeOf(CURLcode result) {
 void Check(CURLcode result, const Exchange& exchange, const char* detail) {
   if (result == CURLE_OK) return;
   const std::string host = HostOfUrl(exchange.request.url);
+  if (exchange.head_too_long) {
+    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that a head may have", host,
+          kLargestHead);
+  }
   if (exchange.too_long) {
     const bool stored = exchange.answer.stored > 0 || exchange.answer.body.empty();
     Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that are allowed", host,
@@ -169,13 +194,22 @@ bool Cancellation::Pause(double seconds) const {
                               [this] { return cancelled_.load(); });
 }
 
+HttpClient::HttpClient() : process_(getpid()) {}
+
 HttpClient::~HttpClient() {
+  if (process_ != getpid()) return;
   for (void* handle : idle_) Curl().cleanup(handle);
 }
 
 void* HttpClient::Take() {
   {
     const std::lock_guard lock(mutex_);
+    if (process_ != getpid()) {
+      // Both processes have these sockets: each would read the other's answers, and closing them
+      // here would say goodbye in the parent's name. So they are left as they are.
+      idle_.clear();
+      process_ = getpid();
+    }
     if (!idle_.empty()) {
       void* handle = idle_.back();
       idle_.pop_back();
@@ -223,6 +257,20 @@ HttpAnswer HttpClient::Send(const HttpRequest& request) {
             exchange.answer.location.size());
   }
   return std::move(exchange.answer);
+}
+
+std::string Escaped(std::string_view text) {
+  constexpr std::string_view kPlain = "-._~/";
+  std::string escaped;
+  for (const char each : text) {
+    const auto c = static_cast<unsigned char>(each);
+    if ((c < 0x80 && std::isalnum(c)) || kPlain.find(each) != kPlain.npos) {
+      escaped += each;
+    } else {
+      escaped += fmt::format("%{:02X}", c);
+    }
+  }
+  return escaped;
 }
 
 std::string HostOfUrl(const std::string& url) {

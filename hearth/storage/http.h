@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hearth/base/deadline.h"
@@ -40,6 +41,7 @@ struct HttpRequest {
   // On a new connection. If a kept one has ended meanwhile, libcurl sends the request again by
   // itself, and nobody would know that it may have been carried out twice.
   bool only_once = false;
+  bool negotiate = false;  // logs in by the process's Kerberos ticket (SPNEGO)
 };
 
 struct HttpAnswer {
@@ -51,14 +53,15 @@ struct HttpAnswer {
 // Keeps connections for the next request. Any thread.
 class HttpClient {
  public:
-  HttpClient() = default;
+  HttpClient();
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Throws kUnavailable (nobody there, or a connection that broke), kDeadlineExceeded, kDataLoss
-  // (not HTTP, or more than announced), kPermissionDenied (a certificate), kInvalidArgument (no
-  // such host), kAborted (cancelled). Messages name the host alone: URLs hold tokens.
+  // (not HTTP, or more than announced), kPermissionDenied (a certificate, a login),
+  // kInvalidArgument (no such host), kAborted (cancelled). Messages name the host alone: URLs hold
+  // tokens.
   HttpAnswer Send(const HttpRequest& request);
 
  private:
@@ -66,8 +69,12 @@ class HttpClient {
   void Give(void* handle);
 
   std::mutex mutex_;
+  int process_;  // whose connections these are: a forked child must not use its parent's
   std::vector<void*> idle_;
 };
+
+// Of a path or a parameter's value in a URL; '/' may stand in both.
+std::string Escaped(std::string_view text);
 
 // "host:port" of a URL.
 std::string HostOfUrl(const std::string& url);

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -30,6 +33,30 @@ FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
           int64_t{info.modified} * 1000};
 }
 
+// The process that a JVM was started in: its threads are not in a forked child, which would wait
+// for them for ever.
+std::atomic<pid_t> jvm_process = 0;
+
+bool IsJvmHere() { return jvm_process == 0 || jvm_process == getpid(); }
+
+// A JVM that starts takes the signals by which a program is asked to end; they stay the program's:
+// Python's Ctrl-C, a solver's snapshot.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &actions_[i]);
+  }
+  ~KeptSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &actions_[i], nullptr);
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGTERM, SIGQUIT};
+  std::array<struct sigaction, 4> actions_{};
+};
+
 // Closes its file at the end; the connection is never closed.
 class OpenedFile {
  public:
@@ -40,6 +67,7 @@ class OpenedFile {
 
   void* get() const { return file_; }
   bool Close() {
+    if (!IsJvmHere()) return true;  // the parent's, who closes it
     return file_ == nullptr || LibHdfs().close(fs_, std::exchange(file_, nullptr)) == 0;
   }
 
@@ -51,6 +79,12 @@ class OpenedFile {
 }  // namespace
 
 void* LibHdfsFiles::fs() {
+  Require(
+      IsJvmHere(), ErrorCode::kUnimplemented,
+      "cannot use {} by libhdfs: this process was forked from one that has, whose JVM is not in "
+      "it; start processes by spawn (multiprocessing.set_start_method), or set "
+      "HEARTH_HDFS=webhdfs",
+      name_node_);
   const std::lock_guard lock(mutex_);
   if (fs_ != nullptr) return fs_;
   const std::string missing = MissingOnClassPath();
@@ -61,7 +95,11 @@ void* LibHdfsFiles::fs() {
   void* builder = LibHdfs().new_builder();
   Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs has not enough memory");
   LibHdfs().set_name_node(builder, name_node_.c_str());
-  fs_ = LibHdfs().connect(builder);
+  {
+    const KeptSignals kept;
+    jvm_process = getpid();
+    fs_ = LibHdfs().connect(builder);
+  }
   if (fs_ == nullptr) Fail("connect to", name_node_);
   return fs_;
 }
@@ -168,27 +206,45 @@ std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
     Write(temporary, bytes, O_WRONLY);
     Rename(temporary, uri);
   };
-  steps.discard = [this, temporary] {
-    try {
-      Delete(temporary, /*recursive=*/false);
-    } catch (const std::exception& error) {
-      log::Warning("{} is left behind: {}", temporary, error.what());
-    }
-  };
+  steps.discard = [this, temporary] { Discard(temporary); };
   return std::make_unique<SpooledOutput>(std::move(steps));
+}
+
+void LibHdfsFiles::Discard(const std::string& temporary) noexcept {
+  try {
+    Delete(temporary, /*recursive=*/false);
+  } catch (const std::exception& error) {
+    log::Warning("{} is left behind: {}", temporary, error.what());
+  }
 }
 
 void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   SpoolFile spool;
   spool.Append(bytes);
-  Write(uri, spool, Stat(uri) ? O_WRONLY | O_APPEND : O_WRONLY);
+  if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
+  // To create it would empty a file that another writer makes meanwhile.
+  const std::string temporary = TemporaryFor(uri);
+  const std::string source = PathOf(temporary), target = PathOf(uri);
+  try {
+    Write(temporary, spool, O_WRONLY);
+  } catch (const Error&) {
+    Discard(temporary);
+    throw;
+  }
+  if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) == 0) return;
+  const int error_number = errno;
+  Discard(temporary);
+  if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
+  errno = error_number;
+  Fail("append to", uri);
 }
 
 void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
-  const std::string source = PathOf(from), target = PathOf(to);
+  const std::string source = PathOf(from), target = PathOnSame(from, to);
   // libhdfs gives no reason why it does not rename.
   Require(Stat(from).has_value(), ErrorCode::kNotFound,
           "cannot rename {} as user {}: no such path; look with `hdfs dfs -ls`", from, user_);
+  if (source == target) return;
   const auto there = Stat(to);
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
           "cannot rename {} to {} as user {}: a folder has that name", from, to, user_);
@@ -200,7 +256,9 @@ void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
     errno = error_number;
     Fail("rename", from);
   }
-  if (there && LibHdfs().remove(fs(), aside.c_str(), 0) != 0) Fail("delete the old", to);
+  if (there && LibHdfs().remove(fs(), aside.c_str(), 0) != 0) {
+    log::Warning("what {} held before is left behind as {}", to, aside);
+  }
 }
 
 bool LibHdfsFiles::Delete(const std::string& uri, bool recursive) {

@@ -36,6 +36,7 @@ class LibHdfsFiles : public FileSystem {
   // Connects at the first call; threads that come meanwhile wait.
   void* fs();
   [[noreturn]] void Fail(const std::string& doing, const std::string& uri) const;
+  void Discard(const std::string& temporary) noexcept;
   void Write(const std::string& uri, const SpoolFile& bytes, int flags);
 
   const std::string name_node_, user_;

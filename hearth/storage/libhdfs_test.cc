@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +104,31 @@ TEST_F(LibHdfsTest, SaysWhatToSetWhereThereIsNone) {
   EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("HADOOP_HOME='/nowhere'"), HasSubstr("libhdfs.so"),
                                      HasSubstr("HEARTH_HDFS=webhdfs")));
+}
+
+TEST_F(LibHdfsTest, LeavesTheProgramItsSignalsAndAForkedChildAnError) {
+  Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
+  Set("STAND_IN_LIBHDFS_FOLDER", folder_);
+  SetClassPath({"hadoop-common-3.5.0.jar", "commons-lang3-3.17.0.jar"});
+  const auto before = std::signal(SIGINT, [](int) {});
+  const auto mine = std::signal(SIGINT, [](int) {});
+  std::signal(SIGINT, mine);
+  LibHdfsFiles files("hdfs://nn:1", "alice");
+  files.MakeFolders("hdfs://nn:1/a");  // the stand-in takes SIGINT as a JVM does
+  EXPECT_EQ(std::signal(SIGINT, before), mine);
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 1;
+    try {
+      files.Stat("hdfs://nn:1/a");
+    } catch (const Error& error) {
+      code = error.message().find("spawn") == std::string::npos ? 2 : 0;
+    }
+    _exit(code);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(LibHdfsTest, TellsJavasReasonInOneLine) {

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
+#include "hearth/storage/temporary_name.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::storage {
@@ -26,12 +26,6 @@ Fd OpenForReading(const std::string& path) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) ThrowErrno(errno, fmt::format("cannot open {}", path));
   return fd;
-}
-
-// Unique among the writers of this machine; a crashed writer's file is simply written again.
-std::string TemporaryName(const std::string& path) {
-  static std::atomic<int> counter{0};
-  return fmt::format("{}.{}-{}.tmp", path, getpid(), counter++);
 }
 
 std::string DirectoryOf(const fs::path& file) {
@@ -91,14 +85,15 @@ class LocalInput : public InputFile {
 
 class LocalOutput : public OutputFile {
  public:
-  explicit LocalOutput(std::string path)
-      : path_(std::move(path)), temporary_(TemporaryName(path_)) {
+  explicit LocalOutput(std::string path) : path_(std::move(path)), temporary_(TemporaryFor(path_)) {
+    struct stat there {};
+    Require(stat(path_.c_str(), &there) != 0 || !S_ISDIR(there.st_mode),
+            ErrorCode::kInvalidArgument, "cannot create {}: a folder has that name", path_);
     // Without a name there is nothing to be left by a process that is killed.
     fd_.Reset(open(DirectoryOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
     if (fd_.valid()) return;
     named_ = true;  // the file system cannot; whatever else is wrong, this call tells
-    fd_.Reset(
-        open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+    fd_.Reset(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
   ~LocalOutput() override {

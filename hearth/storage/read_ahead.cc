@@ -1,8 +1,11 @@
 #include "hearth/storage/read_ahead.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace hearth::storage {
@@ -14,15 +17,25 @@ constexpr size_t kLargestWindow = 8 << 20;
 }  // namespace
 
 ReadAhead::ReadAhead(Fetch fetch, uint64_t size)
-    : fetch_(std::move(fetch)), size_(size), window_size_(kFirstWindow) {}
+    : fetch_(std::move(fetch)), size_(size), window_size_(kFirstWindow), process_(getpid()) {}
 
-ReadAhead::~ReadAhead() { cancellation_.Cancel(); }
+ReadAhead::~ReadAhead() {
+  LeaveToParent();
+  cancellation_.Cancel();
+}
+
+void ReadAhead::LeaveToParent() {
+  if (process_ == getpid()) return;
+  process_ = getpid();
+  if (next_.valid()) new std::future<Window>(std::move(next_));  // to destroy it waits for ever
+}
 
 size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
   if (offset >= size_) return 0;
   size = std::min<uint64_t>(size, size_ - offset);
   auto* out = static_cast<char*>(data);
   std::unique_lock lock(mutex_);
+  LeaveToParent();
   size_t done = CopyFromWindow(offset, out, size);
   if (size - done >= kLargestWindow) {
     lock.unlock();
@@ -72,8 +85,12 @@ void ReadAhead::StartNext() {
   next_at_ = window_.end();
   if (next_at_ >= size_) return;
   const size_t size = std::min(2 * window_size_, kLargestWindow);
-  next_ =
-      std::async(std::launch::async, [this, at = next_at_, size] { return FetchWindow(at, size); });
+  try {
+    next_ = std::async(std::launch::async,
+                       [this, at = next_at_, size] { return FetchWindow(at, size); });
+  } catch (const std::system_error&) {
+    // No more threads for this process: the window is fetched when it is asked for.
+  }
 }
 
 }  // namespace hearth::storage

@@ -37,6 +37,8 @@ class ReadAhead : public InputFile {
   void MoveWindow(uint64_t offset, size_t size);
   Window FetchWindow(uint64_t offset, size_t size);
   void StartNext();
+  // In a forked child: the thread that was fetching is the parent's.
+  void LeaveToParent();
 
   const Fetch fetch_;
   const uint64_t size_;
@@ -46,6 +48,7 @@ class ReadAhead : public InputFile {
   size_t window_size_;
   uint64_t sequential_at_ = 0;  // where the next read begins if it follows the last one
   uint64_t next_at_ = 0;
+  int process_;               // that next_ belongs to
   std::future<Window> next_;  // destroyed first: it uses the others
 };
 

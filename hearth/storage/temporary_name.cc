@@ -7,10 +7,23 @@
 #include "hearth/storage/uri.h"
 
 namespace hearth::storage {
+namespace {
+
+constexpr size_t kLongestName = 200;  // of 255 bytes that a name may have
+
+}  // namespace
 
 std::string TemporaryFor(const std::string& uri) {
-  static thread_local std::mt19937_64 random{std::random_device{}()};
-  return Join(FolderOf(uri), fmt::format(".{}.{:016x}.tmp", NameOf(uri), random()));
+  std::random_device random;  // a generator's state would be the same in a forked child
+  // Without a '/' at the end, behind which the name would be another folder's.
+  const std::string file = IsLocal(uri) ? uri : ParseRemote(uri).text();
+  std::string name = NameOf(file);
+  if (name.size() > kLongestName) {
+    size_t end = kLongestName;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+    name.resize(end);
+  }
+  return Join(FolderOf(file), fmt::format(".{}.{:08x}{:08x}.tmp", name, random(), random()));
 }
 
 }  // namespace hearth::storage

@@ -71,8 +71,33 @@ RemoteUri ParseRemote(std::string_view uri) {
           "'{}' is not the URI of a file; write {}:///path or {}://host:port/path", uri,
           Scheme(uri).empty() ? "hdfs" : Scheme(uri), Scheme(uri).empty() ? "hdfs" : Scheme(uri));
   const std::string_view scheme = Scheme(uri);
+  Require(uri.substr(0, start).find('@') == uri.npos, ErrorCode::kInvalidArgument,
+          "{}: a URI of a file holds no user and no password: leave them out, and name the user by "
+          "HADOOP_USER_NAME",
+          WithoutPassword(std::string(uri)));
   const std::string_view authority = uri.substr(scheme.size() + 3, start - scheme.size() - 3);
   return {std::string(scheme), std::string(authority), CleanPath(uri.substr(start), uri)};
+}
+
+std::string PathOnSame(std::string_view from, std::string_view to) {
+  const RemoteUri source = ParseRemote(from), target = ParseRemote(to);
+  Require(
+      source.prefix() == target.prefix(), ErrorCode::kInvalidArgument,
+      "cannot rename {} to {}: those are two file systems; copy the file, or write both with the "
+      "same scheme and host",
+      from, to);
+  return target.path;
+}
+
+std::string WithoutPassword(std::string text) {
+  for (size_t at = 0; (at = text.find("://", at)) != text.npos;) {
+    at += 3;
+    const size_t end = std::min(text.find_first_of("/?# \t\r\n'\"", at), text.size());
+    const size_t mark = text.substr(at, end - at).rfind('@');
+    const bool has_password = mark != text.npos && text.substr(at, mark).find(':') != text.npos;
+    if (has_password) text.replace(at, mark, "***");
+  }
+  return text;
 }
 
 std::string FolderOf(std::string_view uri) {

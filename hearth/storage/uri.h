@@ -18,7 +18,8 @@ bool IsLocal(std::string_view uri);
 std::string LocalPath(std::string_view uri);
 
 // The parts of scheme://authority/path; the path begins with '/', has no "." or empty part and no
-// '/' at its end. Throws kInvalidArgument where a part is ".." or holds a zero byte.
+// '/' at its end. Throws kInvalidArgument where a part is ".." or holds a zero byte, and where the
+// authority holds a user or a password, which would then stand in errors and logs.
 struct RemoteUri {
   std::string scheme;
   std::string authority;  // "" of hdfs:///path
@@ -28,6 +29,13 @@ struct RemoteUri {
   std::string text() const { return prefix() + path; }
 };
 RemoteUri ParseRemote(std::string_view uri);
+
+// The path of `to`, which must be of the same scheme and host as `from`: a rename to another one
+// would end somewhere else. Throws kInvalidArgument.
+std::string PathOnSame(std::string_view from, std::string_view to);
+
+// `text` with '***' for what stands before the host in each scheme://user:password@host.
+std::string WithoutPassword(std::string text);
 
 // Where the path begins in scheme://authority/path; 0 of whatever has no authority.
 size_t PathStart(std::string_view uri);

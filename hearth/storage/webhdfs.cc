@@ -10,7 +10,6 @@
 #include "hearth/base/log.h"
 #include "hearth/storage/hadoop_token.h"
 #include "hearth/storage/read_ahead.h"
-#include "hearth/storage/temporary_name.h"
 #include "hearth/storage/uri.h"
 #include "hearth/storage/webhdfs_answer.h"
 
@@ -20,23 +19,9 @@ namespace {
 constexpr size_t kLargestListing = 64 << 20;  // of one answer; a batch has 1,000 names
 constexpr size_t kMostEntries = 10'000'000;
 constexpr int kMostRedirects = 4;
+constexpr size_t kLargestFetch = 32 << 20;  // within the time of one answer
 constexpr int kMostDamagedAnswers = 3;
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
-
-// Of a path or a parameter's value; '/' may stand in both.
-std::string Escaped(std::string_view text) {
-  constexpr std::string_view kPlain = "-._~/";
-  std::string escaped;
-  for (const char each : text) {
-    const auto c = static_cast<unsigned char>(each);
-    if ((c < 0x80 && std::isalnum(c)) || kPlain.find(each) != kPlain.npos) {
-      escaped += each;
-    } else {
-      escaped += fmt::format("%{:02X}", c);
-    }
-  }
-  return escaped;
-}
 
 bool IsRedirect(const HttpAnswer& answer) {
   return answer.status >= 301 && answer.status <= 308 && answer.status != 304;
@@ -67,6 +52,7 @@ class WebHdfs::Attempts {
   void NextAddress() { ++moved_; }
 
   size_t moved() const { return moved_; }
+  bool sent = false;  // a file's bytes, perhaps in part
   // The DataNode that failed last: NameNodes pass over it once.
   std::string excluded;
 
@@ -81,10 +67,13 @@ WebHdfs::WebHdfs(WebHdfsOptions options) : options_(std::move(options)) {}
 
 std::string WebHdfs::Url(const Call& call, const std::string& address,
                          const std::string& excluded) const {
-  const std::string who = options_.token.empty() ? "user.name=" + Escaped(options_.user)
-                                                 : "delegation=" + Escaped(options_.token);
-  std::string url = fmt::format("{}/webhdfs/v1{}?op={}&{}", address,
-                                Escaped(ParseRemote(call.uri).path), call.operation, who);
+  std::string url = fmt::format("{}/webhdfs/v1{}?op={}", address,
+                                Escaped(ParseRemote(call.uri).path), call.operation);
+  if (!options_.token.empty()) {
+    url += "&delegation=" + Escaped(options_.token);
+  } else if (!options_.kerberos) {
+    url += "&user.name=" + Escaped(options_.user);
+  }
   if (!excluded.empty()) url += "&excludedatanodes=" + Escaped(excluded);
   return url;
 }
@@ -105,6 +94,8 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
   request.seconds = options_.answer_seconds;
   request.cancellation = call.cancellation;
   request.only_once = call.lost != nullptr || !call.repeat;
+  request.negotiate = options_.kerberos && options_.token.empty();
+  const bool has_data_node = call.body != nullptr || !call.store.empty();
   // A body goes to the DataNode alone; OPEN gets its bytes from there or, of HttpFS, at once.
   request.store = call.store;
   for (int redirects = 0;; ++redirects) {
@@ -112,6 +103,7 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
     if (at_data && call.body != nullptr) {
       request.body = call.body->fd();
       request.body_size = call.body->size();
+      attempts->sent = true;
     }
     HttpAnswer answer;
     try {
@@ -131,7 +123,14 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
     const std::string_view scheme = Scheme(answer.location);
     Require(scheme == "http" || scheme == "https", ErrorCode::kDataLoss,
             "the server redirects to an address that is not http: or https:");
+    // The answer's address holds the token. Hadoop's own client follows none for other operations.
+    Require(has_data_node, ErrorCode::kDataLoss,
+            "the server redirects an operation that is its own; is this the web address of a "
+            "NameNode or of HttpFS?");
+    Require(scheme == "https" || !request.url.starts_with("https:"), ErrorCode::kPermissionDenied,
+            "the server redirects from https: to http:, where others could read along");
     request.url = answer.location;
+    request.negotiate = false;  // the address has a token where one is needed
   }
 }
 
@@ -158,12 +157,12 @@ HttpAnswer WebHdfs::Do(const Call& call) {
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
       refusal = {error.code(), repeat ? Remedy::kRepeat : Remedy::kNone, error.message()};
-      if (call.lost != nullptr) *call.lost = true;
+      if (call.lost != nullptr && (!call.once || attempts.sent)) *call.lost = true;
       attempts.NextAddress();
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
     const bool again =
-        refusal.remedy != Remedy::kNone &&
+        refusal.remedy != Remedy::kNone && !(call.once && attempts.sent) &&
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
         attempts.Next(call.cancellation, contacted_ ? Deadline::Never() : first_contact);
     if (!again) Fail(call, address, refusal.code, refusal.text);
@@ -226,11 +225,25 @@ std::vector<FileStatus> WebHdfs::ListOnce(const std::string& folder) {
 
 void WebHdfs::Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
                     const Cancellation& cancellation) {
-  Call call{.doing = "read", .uri = uri, .method = "GET"};
-  call.operation = fmt::format("OPEN&offset={}&length={}", offset, out.size());
-  call.store = out;
+  for (size_t done = 0; done < out.size();) {
+    const auto piece = out.subspan(done, std::min(out.size() - done, kLargestFetch));
+    Call call{.doing = "read", .uri = uri, .method = "GET"};
+    call.operation = fmt::format("OPEN&offset={}&length={}", offset + done, piece.size());
+    call.store = piece;
+    call.cancellation = &cancellation;
+    Do(call);
+    done += piece.size();
+  }
+}
+
+void WebHdfs::CheckSame(const std::string& uri, uint64_t id, const Cancellation& cancellation) {
+  if (id == 0) return;
+  Call call{.doing = "read", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
   call.cancellation = &cancellation;
-  Do(call);
+  const uint64_t now = ReadStatus(Do(call).body, uri).id;
+  if (now == id) return;
+  Fail(call, options_.addresses[active_], ErrorCode::kDataLoss,
+       "it was replaced while it was read; read it again");
 }
 
 std::unique_ptr<InputFile> WebHdfs::Open(const std::string& uri) {
@@ -239,99 +252,13 @@ std::unique_ptr<InputFile> WebHdfs::Open(const std::string& uri) {
   if (status.is_folder) {
     Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is a folder");
   }
-  const auto fetch = [this, uri](uint64_t offset, char* data, size_t size,
-                                 const Cancellation& cancellation) {
+  const auto fetch = [this, uri, id = status.id](uint64_t offset, char* data, size_t size,
+                                                 const Cancellation& cancellation) {
     Fetch(uri, offset, {data, size}, cancellation);
+    // Each request opens the name anew; the bytes of two files are none.
+    CheckSame(uri, id, cancellation);
   };
   return std::make_unique<ReadAhead>(fetch, status.size);
-}
-
-void WebHdfs::Upload(const std::string& uri, const SpoolFile& bytes) {
-  Call call{.doing = "write", .uri = uri, .method = "PUT", .operation = "CREATE&overwrite=true"};
-  call.body = &bytes;
-  Do(call);
-}
-
-std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
-  const std::string temporary = TemporaryFor(uri);
-  // Whoever may not write here is to hear it now, not when hours of work are to be kept.
-  Call call{.doing = "create", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
-  if (const auto there = Stat(uri); there && there->is_folder) {
-    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "a folder has that name");
-  }
-  Upload(temporary, SpoolFile());
-  SpooledOutput::Steps steps;
-  steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
-    Upload(temporary, bytes);
-    Rename(temporary, uri);
-  };
-  steps.discard = [this, temporary] { DeleteQuietly(temporary); };
-  return std::make_unique<SpooledOutput>(std::move(steps));
-}
-
-void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
-  SpoolFile spool;
-  spool.Append(bytes);
-  const auto there = Stat(uri);
-  if (!there) return Upload(uri, spool);
-  Call call{.doing = "append to", .uri = uri, .method = "POST", .operation = "APPEND"};
-  call.body = &spool;
-  call.repeat = false;  // it could add the bytes twice
-  Do(call);
-}
-
-bool WebHdfs::RenameOnto(const std::string& from, const std::string& to) {
-  bool lost = false;
-  Call call{.doing = "rename", .uri = from, .method = "PUT"};
-  call.lost = &lost;
-  call.operation = "RENAME&renameoptions=OVERWRITE&destination=" + Escaped(ParseRemote(to).path);
-  try {
-    return ReadBoolean(Do(call).body).value_or(true);
-  } catch (const Error& error) {
-    if (lost && error.code() == ErrorCode::kNotFound && !Stat(from) && Stat(to)) return true;
-    throw;
-  }
-}
-
-void WebHdfs::Rename(const std::string& from, const std::string& to) {
-  const Call call{.doing = "rename", .uri = from};
-  const auto target = Stat(to);
-  if (target && target->is_folder) {
-    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument,
-         fmt::format("{} is a folder", to));
-  }
-  if (RenameOnto(from, to)) return;
-  // HttpFS does not know the option: it says false where a file has the name.
-  if (!Stat(from)) Fail(call, options_.addresses[active_], ErrorCode::kNotFound, "no such path");
-  if (target) Delete(to, /*recursive=*/false);
-  if (!RenameOnto(from, to)) {
-    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument,
-         fmt::format("the server does not rename it to {}; is its folder there?", to));
-  }
-}
-
-bool WebHdfs::Delete(const std::string& uri, bool recursive) {
-  Call call{.doing = "delete", .uri = uri, .method = "DELETE"};
-  call.operation = fmt::format("DELETE&recursive={}", recursive);
-  return ReadBoolean(Do(call).body).value_or(false);
-}
-
-void WebHdfs::DeleteQuietly(const std::string& uri) noexcept {
-  try {
-    Call call{.doing = "delete", .uri = uri, .method = "DELETE", .operation = "DELETE"};
-    call.repeat = false;  // nobody waits for it
-    Do(call);
-  } catch (const std::exception& error) {
-    log::Warning("{} is left behind: {}", uri, error.what());
-  }
-}
-
-void WebHdfs::MakeFolders(const std::string& uri) {
-  const Call call{.doing = "make the folder", .uri = uri, .method = "PUT", .operation = "MKDIRS"};
-  if (!ReadBoolean(Do(call).body).value_or(false)) {
-    Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument,
-         "the server does not make it");
-  }
 }
 
 }  // namespace hearth::storage

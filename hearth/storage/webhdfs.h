@@ -21,6 +21,7 @@ struct WebHdfsOptions {
   std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
   std::string user = "";
   std::string token = "";  // a delegation token; replaces the user; appears in no message
+  bool kerberos = false;   // without a token the process's ticket is shown (SPNEGO)
   double first_contact_seconds = 10;
   double repeat_seconds = 120;  // how long a failure that may pass is retried
   double answer_seconds = 120;  // how long one answer may take
@@ -34,8 +35,11 @@ class WebHdfs : public FileSystem {
   std::vector<FileStatus> List(const std::string& folder) override;
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
+  // Never adds the bytes twice: where an answer is lost, the file's size tells, or an error says
+  // that it is not known.
   void Append(const std::string& uri, std::string_view bytes) override;
-  // One step of the NameNode. HttpFS has none that replaces a file: the old one goes first there.
+  // One step of the NameNode. HttpFS has none that replaces a file: there the old one is renamed
+  // first and deleted afterwards, so that its bytes are never lost.
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
@@ -51,6 +55,7 @@ class WebHdfs : public FileSystem {
     size_t largest_answer = size_t{1} << 20;
     const Cancellation* cancellation = nullptr;
     bool repeat = true;
+    bool once = false;     // it is not repeated from where its bytes were sent
     bool* lost = nullptr;  // set where an attempt may have been carried out whose answer was lost
   };
   class Attempts;
@@ -66,7 +71,11 @@ class WebHdfs : public FileSystem {
   void Upload(const std::string& uri, const SpoolFile& bytes);
   void DeleteQuietly(const std::string& uri) noexcept;
   std::vector<FileStatus> ListOnce(const std::string& folder);
-  bool RenameOnto(const std::string& from, const std::string& to);
+  // False where HttpFS does not rename as another file has the name.
+  bool RenameOnce(const std::string& from, const std::string& to, const std::string& option);
+  void Replace(const std::string& from, const std::string& to, bool has_target);
+  bool AppendNew(const std::string& uri, const SpoolFile& bytes);
+  void CheckSame(const std::string& uri, uint64_t id, const Cancellation& cancellation);
 
   const WebHdfsOptions options_;
   HttpClient client_;

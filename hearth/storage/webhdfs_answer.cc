@@ -53,7 +53,9 @@ FileStatus Entry(const json& object, std::string uri) {
   const std::string type = Text(object, "type");
   const bool is_folder = type == "DIRECTORY";
   const int64_t size = Number(object, "length"), modified = Number(object, "modificationTime");
-  return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(size), modified};
+  const bool has_id = object.contains("fileId");  // HttpFS tells none
+  const uint64_t id = has_id ? static_cast<uint64_t>(Number(object, "fileId")) : 0;
+  return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(size), modified, id};
 }
 
 struct Known {
@@ -63,7 +65,7 @@ struct Known {
   const char* text;
 };
 
-constexpr std::array<Known, 17> kKnown = {{
+constexpr std::array<Known, 18> kKnown = {{
     {"FileNotFoundException", ErrorCode::kNotFound, Remedy::kNone,
      "no such path; look with `hdfs dfs -ls`"},
     {"AccessControlException", ErrorCode::kPermissionDenied, Remedy::kNone,
@@ -97,6 +99,8 @@ constexpr std::array<Known, 17> kKnown = {{
      "it is not a folder"},
     {"InvalidPathException", ErrorCode::kInvalidArgument, Remedy::kNone,
      "HDFS does not accept that name"},
+    {"PastTheEnd", ErrorCode::kDataLoss, Remedy::kNone,
+     "the file has become shorter since it was opened; has it been replaced?"},
     {"IllegalArgumentException", ErrorCode::kInvalidArgument, Remedy::kNone,
      "the server does not accept the request"},
 }};
@@ -113,6 +117,7 @@ const Known* FindKnown(std::string_view exception, std::string_view message) {
     if (message.find(known.exception) != message.npos) return &known;
   }
   if (message.find("safe mode") != message.npos) return FindKnown("SafeModeException", "");
+  if (message.find("out of the range") != message.npos) return FindKnown("PastTheEnd", "");
   if (message.find("is non empty") != message.npos) {
     return FindKnown("PathIsNotEmptyDirectoryException", "");
   }
@@ -145,7 +150,12 @@ std::optional<Refusal> ReadException(std::string_view name, std::string_view mes
 }
 
 std::string OneLine(std::string_view text) {
-  std::string line(text.substr(0, std::min(text.find('\n'), kLongestText)));
+  size_t end = std::min(text.find('\n'), text.size());
+  if (end > kLongestText) {
+    end = kLongestText;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  }
+  std::string line(text.substr(0, end));
   std::ranges::replace_if(
       line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   return line;

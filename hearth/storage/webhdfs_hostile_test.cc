@@ -75,6 +75,74 @@ TEST_F(HostileServer, SaysNothing) {
   EXPECT_THAT(code, testing::AnyOf(ErrorCode::kDeadlineExceeded, ErrorCode::kUnavailable));
 }
 
+TEST_F(HostileServer, SendsAHeadWithoutEnd) {
+  const std::string line = "X-Filler: " + std::string(1000, 'x') + "\r\n";
+  std::string head = "HTTP/1.1 200 X\r\n";
+  while (head.size() < 1 << 20) head += line;
+  EXPECT_THAT(Read("GETFILESTATUS", head).message(), HasSubstr("that a head may have"));
+}
+
+TEST_F(HostileServer, TellsASizeThatNoMemoryHas) {
+  for (const char* length : {"8999999999999999999", "1099511627776"}) {
+    server_.Intercept([=](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+      if (request.operation() == "OPEN") return WebHdfsServer::Json(200, "few");
+      return WebHdfsServer::Json(200, std::string(R"({"FileStatus": {"type": "FILE", "length": )") +
+                                          length + R"(, "modificationTime": 1}})");
+    });
+    WebHdfs files({.addresses = {server_.address()}, .user = "alice", .repeat_seconds = 0.1});
+    EXPECT_EQ(Thrown([&] { files.ReadAll("hdfs://nn/a"); }).code(), ErrorCode::kDataLoss);
+  }
+}
+
+TEST_F(HostileServer, RedirectsAnOperationThatHasNoDataNode) {
+  WebHdfsServer stranger;
+  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + stranger.address() +
+                         "/webhdfs/v1/a?op=DELETE&delegation=c2VjcmV0\r\nContent-Length: 0\r\n\r\n";
+  server_.Intercept([=](const ServerRequest&) { return to; });
+  WebHdfs files({.addresses = {server_.address()}, .token = "c2VjcmV0", .repeat_seconds = 0.1});
+  const Error error = Thrown([&] { files.Delete("hdfs://nn/a", false); });
+  EXPECT_THAT(error.message(), testing::AllOf(HasSubstr("redirects an operation"),
+                                              testing::Not(HasSubstr("c2VjcmV0"))));
+  EXPECT_THAT(stranger.Requests(), testing::IsEmpty());
+}
+
+TEST_F(HostileServer, SendsAReaderElsewhere) {
+  // It gets the address that the server gave, and nothing that this client has beside it.
+  WebHdfsServer stranger;
+  std::string authorization = "none";
+  stranger.Intercept([&](const ServerRequest& request) {
+    if (request.headers.contains("authorization")) authorization = "some";
+    return WebHdfsServer::Json(200, "bytes");
+  });
+  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + stranger.address() +
+                         "/data?op=OPEN\r\nContent-Length: 0\r\n\r\n";
+  server_.Intercept([=](const ServerRequest& request) {
+    if (request.operation() == "OPEN") return to;
+    return WebHdfsServer::Json(
+        200, R"({"FileStatus": {"type": "FILE", "length": 5, "modificationTime": 1}})");
+  });
+  std::string address = server_.address();
+  address.insert(7, "alice:sesame@");
+  WebHdfs files({.addresses = {address}, .token = "c2VjcmV0"});
+  EXPECT_EQ(files.ReadAll("hdfs://nn/a"), "bytes");
+  EXPECT_EQ(authorization, "none");
+  EXPECT_EQ(stranger.Queries(), "op=OPEN ");
+}
+
+TEST_F(HostileServer, HidesThePasswordOfAnAddress) {
+  std::string address = server_.address();
+  address.insert(7, "alice:sesame@");
+  server_.Intercept([](const ServerRequest&) { return WebHdfsServer::Json(404, "<html>"); });
+  WebHdfs files({.addresses = {address}, .user = "alice", .repeat_seconds = 0.1});
+  EXPECT_THAT(Thrown([&] { files.Stat("hdfs://nn/a"); }).message(),
+              testing::AllOf(HasSubstr("***@127.0.0.1"), testing::Not(HasSubstr("sesame"))));
+}
+
+TEST(OneLine, CutsNoLetterInTwo) {
+  const std::string text = OneLine(std::string(399, 'a') + "\xc3\xa4 and more");
+  EXPECT_EQ(text, std::string(399, 'a'));
+}
+
 TEST_F(HostileServer, RedirectsInACircleOrElsewhere) {
   const auto to = [](const std::string& location) {
     return "HTTP/1.1 307 X\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n";

@@ -132,6 +132,7 @@ void WebHdfsServer::Accept() {
   while (!ended_) {
     auto connection = std::make_shared<Connection>(listener_.Accept(Deadline::Never()));
     if (ended_) return;
+    ++connections_;
     served_.emplace_back("webhdfs", [this, connection] { Serve(std::move(*connection)); });
   }
 }
@@ -211,7 +212,7 @@ WebHdfsServer::Reply WebHdfsServer::AnswerData(const ServerRequest& request) {
     if (!MakeFolders(FolderOf(request.path))) {
       return Exception(400, "ParentNotDirectoryException", "a parent is a file");
     }
-    nodes_[request.path] = {.is_folder = false, .bytes = request.body};
+    nodes_[request.path] = {.is_folder = false, .bytes = request.body, .id = ++last_id_};
     return Bytes(201, "");
   }
   if (!is_file) return Exception(404, "FileNotFoundException", request.path + " is not there");
@@ -220,6 +221,9 @@ WebHdfsServer::Reply WebHdfsServer::AnswerData(const ServerRequest& request) {
     return Bytes(200, "");
   }
   const size_t offset = std::stoull(request.query.at("offset"));
+  if (offset > found->second.bytes.size()) {
+    return Exception(403, "IOException", "Offset=9 out of the range [0, 5); OPEN, path=/a");
+  }
   return Bytes(200, found->second.bytes.substr(offset, std::stoull(request.query.at("length"))));
 }
 
@@ -229,10 +233,11 @@ WebHdfsServer::Reply WebHdfsServer::Status(const std::string& path) const {
     return Exception(404, "FileNotFoundException", "File does not exist: " + path);
   }
   const Node& node = found->second;
-  const json status = {{"type", node.is_folder ? "DIRECTORY" : "FILE"},
-                       {"length", node.bytes.size()},
-                       {"modificationTime", 1'700'000'000'000},
-                       {"pathSuffix", ""}};
+  json status = {{"type", node.is_folder ? "DIRECTORY" : "FILE"},
+                 {"length", node.bytes.size()},
+                 {"modificationTime", 1'700'000'000'000},
+                 {"pathSuffix", ""}};
+  if (!is_httpfs_) status["fileId"] = node.id;
   return Json(200, json{{"FileStatus", status}}.dump());
 }
 
@@ -267,16 +272,21 @@ WebHdfsServer::Reply WebHdfsServer::List(const ServerRequest& request) const {
 
 WebHdfsServer::Reply WebHdfsServer::Rename(const ServerRequest& request) {
   const std::string& to = request.query.at("destination");
-  const bool replace = !is_httpfs_ && request.query.contains("renameoptions");
+  const bool has_options = !is_httpfs_ && request.query.contains("renameoptions");
+  const bool replace = has_options && request.query.at("renameoptions") == "OVERWRITE";
   if (!nodes_.contains(request.path)) {
-    return replace ? Exception(404, "FileNotFoundException", "rename source is not found")
-                   : Json(200, R"({"boolean": false})");
+    return has_options ? Exception(404, "FileNotFoundException", "rename source is not found")
+                       : Json(200, R"({"boolean": false})");
   }
   if (!nodes_.contains(FolderOf(to))) {
-    return replace ? Exception(404, "FileNotFoundException", "rename destination parent not found")
-                   : Json(200, R"({"boolean": false})");
+    return has_options
+               ? Exception(404, "FileNotFoundException", "rename destination parent not found")
+               : Json(200, R"({"boolean": false})");
   }
-  if (nodes_.contains(to) && !replace) return Json(200, R"({"boolean": false})");
+  if (nodes_.contains(to) && !replace) {
+    return has_options ? Exception(403, "FileAlreadyExistsException", "rename destination exists")
+                       : Json(200, R"({"boolean": false})");
+  }
   std::map<std::string, Node> moved;
   for (const auto& [path, node] : nodes_) {
     const bool inside = path == request.path || path.starts_with(request.path + "/");
@@ -285,7 +295,7 @@ WebHdfsServer::Reply WebHdfsServer::Rename(const ServerRequest& request) {
   // The moved node wins over the one that had the name.
   moved[to] = nodes_.at(request.path);
   nodes_ = std::move(moved);
-  return replace ? Bytes(200, "") : Json(200, R"({"boolean": true})");
+  return has_options ? Bytes(200, "") : Json(200, R"({"boolean": true})");
 }
 
 WebHdfsServer::Reply WebHdfsServer::Delete(const ServerRequest& request) {

@@ -39,6 +39,8 @@ class WebHdfsServer {
   void Intercept(std::function<std::optional<Reply>(const ServerRequest&)> intercept);
   // What was asked, as "GET OPEN /a" or, of the DataNode, "GET OPEN /a at data".
   std::vector<std::string> Requests() const;
+  // How many there have been so far.
+  size_t Connections() const { return connections_; }
   // All that a client sent in URLs.
   std::string Queries() const;
 
@@ -54,6 +56,7 @@ class WebHdfsServer {
   struct Node {
     bool is_folder = true;
     std::string bytes;
+    uint64_t id = 0;
   };
 
   void Accept();
@@ -73,8 +76,9 @@ class WebHdfsServer {
   std::map<std::string, Node> nodes_{{"/", Node{}}};
   std::vector<std::string> requests_;
   std::string queries_;
+  uint64_t last_id_ = 16'384;
   std::atomic<bool> is_httpfs_ = false, ended_ = false;
-  std::atomic<size_t> batch_ = 3;
+  std::atomic<size_t> batch_ = 3, connections_ = 0;
   std::list<Thread> served_;  // one for each connection, until the end
   Thread acceptor_;
 };

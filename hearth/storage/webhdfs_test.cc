@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "hearth/base/error.h"
 #include "hearth/base/error_testing.h"
 #include "hearth/base/log.h"
@@ -101,6 +104,130 @@ TEST_F(WebHdfsTest, TakesARenameWhoseAnswerWasLostAsDone) {
             ErrorCode::kNotFound);
 }
 
+TEST_F(WebHdfsTest, KeepsTheOldFileWhereANewOneCannotTakeItsName) {
+  server_.ActAsHttpFs();
+  Write(files_, "hdfs://nn/a", "old");
+  WebHdfsOptions options = Options();
+  options.repeat_seconds = 0.2;
+  WebHdfs files(options);
+  // The old one is put away, then the server does nothing for the new one any more.
+  server_.Intercept([asked = std::make_shared<std::atomic<int>>(0)](
+                        const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    const bool replaces = request.operation() == "RENAME" && request.path.starts_with("/.a.") &&
+                          request.query.at("destination") == "/a";
+    if (!replaces || asked->fetch_add(1) == 0 || asked->load() > 6) return std::nullopt;
+    return WebHdfsServer::Json(503, "");
+  });
+  EXPECT_THROW(Write(files, "hdfs://nn/a", "new"), Error);
+  server_.Intercept({});
+  std::string kept;
+  for (const FileStatus& each : files_.List("hdfs://nn/")) kept += files_.ReadAll(each.uri) + " ";
+  EXPECT_THAT(kept, HasSubstr("old"));
+}
+
+TEST_F(WebHdfsTest, AppendsOnceWhereTheAnswerIsLost) {
+  files_.Append("hdfs://nn/log", "one ");
+  server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() != "APPEND" || !request.at_data_node) return std::nullopt;
+    server_.Intercept({});
+    WebHdfs(Options()).Append("hdfs://nn/log", request.body);  // it was carried out
+    return "";
+  });
+  files_.Append("hdfs://nn/log", "two");
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/log"), "one two");
+  server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() != "APPEND" || !request.at_data_node) return std::nullopt;
+    return "";
+  });
+  EXPECT_THAT(Thrown([&] { files_.Append("hdfs://nn/log", "three"); }).message(),
+              HasSubstr("whether its bytes were added is not known"));
+  Refuse("APPEND", 1, WebHdfsServer::Exception(403, "SafeModeException", "in safe mode"));
+  files_.Append("hdfs://nn/log", "!");
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/log"), "one two!") << "what was not sent may be sent again";
+}
+
+TEST_F(WebHdfsTest, AppendsToAFileThatAnotherMakesMeanwhile) {
+  server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() != "CREATE") return std::nullopt;
+    server_.Intercept({});
+    Write(files_, "hdfs://nn/log", "theirs ");
+    return std::nullopt;
+  });
+  files_.Append("hdfs://nn/log", "ours");
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/log"), "theirs ours");
+  EXPECT_EQ(files_.List("hdfs://nn/").size(), 1u) << "nothing is left behind";
+}
+
+TEST_F(WebHdfsTest, DoesNotMixTheBytesOfTwoFiles) {
+  Write(files_, "hdfs://nn/a", std::string(1'000'000, 'x'));
+  const auto file = files_.Open("hdfs://nn/a");
+  std::string piece(1000, '\0');
+  EXPECT_EQ(file->ReadAt(0, piece.data(), piece.size()), 1000u);
+  Write(files_, "hdfs://nn/a", std::string(1'000'000, 'y'));
+  const Error error = Thrown([&] { file->ReadAt(900'000, piece.data(), piece.size()); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(error.message(), HasSubstr("replaced"));
+}
+
+TEST_F(WebHdfsTest, SaysAtOnceThatAFileHasBecomeShorter) {
+  Write(files_, "hdfs://nn/a", std::string(1'000'000, 'x'));
+  const auto file = files_.Open("hdfs://nn/a");
+  Write(files_, "hdfs://nn/a", "short");
+  char byte = 0;
+  const Error error = Thrown([&] { file->ReadAt(900'000, &byte, 1); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(error.message(), HasSubstr("shorter"));
+}
+
+TEST_F(WebHdfsTest, ReadsALargeFileInPiecesOfBoundedTime) {
+  const std::string bytes(70'000'000, 'x');
+  Write(files_, "hdfs://nn/a", bytes);
+  std::string read(bytes.size(), '\0');
+  EXPECT_EQ(files_.Open("hdfs://nn/a")->ReadAt(0, read.data(), read.size()), bytes.size());
+  EXPECT_TRUE(read == bytes);
+  EXPECT_EQ(Asked("OPEN"), 2u * 3);
+}
+
+TEST_F(WebHdfsTest, SaysOfADeletionWhoseAnswerWasLostThatItWasDone) {
+  Write(files_, "hdfs://nn/a", "bytes");
+  server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.operation() != "DELETE") return std::nullopt;
+    server_.Intercept({});
+    WebHdfs(Options()).Delete("hdfs://nn/a", false);
+    return "";
+  });
+  EXPECT_TRUE(files_.Delete("hdfs://nn/a", false));
+}
+
+TEST_F(WebHdfsTest, AForkedChildHasConnectionsOfItsOwn) {
+  Write(files_, "hdfs://nn/a", "parent's");
+  Write(files_, "hdfs://nn/b", "child's.");
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), "parent's");  // a connection is kept
+  const size_t before = server_.Connections();
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    // On the parent's connection the child would end what the parent reads.
+    std::string read;
+    try {
+      read = files_.ReadAll("hdfs://nn/b");
+    } catch (const Error&) {
+    }
+    ssize_t ignored = write(pipes[1], read.data(), read.size());
+    static_cast<void>(ignored);
+    _exit(0);
+  }
+  close(pipes[1]);
+  std::string from_child(20, '\0');
+  from_child.resize(
+      static_cast<size_t>(std::max<ssize_t>(0, read(pipes[0], from_child.data(), 20))));
+  close(pipes[0]);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(from_child, "child's.");
+  EXPECT_GT(server_.Connections(), before);
+}
+
 TEST_F(WebHdfsTest, GivesUpAfterABoundedTime) {
   WebHdfsOptions options = Options();
   options.repeat_seconds = 0.3;
@@ -178,6 +305,24 @@ TEST_F(WebHdfsTest, ShowsItsTokenToTheServerAlone) {
   EXPECT_THAT(logged, AllOf(HasSubstr("Trying again"), Not(HasSubstr("c2VjcmV0"))));
   EXPECT_THAT(server_.Queries(),
               AllOf(HasSubstr("delegation=c2VjcmV0"), Not(HasSubstr("user.name"))));
+}
+
+TEST_F(WebHdfsTest, ShowsATicketWhereTheClusterWantsKerberos) {
+  // What a KDC would add to this, no test shows: there is no ticket, and the server is told no
+  // user.
+  WebHdfsOptions options = Options();
+  options.kerberos = true;
+  options.repeat_seconds = 0.2;
+  const auto asks = [](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.query.contains("delegation")) return std::nullopt;
+    return "HTTP/1.1 401 X\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n";
+  };
+  server_.Intercept(asks);
+  const Error error = Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); });
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
+  EXPECT_THAT(server_.Queries(), Not(HasSubstr("user.name")));
+  options.token = "c2VjcmV0";
+  EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
 }
 
 TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {

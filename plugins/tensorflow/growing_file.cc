@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "hearth/base/error.h"
+
 namespace hearth::tensorflow {
 namespace {
 
@@ -14,6 +16,7 @@ GrowingFile::GrowingFile(std::string uri, bool keep)
   const auto there = keep ? files_.Stat(uri_) : std::nullopt;
   if (there) {
     size_ = static_cast<int64_t>(there->size);
+    flushed_ = there->size;
   } else {
     hidden_ = files_.Create(uri_);
   }
@@ -30,10 +33,31 @@ void GrowingFile::Flush() {
   if (hidden_) {
     hidden_->Commit();
     hidden_.reset();
-  } else if (!unflushed_.empty()) {
-    files_.Append(uri_, unflushed_);
-    unflushed_.clear();
+    flushed_ = static_cast<uint64_t>(size_);
+    return;
   }
+  if (tried_ > 0) Settle();
+  if (unflushed_.empty()) return;
+  tried_ = unflushed_.size();
+  files_.Append(uri_, unflushed_);
+  flushed_ += std::exchange(tried_, 0);
+  unflushed_.clear();
+}
+
+void GrowingFile::Settle() {
+  const auto there = files_.Stat(uri_);
+  const uint64_t size = there ? there->size : 0;
+  if (size == flushed_ + tried_) {
+    flushed_ += tried_;
+    unflushed_.erase(0, tried_);
+  } else {
+    Require(
+        size == flushed_, ErrorCode::kDataLoss,
+        "cannot append to {}: it has {} bytes where {} were written; does another program write "
+        "it, or did an append break off?",
+        uri_, size, flushed_);
+  }
+  tried_ = 0;
 }
 
 }  // namespace hearth::tensorflow

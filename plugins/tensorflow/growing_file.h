@@ -22,10 +22,15 @@ class GrowingFile {
   int64_t size() const { return size_; }
 
  private:
+  // After an append that failed: finds out whether it was carried out.
+  void Settle();
+
   const std::string uri_;
   storage::FileSystem& files_;
   std::unique_ptr<storage::OutputFile> hidden_;  // until the first flush
   std::string unflushed_;                        // after it
+  uint64_t flushed_ = 0;                         // the file's bytes, as far as is known
+  size_t tried_ = 0;  // so many of unflushed_ may have been appended by a call that failed
   int64_t size_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
+#include <string>
 
 #include "hearth/base/error.h"
 #include "module.h"
@@ -39,7 +40,13 @@ void Translate(const std::exception_ptr& thrown, void* hearth_error) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    PyErr_SetString(PythonClass(error.code(), static_cast<PyObject*>(hearth_error)), error.what());
+    // A file's name, or a server's words, may be no UTF-8.
+    const std::string& text = error.message();
+    PyObject* message =
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+    if (message == nullptr) return;
+    PyErr_SetObject(PythonClass(error.code(), static_cast<PyObject*>(hearth_error)), message);
+    Py_DECREF(message);
   }
 }
 

@@ -29,6 +29,12 @@ using storage::FileStatus;
 class PythonInput {
  public:
   explicit PythonInput(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
+  ~PythonInput() {
+    const ReleasedGil released;  // a read ahead may be under way
+    file_.reset();
+  }
+  PythonInput(const PythonInput&) = delete;
+  PythonInput& operator=(const PythonInput&) = delete;
 
   nb::bytes ReadAt(uint64_t offset, size_t size) {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
@@ -50,6 +56,13 @@ class PythonInput {
 class PythonOutput {
  public:
   explicit PythonOutput(const std::string& uri) : file_(storage::For(uri).Create(uri)) {}
+  ~PythonOutput() {
+    if (!file_) return;
+    const ReleasedGil released;  // a hidden file may have to be deleted on a server
+    file_.reset();
+  }
+  PythonOutput(const PythonOutput&) = delete;
+  PythonOutput& operator=(const PythonOutput&) = delete;
 
   void Append(nb::bytes bytes) {
     const std::string_view view(bytes.c_str(), bytes.size());

@@ -9,7 +9,7 @@ using namespace hearth;  // an entry function, nothing else
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::Text(data, size);
-  fuzz::Refusable([&] { storage::TokenIn(bytes, "one"); });
+  fuzz::Refusable([&] { storage::TokenIn(bytes, {"one"}); });
   fuzz::Refusable([&] {
     storage::HadoopConf conf;
     conf.AddXml(bytes, "x.xml");
