@@ -35,7 +35,7 @@ def conformance(uri: str, environment: dict[str, str]) -> str:
 
 def test_conforms_by_webhdfs(hadoop):
     output = conformance(f"hdfs:///user/{hadoop.user}/web", {"HEARTH_HDFS": "webhdfs"})
-    assert "[  PASSED  ] 11 tests." in output
+    assert "[  PASSED  ] 14 tests." in output
 
 
 def test_conforms_by_libhdfs(hadoop):
@@ -48,7 +48,7 @@ def test_conforms_by_libhdfs(hadoop):
         "LIBHDFS_OPTS": "-Xmx128m -XX:TieredStopAtLevel=1",
     }
     output = conformance(f"{hadoop.uri}/user/{hadoop.user}/jvm", environment)
-    assert "[  PASSED  ] 11 tests." in output
+    assert "[  PASSED  ] 14 tests." in output
 
 
 def in_process(program: str, **environment: str) -> str:
