@@ -32,12 +32,22 @@ class WebHdfs:
         self._server.shutdown()
         self._server.server_close()
 
+    def _status(self, path: str) -> dict[str, object]:
+        name, size = path.rpartition("/")[2], len(self.files[path])
+        return {"type": "FILE", "length": size, "modificationTime": 1, "pathSuffix": name}
+
     def answer(self, operation: str, path: str, query: dict[str, str], body: bytes) -> object:
         """Status and body."""
         there = path in self.files
         if operation == "GETFILESTATUS" and there:
             size = len(self.files[path])
             return 200, _json("FileStatus", type="FILE", length=size, modificationTime=1)
+        inside = sorted(name for name in self.files if name.startswith(f"{path.rstrip('/')}/"))
+        if operation == "GETFILESTATUS" and inside:
+            return 200, _json("FileStatus", type="DIRECTORY", length=0, modificationTime=1)
+        if operation == "LISTSTATUS_BATCH" and inside:
+            statuses = {"FileStatuses": {"FileStatus": [self._status(name) for name in inside]}}
+            return 200, _json("DirectoryListing", partialListing=statuses, remainingEntries=0)
         if operation == "MKDIRS":
             return 200, json.dumps({"boolean": True})
         if operation == "CREATE":

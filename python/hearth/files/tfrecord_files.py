@@ -1,5 +1,5 @@
-"""TFRecord files where Spark keeps files: local ones by path, others by pyarrow's file systems
-(written) and Hadoop's (read).
+"""TFRecord files where Spark keeps files: local ones by path, others by file systems of pyarrow
+(written) and of Hadoop (read).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyarrow.fs import (
     PyFileSystem,
 )
 
+from hearth.files.arrow_files import arrow_file_system
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_local, local_path, scheme, whole_uri
 
@@ -68,7 +69,7 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
 
 
 def file_system(uri: str) -> tuple[FileSystem, str]:
-    """The file system of a path or URI, and the path in it: pyarrow's, else one of fsspec's.
+    """The file system of a path or URI, and the path in it: the core's, pyarrow's or fsspec's.
 
     Raises:
         ValueError: neither knows it.
@@ -76,6 +77,8 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     local = local_path(uri)
     if local is not None:
         return LocalFileSystem(), local
+    if system := arrow_file_system(uri):
+        return system, uri
     try:
         return FileSystem.from_uri(uri)
     except pa.ArrowInvalid as error:

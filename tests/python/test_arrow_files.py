@@ -1,0 +1,88 @@
+"""The core's storage as pyarrow sees it: on this host, and over HTTP."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.fs import FileSelector, FileType, PyFileSystem
+from webhdfs_server import WebHdfs, refusal
+
+from hearth import HearthError
+from hearth.files import tfrecord_files
+from hearth.files.arrow_files import CoreFiles, arrow_file_system
+
+
+@pytest.fixture
+def hdfs():
+    with WebHdfs() as server:
+        yield server
+
+
+def test_is_the_file_system_of_hadoops_schemes_alone():
+    for uri in ("hdfs://a/b", "viewfs://a/b", "webhdfs://a/b", "swebhdfs://a/b"):
+        assert arrow_file_system(uri) == PyFileSystem(CoreFiles())
+    for uri in ("/a", "file:///a", "s3://a/b"):
+        assert arrow_file_system(uri) is None
+
+
+def test_does_what_pyarrow_asks(tmp_path):
+    files, folder = PyFileSystem(CoreFiles()), str(tmp_path / "a" / "b")
+    files.create_dir(folder)
+    with files.open_output_stream(f"{folder}/x") as file:
+        file.write(b"0123456789")
+    with files.open_input_file(f"{folder}/x") as file:
+        file.seek(4)
+        assert (file.read(3), file.read(), file.size()) == (b"456", b"789", 10)
+    files.copy_file(f"{folder}/x", f"{folder}/y")
+    files.move(f"{folder}/y", f"{folder}/z")
+    there, gone, above = files.get_file_info([f"{folder}/z", f"{folder}/y", folder])
+    assert (there.type, there.size, gone.type) == (FileType.File, 10, FileType.NotFound)
+    assert above.type == FileType.Directory
+    found = files.get_file_info(FileSelector(str(tmp_path), recursive=True))
+    assert [info.base_name for info in found] == ["a", "b", "x", "z"]
+    files.delete_file(f"{folder}/z")
+    with pytest.raises(FileNotFoundError):
+        files.delete_file(f"{folder}/z")
+    files.delete_dir_contents(folder)
+    assert files.get_file_info(FileSelector(folder)) == []
+    files.delete_dir(str(tmp_path / "a"))
+    assert files.get_file_info(FileSelector(folder, allow_not_found=True)) == []
+
+
+def test_parquet_is_written_and_read_over_http(hdfs):
+    table = pa.table({"x": list(range(1000))})
+    pq.write_table(table, f"{hdfs.uri}/t.parquet", filesystem=arrow_file_system(hdfs.uri))
+    assert hdfs.files["/t.parquet"][:4] == b"PAR1"
+    system = arrow_file_system(hdfs.uri)
+    assert pq.read_table(f"{hdfs.uri}/t.parquet", filesystem=system) == table
+
+
+def test_a_partition_is_written_over_http_once(hdfs):
+    folder = f"{hdfs.uri}/rows"
+    batch = pa.record_batch({"x": [1, 2, 3]})
+    for attempt in (7, 8):
+        with tfrecord_files.new_file(folder, 0, attempt) as file:
+            file.write(batch)
+    assert list(hdfs.files) == ["/rows/part-r-00000"]
+    reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
+    assert len(reader.scan(9)) == 3
+
+
+def test_an_attempt_that_fails_leaves_nothing(hdfs):
+    with pytest.raises(KeyError), tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7):
+        raise KeyError("of the rows")
+    assert hdfs.files == {}
+
+
+def test_what_killed_attempts_left_is_removed(hdfs):
+    hdfs.files.update({"/rows/_part-r-00000.7": b"half", "/rows/part-r-00001": b"whole"})
+    tfrecord_files.remove_unfinished(f"{hdfs.uri}/rows")
+    tfrecord_files.finish(f"{hdfs.uri}/rows")
+    assert sorted(hdfs.files) == ["/rows/_SUCCESS", "/rows/part-r-00001"]
+
+
+def test_a_refusal_names_the_file(hdfs):
+    hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
+    with pytest.raises((HearthError, OSError), match="rows"):
+        tfrecord_files.finish(f"{hdfs.uri}/rows")
