@@ -66,6 +66,10 @@ class Session:
     _jsc = SimpleNamespace(
         sc=lambda: SimpleNamespace(
             startTime=lambda: 0,
+            isStopped=lambda: False,
+            statusStore=lambda: SimpleNamespace(
+                executorList=lambda active_only: SimpleNamespace(size=lambda: 0)
+            ),
             maxNumConcurrentTasks=lambda profile: WORLD,
             resourceProfileManager=lambda: SimpleNamespace(defaultResourceProfile=lambda: None),
         )
