@@ -10,28 +10,11 @@ from pathlib import Path
 
 import pytest
 from bare_python import bare_python
+from program import write_solver
 
 from hearth import HearthError
 from hearth.tools import pack, pack_environment
 from hearth.tools.submit_command import program_of, prototxts
-
-SOLVER = """
-base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_prefix: "net"
-net_param {
-  layer {
-    name: "data" type: "DummyData" top: "x" top: "y"
-    dummy_data_param {
-      shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
-      data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 }
-    }
-  }
-  layer {
-    name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
-    inner_product_param { num_output: 2 weight_filler { type: "xavier" } }
-  }
-  layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" }
-}
-"""
 
 
 def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str:
@@ -63,7 +46,7 @@ def archive(tmp_path_factory) -> Path:
 
 def test_nodes_need_python_alone(archive, python, tmp_path):
     assert "No module named" in run(python, "-c", "import hearth", folder=tmp_path, status=1)
-    (tmp_path / "solver.prototxt").write_text(SOLVER)
+    write_solver(tmp_path, 'max_iter: 2 snapshot_prefix: "net"')
     program = str(archive / "bin" / "hearth")
     said = run(program, "train", "--solver=solver.prototxt", folder=tmp_path, PYSPARK_PYTHON=python)
     assert "Optimization Done" in said

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+from program import write_solver  # noqa: E402
 
 # The first build of a wheel compiles everything; the compiler cache makes it a copy after `make`.
 pytestmark = pytest.mark.timeout(1800)
@@ -92,25 +94,7 @@ def test_modules_are_those_of_the_wheel(environment: Path, tmp_path: Path) -> No
 
 
 def test_the_program_trains(environment: Path, tmp_path: Path) -> None:
-    (tmp_path / "solver.prototxt").write_text(
-        """
-        base_lr: 0.1 lr_policy: "fixed" max_iter: 3 snapshot_prefix: "net"
-        net_param {
-          layer {
-            name: "data" type: "DummyData" top: "x" top: "y"
-            dummy_data_param {
-              shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
-              data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 }
-            }
-          }
-          layer {
-            name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
-            inner_product_param { num_output: 2 weight_filler { type: "xavier" } }
-          }
-          layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" }
-        }
-        """
-    )
+    write_solver(tmp_path, 'max_iter: 3 snapshot_prefix: "net"')
     log = run(environment, tmp_path, "hearth", "train", "--solver=solver.prototxt")
     assert "Optimization Done" in log, log
     assert (tmp_path / "net_iter_3.caffemodel").exists()
