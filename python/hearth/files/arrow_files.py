@@ -23,8 +23,7 @@ def arrow_file_system(uri: str) -> PyFileSystem | None:
 class CoreFiles(FileSystemHandler):
     """What pyarrow asks of a file system, answered by the core. Any thread.
 
-    Raises:
-        HearthError: as the core says it, from all methods.
+    All methods raise what the core does: OSError, ValueError, or HearthError for the rest.
     """
 
     def __init__(self):
@@ -34,9 +33,6 @@ class CoreFiles(FileSystemHandler):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CoreFiles)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
 
     def get_type_name(self) -> str:
         return "hearth"
