@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/handle.h"
+#include "hearth/caffe/data/hdf5_library.h"
+#include "hearth/caffe/data/hdf5_trial.h"
 #include "hearth/caffe/net/shape_count.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
@@ -17,32 +18,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The library is thread-safe only where it was built so.
-class Lock {
- public:
-  Lock() : guard_(Mutex()) {
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // its reports go into our errors, not to stderr
-  }
-
- private:
-  static std::mutex& Mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  std::lock_guard<std::mutex> guard_;
-};
-
-// The library's own words on the call that just failed.
-std::string Reason() {
-  std::string reason;
-  const H5E_walk2_t take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
-    auto& text = *static_cast<std::string*>(out);
-    if (text.empty() && error->desc != nullptr) text = error->desc;
-    return 0;
-  };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
-  return reason.empty() ? "" : ": " + reason;
-}
+using Shape = std::vector<int64_t>;
 
 std::vector<hsize_t> ToExtents(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
@@ -88,7 +64,7 @@ class Hdf5File::Impl {
  public:
   Impl(std::string name, Hdf5Handle file) : name_(std::move(name)), file_(std::move(file)) {}
   ~Impl() {
-    const Lock lock;
+    const Hdf5Lock lock;
     const Hdf5Handle last = std::move(file_);
   }
 
@@ -96,7 +72,7 @@ class Hdf5File::Impl {
   void Check(bool condition, fmt::format_string<Args...> format, Args&&... args) const {
     if (condition) return;
     Throw(ErrorCode::kDataLoss, "{}: {}{}", name_, fmt::format(format, std::forward<Args>(args)...),
-          Reason());
+          Hdf5Reason());
   }
 
   // Also false where a group on the way is missing.
@@ -200,66 +176,82 @@ Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 Hdf5File::~Hdf5File() = default;
 
 // Of bytes that come from elsewhere; the library opens the copy that it makes.
-Hdf5File Hdf5File::OpenImage(std::string bytes, const std::string& uri) {
-  const Lock lock;
+Hdf5File Hdf5File::OpenImage(const std::string& bytes, const std::string& uri) {
+  const Hdf5Lock lock;
   // The library wants open files to have different names.
   static int count = 0;
   const std::string name = fmt::format("image {}", ++count);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
-  H5Pset_file_image(access.get(), bytes.data(), bytes.size());
+  // It is not changed: the library copies it.
+  H5Pset_file_image(access.get(), const_cast<char*>(bytes.data()), bytes.size());
   Hdf5Handle file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
-  if (!file.ok()) Throw(ErrorCode::kDataLoss, "cannot read {} as an HDF5 file{}", uri, Reason());
+  if (!file.ok())
+    Throw(ErrorCode::kDataLoss, "cannot read {} as an HDF5 file{}", uri, Hdf5Reason());
   return Hdf5File(std::make_unique<Impl>(uri, std::move(file)));
 }
 
-Hdf5File Hdf5File::Open(const std::string& uri) {
-  if (!storage::IsLocal(uri)) return OpenImage(storage::ReadFile(uri), uri);
-  const std::string path = storage::LocalPath(uri);
-  Require(std::filesystem::exists(path), ErrorCode::kNotFound, "there is no HDF5 file {}", path);
-  const Lock lock;
+Hdf5File Hdf5File::OpenPath(const std::string& path) {
+  const Hdf5Lock lock;
   Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!file.ok()) Throw(ErrorCode::kDataLoss, "cannot read {} as an HDF5 file{}", path, Reason());
+  if (!file.ok())
+    Throw(ErrorCode::kDataLoss, "cannot read {} as an HDF5 file{}", path, Hdf5Reason());
   return Hdf5File(std::make_unique<Impl>(path, std::move(file)));
+}
+
+Hdf5File Hdf5File::Open(const std::string& uri) {
+  if (!storage::IsLocal(uri)) {
+    const std::string bytes = storage::ReadFile(uri);
+    const auto open = [&] { return OpenImage(bytes, uri); };
+    TryHdf5(uri, "", static_cast<int64_t>(bytes.size()), open);
+    return open();
+  }
+  const std::string path = storage::LocalPath(uri);
+  std::error_code error;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  Require(std::filesystem::exists(path), ErrorCode::kNotFound, "there is no HDF5 file {}", path);
+  const auto open = [&] { return OpenPath(path); };
+  TryHdf5(path, path, error ? 0 : bytes, open);
+  return open();
 }
 
 Hdf5File Hdf5File::Create(const std::string& uri) {
   const std::string path = storage::LocalPath(uri);
-  const Lock lock;
+  const Hdf5Lock lock;
   Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   if (!file.ok()) {
-    Throw(ErrorCode::kInvalidArgument, "cannot create the HDF5 file {}{}", path, Reason());
+    Throw(ErrorCode::kInvalidArgument, "cannot create the HDF5 file {}{}", path, Hdf5Reason());
   }
   return Hdf5File(std::make_unique<Impl>(path, std::move(file)));
 }
 
 Hdf5File Hdf5File::InMemory() {
-  const Lock lock;
+  const Hdf5Lock lock;
   // The library wants open files to have different names, also those that are on no disk.
   static int count = 0;
   const std::string name = fmt::format("memory {}", ++count);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
   Hdf5Handle file(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
-  Require(file.ok(), ErrorCode::kInternal, "cannot make an HDF5 file in memory{}", Reason());
+  Require(file.ok(), ErrorCode::kInternal, "cannot make an HDF5 file in memory{}", Hdf5Reason());
   return Hdf5File(std::make_unique<Impl>("an HDF5 file", std::move(file)));
 }
 
 const std::string& Hdf5File::name() const { return impl_->name(); }
 
 bool Hdf5File::Has(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   return impl_->Has(path);
 }
 
 bool Hdf5File::IsGroup(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   const Hdf5Handle object(H5Oopen(impl_->file(), path.c_str(), WithinTheFile()), H5Oclose);
   return object.ok() && H5Iget_type(object.get()) == H5I_GROUP;
 }
 
 std::string Hdf5File::Identity(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   H5G_stat_t info;  // the one form that all versions of the library have
   impl_->Check(H5Gget_objinfo(impl_->file(), path.c_str(), /*follow_link=*/true, &info) >= 0,
                "cannot inspect {}", path);
@@ -267,7 +259,7 @@ std::string Hdf5File::Identity(const std::string& path) const {
 }
 
 std::vector<std::string> Hdf5File::Children(const std::string& group) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   Require(impl_->Has(group), ErrorCode::kNotFound, "{} has no group {}", impl_->name(), group);
   struct Found {
     std::vector<std::string> names;
@@ -289,12 +281,12 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
 }
 
 Shape Hdf5File::ShapeOf(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   return Impl::ShapeOf(impl_->OpenNumbers(path));
 }
 
 std::vector<float> Hdf5File::ReadFloats(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   const Hdf5Handle dataset = impl_->OpenNumbers(path);
   std::vector<float> values(impl_->CountOf(path, dataset));
   impl_->Check(
@@ -304,7 +296,7 @@ std::vector<float> Hdf5File::ReadFloats(const std::string& path) const {
 }
 
 int Hdf5File::ReadInt(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   const Hdf5Handle dataset = impl_->OpenNumbers(path);
   const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
   impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1, "{} is not one number", path);
@@ -315,7 +307,7 @@ int Hdf5File::ReadInt(const std::string& path) const {
 }
 
 std::string Hdf5File::ReadText(const std::string& path) const {
-  const Lock lock;
+  const Hdf5Lock lock;
   const Hdf5Handle dataset = impl_->OpenDataset(path);
   const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const bool is_text = H5Tget_class(type.get()) == H5T_STRING && !H5Tis_variable_str(type.get());
@@ -332,7 +324,7 @@ std::string Hdf5File::ReadText(const std::string& path) const {
 }
 
 void Hdf5File::MakeGroup(const std::string& path) {
-  const Lock lock;
+  const Hdf5Lock lock;
   if (impl_->Has(path)) return;
   const Hdf5Handle options(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(options.get(), 1);
@@ -342,24 +334,24 @@ void Hdf5File::MakeGroup(const std::string& path) {
 }
 
 void Hdf5File::WriteFloats(const std::string& path, const Shape& shape, const float* values) {
-  const Lock lock;
+  const Hdf5Lock lock;
   impl_->Write(path, H5T_NATIVE_FLOAT, SpaceOf(shape), values);
 }
 
 void Hdf5File::WriteInt(const std::string& path, int value) {
-  const Lock lock;
+  const Hdf5Lock lock;
   impl_->Write(path, H5T_NATIVE_INT, SpaceOf({1}), &value);
 }
 
 void Hdf5File::WriteText(const std::string& path, const std::string& text) {
-  const Lock lock;
+  const Hdf5Lock lock;
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), text.size() + 1);
   impl_->Write(path, type.get(), {H5Screate(H5S_SCALAR), H5Sclose}, text.c_str());
 }
 
 void Hdf5File::AppendRows(const std::string& path, const Shape& shape, const float* values) {
-  const Lock lock;
+  const Hdf5Lock lock;
   if (!impl_->Has(path)) impl_->MakeGrowing(path, shape);
   const Hdf5Handle dataset = impl_->OpenDataset(path);
   const Shape old = Impl::ShapeOf(dataset);
@@ -381,7 +373,7 @@ void Hdf5File::AppendRows(const std::string& path, const Shape& shape, const flo
 void Hdf5File::Save(const std::string& uri) const {
   std::string image;
   {
-    const Lock lock;
+    const Hdf5Lock lock;
     impl_->Check(H5Fflush(impl_->file(), H5F_SCOPE_LOCAL) >= 0, "cannot finish it");
     const ssize_t size = H5Fget_file_image(impl_->file(), nullptr, 0);
     impl_->Check(size > 0, "cannot take its bytes");

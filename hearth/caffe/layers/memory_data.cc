@@ -13,7 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Row columns: data (bytes or numbers) and label; optional channels, height, width and encoded.
+// Row columns: data (bytes, or numbers for pixels) and label; optional channels, height, width and
+// encoded.
 class MemoryDataLayer : public FedDataLayer, public ArrayFed {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)
@@ -78,7 +79,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
                const std::vector<float*>& tops) const override {
     if (tops.size() > 1) *tops[1] = NumberAt(ColumnWithValue(row, "label"), row.index);
     const feed::ColumnView& data = ColumnWithValue(row, "data");
-    if (!feed::IsBytes(data.type())) {
+    if (!HoldsBytes(data)) {
       std::vector<float> scratch;
       reader_.ReadFloats(data.FloatList(row.index, &scratch), RowSize(row), seed, tops[0]);
     } else if (IsEncoded(row)) {

@@ -1,19 +1,11 @@
 #include "hearth/caffe/net/blob_proto.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/shape_count.h"
 
 namespace hearth::caffe {
 namespace {
-
-bool IsLegacy(const BlobProto& proto) {
-  return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
-}
 
 // Files of old double-precision builds hold doubles.
 template <typename Values>
@@ -25,22 +17,9 @@ void CopyValues(const Values& values, int64_t count, const char* what, float* to
 
 }  // namespace
 
-Shape ShapeOf(const BlobProto& proto) {
-  if (IsLegacy(proto)) return {proto.num(), proto.channels(), proto.height(), proto.width()};
-  return proto.shape().dim();
-}
-
-std::string ShapeString(const BlobProto& proto) {
-  std::string text;
-  const Shape shape = ShapeOf(proto);
-  for (const int64_t dim : shape) text += fmt::format("{} ", dim);
-  const std::optional<int64_t> count = CountOf(shape);
-  return text + (count ? fmt::format("({})", *count) : "(too many)");
-}
-
 bool HasShapeOf(const Blob& blob, const BlobProto& proto) {
   Shape shape = blob.shape();
-  if (IsLegacy(proto) && shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), 1);
+  if (HasLegacyShape(proto) && shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), 1);
   return shape == ShapeOf(proto);
 }
 

@@ -1,16 +1,11 @@
 // Blobs as they stand in files.
 #pragma once
 
-#include <string>
-
 #include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/proto_shape.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
-
-// The shape in `proto`, which may be in the legacy num, channels, height, width.
-Shape ShapeOf(const BlobProto& proto);
-std::string ShapeString(const BlobProto& proto);
 
 // Whether the shapes agree; a legacy shape may have leading ones that the blob has not.
 bool HasShapeOf(const Blob& blob, const BlobProto& proto);

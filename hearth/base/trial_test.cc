@@ -1,0 +1,70 @@
+#include "hearth/base/trial.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr unsigned kSeconds = 60;
+
+TEST(Trial, WhatComesToItsEndSurvives) {
+  std::mutex mutex;
+  EXPECT_TRUE(RunTrial(mutex, kSeconds, [] {}).survived);
+  EXPECT_TRUE(RunTrial(mutex, kSeconds, [] { throw std::runtime_error("refused"); }).survived);
+}
+
+TEST(Trial, WhatCrashesIsNamedAndCostsOnlyTheChild) {
+  std::mutex mutex;
+  const TrialEnd end = RunTrial(mutex, kSeconds, [] { ::raise(SIGSEGV); });
+  EXPECT_FALSE(end.survived);
+  EXPECT_THAT(end.how, HasSubstr("signal 11"));
+  EXPECT_THAT(RunTrial(mutex, kSeconds, [] { std::_Exit(3); }).how, HasSubstr("exit status 3"));
+}
+
+TEST(Trial, WhatNeverEndsIsEnded) {
+  std::mutex mutex;
+  const TrialEnd end = RunTrial(mutex, 1, [] {
+    for (volatile bool forever = true; forever;) {
+    }
+  });
+  EXPECT_FALSE(end.survived);
+}
+
+TEST(Trial, AnIgnoredEndOfChildrenIsNoCrash) {
+  std::mutex mutex;
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  EXPECT_TRUE(RunTrial(mutex, kSeconds, [] {}).survived);
+  EXPECT_FALSE(RunTrial(mutex, kSeconds, [] { std::abort(); }).survived);
+  ::signal(SIGCHLD, before);
+}
+
+TEST(Trial, TheMutexIsFreeInTheChildThoughOthersHoldItAllTheTime) {
+  std::mutex mutex;
+  std::atomic<bool> over = false;
+  std::thread other([&] {
+    while (!over) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      std::this_thread::yield();
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    const TrialEnd end = RunTrial(mutex, kSeconds, [&] {
+      if (!mutex.try_lock()) std::abort();
+    });
+    EXPECT_TRUE(end.survived) << end.how;
+  }
+  over = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace hearth

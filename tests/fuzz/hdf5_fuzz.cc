@@ -1,0 +1,44 @@
+// HDF5 files: a model, a solver's state, and what a data layer reads. Values are as many as the
+// shape says, and nothing takes more memory or time than the driver allows. Crashes of the library
+// itself end a child process (hdf5_trial.h).
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "hearth/caffe/data/hdf5_file.h"
+#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/snapshot/snapshot_hdf5.h"
+#include "tests/fuzz/input.h"
+
+using namespace hearth;  // an entry function, nothing else
+
+namespace {
+
+void ReadAll(const std::string& path) {
+  const caffe::Hdf5File file = caffe::Hdf5File::Open(path);
+  for (const std::string& name : file.Children("/")) {
+    const std::string object = "/" + name;
+    fuzz::Refusable([&] {
+      const std::vector<float> values = file.ReadFloats(object);
+      const auto count = caffe::CountOf(file.ShapeOf(object));
+      if (!count || static_cast<size_t>(*count) != values.size()) __builtin_trap();
+    });
+    fuzz::Refusable([&] { file.ReadText(object); });
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static int count = 0;  // a file that is known is not tried again
+  const std::string path = "fuzz_hdf5." + std::to_string(getpid()) + "." + std::to_string(++count);
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  fuzz::Refusable([&] { ReadAll(path); });
+  fuzz::Refusable([&] { caffe::ReadModelHdf5(path); });
+  fuzz::Refusable([&] { caffe::ReadStateHdf5(path); });
+  unlink(path.c_str());
+  return 0;
+}
