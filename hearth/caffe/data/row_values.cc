@@ -20,6 +20,12 @@ const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::st
   return column;
 }
 
+bool HoldsBytes(const feed::ColumnView& column) {
+  if (!feed::IsList(column.type())) return feed::IsBytes(column.type());
+  const feed::ColumnType item = column.children()[0].type();
+  return item == feed::ColumnType::kInt8 || item == feed::ColumnType::kUint8;
+}
+
 float NumberAt(const feed::ColumnView& column, int64_t row) {
   if (!feed::IsBytes(column.type())) return static_cast<float>(column.AsDouble(row));
   std::string_view text = column.Bytes(row);

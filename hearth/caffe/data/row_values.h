@@ -13,6 +13,9 @@ std::string RowId(const feed::Minibatch::Row& row, int64_t number);
 // The row's value in a column; throws kDataLoss naming the column where it is null.
 const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::string_view name);
 
+// Whether its values are bytes: strings, binaries or lists of bytes, as Spark's array<byte> is.
+bool HoldsBytes(const feed::ColumnView& column);
+
 // A number, or text that is one. Throws kDataLoss for other text.
 float NumberAt(const feed::ColumnView& column, int64_t row);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -30,7 +31,7 @@ constexpr size_t kTransactionAt = kDatabasesAt + 2 * kDatabaseBytes + 8;
 // pages (8 each), records (8), root (8).
 constexpr size_t kMainAt = kDatabasesAt + kDatabaseBytes;
 constexpr size_t kDatabaseFlagsAt = 4, kDepthAt = 6, kRecordsAt = 32, kRootAt = 40;
-constexpr uint16_t kSortedDuplicates = 4;
+constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
 
 // A node: the value's size or, with the flags, the child's page (2, 2, 2), key size (2), key.
 constexpr size_t kNodeBytes = 8;
@@ -88,40 +89,95 @@ void LmdbPages::ReadMeta() {
   root_ = At<uint64_t>(meta, kMainAt + kRootAt);
   depth_ = At<uint16_t>(meta, kMainAt + kDepthAt);
   records_ = At<uint64_t>(meta, kMainAt + kRecordsAt);
-  RequireSound((At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt) & kSortedDuplicates) == 0,
-               "it holds something other than one value per key", meta);
+  const auto flags = At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt);
+  plain_order_ = (flags & (kReversedKeys | kIntegerKeys)) == 0;
+  RequireSound((flags & kSortedDuplicates) == 0, "it holds something other than one value per key",
+               meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
   RequireSound(records_ <= file_.size() / kNodeBytes, "it claims more records than fit", meta);
 }
 
 void LmdbPages::SeekToFirst() {
   levels_.clear();
-  read_ = 0;
+  read_ = 1;
   if (root_ == kNoPage) return;
   Descend(root_);
   ReadRecord();
 }
 
-void LmdbPages::Next() {
+void LmdbPages::Skip(uint64_t records) {
+  while (records > 0 && valid()) {
+    Level& leaf = levels_.back();
+    const uint64_t here = std::min<uint64_t>(records, leaf.count - leaf.index);
+    leaf.index += here - 1;
+    records -= here;
+    read_ += here;
+    LeaveRecord();
+    // Pages that name each other in a circle would give records for ever.
+    RequireSound(!valid() || read_ <= records_, "it has more records than it says", root_);
+  }
+  if (valid()) ReadRecord();
+}
+
+void LmdbPages::Seek(std::string_view key) {
+  Require(
+      plain_order_, ErrorCode::kUnimplemented,
+      "the LMDB {} orders its keys backwards or as integers; it is read from its beginning only",
+      path_);
+  levels_.clear();
+  read_ = 1;
+  if (root_ == kNoPage) return;
+  Enter(root_);
+  while (levels_.size() < depth_) {
+    // The first child holds whatever comes before the second one's key; its own is empty.
+    Level& branch = levels_.back();
+    branch.index =
+        std::max<size_t>(1, CountWhile(branch, [&](const Node& node) { return node.key <= key; })) -
+        1;
+    Enter(NodeAt(branch).number);
+  }
+  Level& leaf = levels_.back();
+  leaf.index = CountWhile(leaf, [&](const Node& node) { return node.key < key; });
+  if (leaf.index == leaf.count) {
+    --leaf.index;
+    LeaveRecord();
+  }
+  if (valid()) ReadRecord();
+}
+
+// How many of the page's first nodes are `before` what is looked for; their order is theirs.
+template <typename Before>
+size_t LmdbPages::CountWhile(Level level, Before before) const {
+  size_t low = 0, high = level.count;
+  while (low < high) {
+    level.index = low + (high - low) / 2;
+    if (before(NodeAt(level))) {
+      low = level.index + 1;
+    } else {
+      high = level.index;
+    }
+  }
+  return low;
+}
+
+void LmdbPages::LeaveRecord() {
   while (!levels_.empty() && ++levels_.back().index >= levels_.back().count) levels_.pop_back();
-  if (levels_.empty()) return;
-  if (levels_.size() < depth_) Descend(NodeAt(levels_.back()).number);
-  ReadRecord();
+  if (!levels_.empty() && levels_.size() < depth_) Descend(NodeAt(levels_.back()).number);
+}
+
+void LmdbPages::Enter(uint64_t page) {
+  RequireSound(page >= 2 && page < pages_, "a page is named that is not there", page);
+  const bool leaf = levels_.size() + 1 == depth_;
+  RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
+               "a page is of the wrong kind", page);
+  const size_t lower = At<uint16_t>(page, kLowerAt);
+  RequireSound(lower > kHeaderBytes && lower <= page_size_, "a page has no nodes", page);
+  levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
 }
 
 // To the first record below `page`.
 void LmdbPages::Descend(uint64_t page) {
-  for (;;) {
-    RequireSound(page >= 2 && page < pages_, "a page is named that is not there", page);
-    const bool leaf = levels_.size() + 1 == depth_;
-    RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
-                 "a page is of the wrong kind", page);
-    const size_t lower = At<uint16_t>(page, kLowerAt);
-    RequireSound(lower > kHeaderBytes && lower <= page_size_, "a page has no nodes", page);
-    levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
-    if (leaf) return;
-    page = NodeAt(levels_.back()).number;
-  }
+  for (Enter(page); levels_.size() < depth_;) Enter(NodeAt(levels_.back()).number);
 }
 
 LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
@@ -142,8 +198,7 @@ LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
 
 void LmdbPages::ReadRecord() {
   const uint64_t page = levels_.back().page;
-  // Pages that name each other in a circle would give records for ever.
-  RequireSound(++read_ <= records_, "it has more records than it says", page);
+  RequireSound(read_ <= records_, "it has more records than it says", page);
   const Node node = NodeAt(levels_.back());
   RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
                "it holds something other than one value per key", page);

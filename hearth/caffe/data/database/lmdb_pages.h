@@ -22,7 +22,12 @@ class LmdbPages : public DatabaseCursor {
   explicit LmdbPages(const std::string& path);
 
   void SeekToFirst() override;
-  void Next() override;
+  void Next() override { Skip(1); }
+  // Passes over records by what their pages' headers say, without looking at them.
+  void Skip(uint64_t records);
+  // To the first record whose key is `key` or comes after it.
+  void Seek(std::string_view key);
+  uint64_t records() const { return records_; }
   bool valid() const override { return !levels_.empty(); }
   // They live as long as this.
   std::string_view key() const override { return key_; }
@@ -44,9 +49,13 @@ class LmdbPages : public DatabaseCursor {
   T At(uint64_t page, size_t offset) const;
   uint16_t KindOf(uint64_t page) const;
   void ReadMeta();
+  void Enter(uint64_t page);
   void Descend(uint64_t page);
+  void LeaveRecord();
   void ReadRecord();
   Node NodeAt(const Level& level) const;
+  template <typename Before>
+  size_t CountWhile(Level level, Before before) const;
   std::string_view LargeValue(uint64_t page, uint64_t bytes) const;
   void RequireSound(bool sound, const char* what, uint64_t page) const;
 
@@ -57,7 +66,8 @@ class LmdbPages : public DatabaseCursor {
   uint64_t root_ = 0;
   size_t depth_ = 0;
   uint64_t records_ = 0;       // the file's own count
-  uint64_t read_ = 0;          // since SeekToFirst
+  uint64_t read_ = 0;          // since SeekToFirst or Seek, this one and those passed over
+  bool plain_order_ = true;    // keys are ordered by their bytes, from the first on
   std::vector<Level> levels_;  // from the root to the record's leaf; none after the last record
   std::string_view key_, value_;
 };

@@ -62,6 +62,31 @@ TEST_F(LmdbPagesTest, ReadsWhatTheLibraryWrote) {
   }
 }
 
+TEST_F(LmdbPagesTest, SkipsAndSeeksToTheRecordsThatTheLibraryWouldGive) {
+  Write(20'000);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : records_) keys.push_back(key);
+  LmdbPages pages(file_);
+  for (const size_t place : {0UL, 1UL, 97UL, 9999UL, 19'998UL, 19'999UL}) {
+    pages.SeekToFirst();
+    pages.Skip(place);
+    ASSERT_EQ(pages.key(), keys[place]);
+    pages.Seek(keys[place]);
+    ASSERT_EQ(pages.key(), keys[place]);
+    EXPECT_EQ(pages.value(), records_[keys[place]]);
+    // What lies between two keys is found at the second one.
+    pages.Seek(keys[place] + '\1');
+    ASSERT_EQ(pages.valid(), place + 1 < keys.size());
+    if (pages.valid()) EXPECT_EQ(pages.key(), keys[place + 1]);
+  }
+  pages.Seek("");
+  EXPECT_EQ(pages.key(), keys.front());
+  pages.Skip(20'000);
+  EXPECT_FALSE(pages.valid());
+  pages.Skip(1);
+  EXPECT_FALSE(pages.valid());
+}
+
 TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
   Write(2000);
   const std::string sound = Bytes();

@@ -1,0 +1,105 @@
+#include "hearth/caffe/data/database/datum_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/feed/batch_builder.h"
+
+namespace hearth::caffe {
+namespace {
+
+// A batch ends with the record that fills it: many digits, or some pictures.
+constexpr size_t kBatchBytes = size_t{4} << 20;
+constexpr size_t kBatchRows = 4096;
+
+// Keys are made of digits and file names; what is no text is told by its bytes.
+std::string TextOf(std::string_view key) {
+  const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7f; };
+  if (std::all_of(key.begin(), key.end(), printable)) return std::string(key);
+  std::string text;
+  for (const unsigned char c : key) text += fmt::format("{:02x}", c);
+  return text;
+}
+
+class Columns {
+ public:
+  void Add(std::string_view key, std::string_view value) {
+    ids_.push_back(TextOf(key));
+    Datum datum;
+    bool sound = true;
+    try {
+      ParseWire(value, "its Datum", &datum);
+    } catch (const Error&) {
+      sound = false;
+      datum = {};
+    }
+    damaged_.push_back(!sound);
+    labels_.push_back(datum.label());
+    channels_.push_back(datum.channels());
+    heights_.push_back(datum.height());
+    widths_.push_back(datum.width());
+    encoded_.push_back(datum.encoded() ? 1 : 0);
+    without_data_.push_back(!datum.has_data());
+    bytes_ += datum.data().size();
+    data_.push_back(datum.data());
+  }
+
+  bool full() const { return bytes_ >= kBatchBytes || ids_.size() >= kBatchRows; }
+
+  std::shared_ptr<const feed::BatchView> Build() const {
+    feed::BatchBuilder builder;
+    builder.AddString("id", ids_).AddInt32("label", labels_, damaged_);
+    builder.AddInt32("channels", channels_, damaged_).AddInt32("height", heights_, damaged_);
+    builder.AddInt32("width", widths_, damaged_).AddInt32("encoded", encoded_, damaged_);
+    return builder.AddBinary("data", data_, without_data_).Build();
+  }
+
+ private:
+  std::vector<std::string> ids_, data_;
+  std::vector<int32_t> labels_, channels_, heights_, widths_, encoded_;
+  std::vector<bool> damaged_, without_data_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts) {
+  // Without a product of both numbers, which may be too large.
+  return records / parts * part + records % parts * part / parts;
+}
+
+LmdbParts DivideLmdb(const std::string& path, uint64_t parts) {
+  Require(parts > 0, ErrorCode::kInvalidArgument, "the LMDB {} cannot be read in 0 parts", path);
+  LmdbPages pages(path);
+  LmdbParts divided{pages.records(), {}};
+  for (uint64_t part = 0; part < parts; ++part) {
+    divided.first_keys.emplace_back(pages.valid() ? pages.key() : "");
+    pages.Skip(PartBegin(divided.records, part + 1, parts) -
+               PartBegin(divided.records, part, parts));
+  }
+  return divided;
+}
+
+DatumRows::DatumRows(const std::string& path, const std::string& first_key, uint64_t count)
+    : path_(path), pages_(path), left_(count) {
+  if (count > 0) pages_.Seek(first_key);
+}
+
+std::shared_ptr<const feed::BatchView> DatumRows::Next() {
+  if (left_ == 0) return nullptr;
+  Columns columns;
+  for (; left_ > 0 && !columns.full(); --left_) {
+    Require(pages_.valid(), ErrorCode::kDataLoss,
+            "the LMDB {} ends {} records too early; it must not be written while it is read", path_,
+            left_);
+    columns.Add(pages_.key(), pages_.value());
+    pages_.Next();
+  }
+  return columns.Build();
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,43 @@
+// The Datum records of an LMDB as rows for a MemoryData layer: a range of keys at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/data/database/lmdb_pages.h"
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::caffe {
+
+// What the parts of an LMDB are: part i begins at the key first_keys[i], if it has any record.
+struct LmdbParts {
+  uint64_t records = 0;
+  std::vector<std::string> first_keys;
+};
+
+// How many of `records` come before part `part` of `parts`; sizes of parts differ by at most one.
+uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
+
+// Finds where the parts begin; reads no values. `path`: the data file. Throws as LmdbPages does.
+LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
+
+// Reads some records as batches with the columns id (the key), label, channels, height, width,
+// encoded and data. A record that is no Datum has null in all columns but the id; one whose pixels
+// are floats has no data. One thread. Throws kDataLoss where the file is damaged.
+class DatumRows {
+ public:
+  // `count` records from `first_key` on.
+  DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
+
+  // The next rows, some megabytes of them; null at the end.
+  std::shared_ptr<const feed::BatchView> Next();
+
+ private:
+  const std::string path_;
+  LmdbPages pages_;
+  uint64_t left_;
+};
+
+}  // namespace hearth::caffe

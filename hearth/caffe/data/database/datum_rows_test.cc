@@ -1,0 +1,106 @@
+#include "hearth/caffe/data/database/datum_rows.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/proto/wire_writer.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+class DatumRowsTest : public testing::Test {
+ protected:
+  DatumRowsTest() { fs::remove_all(path_); }
+  ~DatumRowsTest() override { fs::remove_all(path_); }
+
+  void Write(const std::vector<std::pair<std::string, std::string>>& records) const {
+    auto writer = CreateDatabase(DataParameter::LMDB, path_);
+    for (const auto& [key, value] : records) writer->Put(key, value);
+    writer->Commit();
+  }
+
+  static std::string RecordOf(const std::string& data, int label) {
+    Datum datum;
+    datum.set_channels(1);
+    datum.set_height(1);
+    datum.set_width(static_cast<int32_t>(data.size()));
+    datum.set_label(label);
+    if (!data.empty()) datum.set_data(data);
+    return WireBytes(datum);
+  }
+
+  std::vector<std::string> IdsOf(const LmdbParts& parts, uint64_t part) const {
+    const uint64_t count = parts.first_keys.size();
+    const uint64_t begin = PartBegin(parts.records, part, count);
+    DatumRows rows(file_, parts.first_keys[part],
+                   PartBegin(parts.records, part + 1, count) - begin);
+    std::vector<std::string> ids;
+    while (const auto batch = rows.Next()) {
+      for (int64_t i = 0; i < batch->rows(); ++i) ids.push_back(batch->column("id").AsText(i));
+    }
+    return ids;
+  }
+
+  const std::string path_ = testing::TempDir() + "hearth_datum_rows_test";
+  const std::string file_ = path_ + "/data.mdb";
+};
+
+TEST_F(DatumRowsTest, PartsHaveEachRecordOnceAndInOrder) {
+  std::vector<std::pair<std::string, std::string>> records;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 9001; ++i) {
+    keys.push_back(fmt::format("{:08}", i));
+    records.emplace_back(keys.back(), RecordOf("abc", i));
+  }
+  Write(records);
+  for (const uint64_t count : {1, 2, 7, 9001, 9005}) {
+    const LmdbParts parts = DivideLmdb(file_, count);
+    EXPECT_EQ(parts.records, 9001U);
+    std::vector<std::string> ids;
+    for (uint64_t part = 0; part < count; ++part) {
+      for (const std::string& id : IdsOf(parts, part)) ids.push_back(id);
+    }
+    EXPECT_EQ(ids, keys) << count;
+  }
+}
+
+TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
+  Write({{"good", RecordOf("xyz", 7)},
+         {"no data", RecordOf("", 3)},
+         {"none", "no Datum"},
+         {std::string("\xff\0", 2), RecordOf("x", 1)}});
+  DatumRows rows(file_, "good", 4);
+  const auto batch = rows.Next();
+  ASSERT_EQ(batch->rows(), 4);
+  const auto null_in = [&](const char* column) {
+    std::vector<bool> nulls;
+    for (int64_t i = 0; i < 4; ++i) nulls.push_back(batch->column(column).IsNull(i));
+    return nulls;
+  };
+  EXPECT_EQ(batch->column("label").AsInt64(0), 7);
+  EXPECT_EQ(batch->column("width").AsInt64(0), 3);
+  EXPECT_EQ(batch->column("encoded").AsInt64(0), 0);
+  EXPECT_EQ(batch->column("data").Bytes(0), "xyz");
+  EXPECT_THAT(null_in("id"), ElementsAre(false, false, false, false));
+  EXPECT_THAT(null_in("label"), ElementsAre(false, false, true, false));
+  EXPECT_THAT(null_in("data"), ElementsAre(false, true, true, false));
+  EXPECT_EQ(batch->column("id").AsText(3), "ff00");
+  EXPECT_EQ(rows.Next(), nullptr);
+}
+
+TEST_F(DatumRowsTest, FewerRecordsThanToldAreAnError) {
+  Write({{"a", RecordOf("x", 1)}});
+  DatumRows rows(file_, "a", 2);
+  EXPECT_THROW(rows.Next(), Error);
+  EXPECT_THROW(DivideLmdb(file_, 0), Error);
+  EXPECT_EQ(DatumRows(file_, "", 0).Next(), nullptr);
+}
+
+}  // namespace
+}  // namespace hearth::caffe
