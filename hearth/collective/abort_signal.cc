@@ -21,6 +21,16 @@ void AbortSignal::Raise(const std::string& reason) {
   // Cannot fail: the counter is 0 before the only write.
   ::eventfd_write(event_.get(), 1);
   if (word_ != nullptr) BumpAndWake(*word_);
+  for (const auto& other : others_) {
+    if (const auto alive = other.lock()) alive->Raise(reason);
+  }
+}
+
+void AbortSignal::PassOnTo(const std::shared_ptr<AbortSignal>& other) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(others_, [](const auto& known) { return known.expired(); });
+  others_.push_back(other);
+  if (raised()) other->Raise(reason_);
 }
 
 void AbortSignal::WakeToo(std::atomic<uint32_t>* word) {

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "hearth/base/fd.h"
 
@@ -30,12 +32,16 @@ class AbortSignal {
   void WakeToo(std::atomic<uint32_t>* word);
   void Forget();
 
+  // Raise reaches it too. It may end earlier than this one.
+  void PassOnTo(const std::shared_ptr<AbortSignal>& other);
+
  private:
   [[noreturn]] void Throw() const;
 
   mutable std::mutex mutex_;
   std::string reason_;
   std::atomic<uint32_t>* word_ = nullptr;
+  std::vector<std::weak_ptr<AbortSignal>> others_;
   std::atomic<bool> raised_{false};
   Fd event_;
 };

@@ -27,7 +27,17 @@ void HalvingDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, Dead
 // Parts travel around the ring in chunks; sums grow on the way. 2 (world - 1) steps, least bytes.
 void RingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 void RingReduceScatter(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
-void RingAllGather(const Exchange& exchange, Buffer data, Deadline deadline);
+// Rank r has the elements of parts[r].
+void RingAllGather(const Exchange& exchange, Buffer data, const std::vector<Range>& parts,
+                   Deadline deadline);
+
+// Sums of float32 whose bytes travel in 16 bits: a direct reduce-scatter, added in rank order as
+// float32, and a direct all-gather of the rounded sums. Half the ring's bytes in 2 steps a window.
+void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline);
+
+// Every block goes straight to its rank: one step.
+void DirectAllToAll(const Exchange& exchange, const std::byte* input, Buffer output,
+                    Deadline deadline);
 
 // Chunks go down a binomial tree rooted at `root`.
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline);

@@ -1,8 +1,11 @@
 // What a rank is about to do: compared between ranks, and named in error messages.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "hearth/collective/data_type.h"
 
@@ -15,19 +18,35 @@ enum class Operation : uint8_t {
   kBroadcast,
   kBarrier,
   kAllocate,
+  kAllToAll,
+  kSend,
+  kReceive,
 };
 
+// What float32 travels as between hosts.
+enum class Wire : uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+// Sent as it is, so it has no padding.
 struct Call {
   Operation operation = Operation::kBarrier;
   DataType type = DataType::kFloat32;
   Op op = Op::kSum;
-  int32_t root = 0;
+  Wire wire = Wire::kFloat32;
+  int32_t root = 0;  // of a broadcast; the other rank of a send or receive
   uint64_t bytes = 0;
-  uint64_t place = 0;  // of the buffer in the arena, 0 for other memory
+  uint64_t place = 0;   // of the buffer in the arena, 0 for other memory
+  uint64_t digest = 0;  // of what has no field: unequal parts, the end of a long name
+  std::array<char, 40> name = {};
 
   bool operator==(const Call&) const = default;
-  // "all-reduce of 4194304 bytes"
+  // Keeps what fits; the whole name goes into the digest.
+  void SetName(std::string_view whole);
+  void AddToDigest(uint64_t value) { digest = (digest ^ value) * 0x100000001b3U + 1; }
+  // Equal calls have equal ones; for unequal calls that is one chance in 2^64.
+  uint64_t Fingerprint() const;
+  // "all-reduce 'conv1' of 4194304 bytes (float32, sum)"
   std::string Describe() const;
 };
+static_assert(sizeof(Call) == 72 && std::is_trivially_copyable_v<Call>);
 
 }  // namespace hearth::collective

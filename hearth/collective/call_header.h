@@ -1,8 +1,9 @@
-// Sent over tcp before an operation's first message to a peer, so that ranks in different
-// operations notice it instead of mixing up their bytes.
+// Sent over tcp before an operation's first message to a peer, and always to the next rank, so that
+// ranks in different operations notice it instead of mixing up their bytes or waiting in vain.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "hearth/collective/call.h"
@@ -10,28 +11,17 @@
 namespace hearth::collective {
 
 struct CallHeader {
-  uint64_t number = 0;  // counts the operations of the transport
-  uint64_t bytes = 0;
-  int32_t root = 0;
-  uint8_t operation = 0;
-  uint8_t type = 0;
-  uint8_t op = 0;
-  uint8_t reserved = 0;
+  uint64_t number = 0;  // counts the operations of the transport, or those of a pair of ranks
+  Call call;
 
   CallHeader() = default;
-  CallHeader(const Call& call, uint64_t call_number)
-      : number(call_number),
-        bytes(call.bytes),
-        root(call.root),
-        operation(static_cast<uint8_t>(call.operation)),
-        type(static_cast<uint8_t>(call.type)),
-        op(static_cast<uint8_t>(call.op)) {}
+  CallHeader(const Call& what, uint64_t call_number) : number(call_number), call(what) {
+    call.place = 0;  // each host has places of its own
+  }
 
   bool operator==(const CallHeader&) const = default;
-  std::string Describe() const {
-    return Call{.operation = static_cast<Operation>(operation), .bytes = bytes}.Describe();
-  }
+  std::string Describe() const { return call.Describe(); }
 };
-static_assert(sizeof(CallHeader) == 24 && std::is_trivially_copyable_v<CallHeader>);
+static_assert(sizeof(CallHeader) == 80 && std::is_trivially_copyable_v<CallHeader>);
 
 }  // namespace hearth::collective

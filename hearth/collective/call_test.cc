@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <string>
 #include <vector>
 
 #include "hearth/collective/call_header.h"
@@ -12,27 +12,47 @@ namespace {
 
 TEST(Call, SaysWhatItDoes) {
   EXPECT_EQ((Call{.operation = Operation::kAllReduce, .bytes = 40}).Describe(),
-            "all-reduce of 40 bytes");
-  EXPECT_EQ((Call{.operation = Operation::kReduceScatter, .bytes = 4}).Describe(),
-            "reduce-scatter of 4 bytes");
-  EXPECT_EQ((Call{.operation = Operation::kAllGather, .bytes = 0}).Describe(),
-            "all-gather of 0 bytes");
-  EXPECT_EQ((Call{.operation = Operation::kBroadcast, .bytes = 1}).Describe(),
-            "broadcast of 1 bytes");
+            "all-reduce of 40 bytes (float32, sum)");
+  EXPECT_EQ(
+      (Call{.operation = Operation::kAllReduce, .wire = Wire::kBfloat16, .bytes = 40}).Describe(),
+      "all-reduce of 40 bytes (float32, sum, bfloat16 on the wire)");
+  EXPECT_EQ((Call{.operation = Operation::kReduceScatter, .op = Op::kMean, .bytes = 4}).Describe(),
+            "reduce-scatter of 4 bytes (float32, mean)");
+  EXPECT_EQ((Call{.operation = Operation::kAllGather, .digest = 31}).Describe(),
+            "all-gather of 0 bytes (float32, digest 1f)");
+  EXPECT_EQ((Call{.operation = Operation::kAllToAll, .type = DataType::kBool}).Describe(),
+            "all-to-all of 0 bytes (bool)");
+  EXPECT_EQ((Call{.operation = Operation::kBroadcast, .root = 2, .bytes = 1}).Describe(),
+            "broadcast of 1 bytes (float32, from rank 2)");
+  EXPECT_EQ((Call{.operation = Operation::kSend, .root = 2, .bytes = 1}).Describe(),
+            "send of 1 bytes (float32, to rank 2)");
   EXPECT_EQ((Call{.operation = Operation::kAllocate, .bytes = 9}).Describe(),
             "allocation of 9 bytes");
   EXPECT_EQ(Call{}.Describe(), "barrier");
 }
 
+TEST(Call, ALongNameIsCutButStillCompared) {
+  Call one;
+  Call other;
+  one.SetName(std::string(50, 'a') + "1");
+  other.SetName(std::string(50, 'a') + "2");
+  EXPECT_EQ(one.name, other.name);
+  EXPECT_NE(one, other);
+  EXPECT_EQ(one.Describe().find("barrier '" + std::string(40, 'a') + "' (digest "), 0U);
+}
+
 // One call for each field in which it may differ from the first.
 std::vector<Call> Different() {
-  const Call call = {Operation::kBroadcast, DataType::kFloat32, Op::kSum, 0, 40, 0};
-  std::vector<Call> calls(6, call);
+  const Call call = {.operation = Operation::kBroadcast, .bytes = 40};
+  std::vector<Call> calls(9, call);
   calls[1].operation = Operation::kAllReduce;
   calls[2].type = DataType::kInt32;
   calls[3].op = Op::kMax;
   calls[4].root = 1;
   calls[5].bytes = 44;
+  calls[6].wire = Wire::kFloat16;
+  calls[7].digest = 1;
+  calls[8].SetName("conv1");
   return calls;
 }
 
@@ -43,12 +63,13 @@ TEST(CallHeader, DiffersWhereverTheCallsDo) {
   for (size_t i = 1; i < calls.size(); ++i) {
     EXPECT_NE(CallHeader(calls[0], 3), CallHeader(calls[i], 3)) << i;
     EXPECT_NE(calls[0], calls[i]) << i;
+    EXPECT_NE(calls[0].Fingerprint(), calls[i].Fingerprint()) << i;
   }
 }
 
 TEST(CallHeader, OfAnUnknownOperationCanBeSaid) {
   CallHeader header;
-  header.operation = 200;
+  header.call.operation = static_cast<Operation>(200);
   EXPECT_EQ(header.Describe(), "unknown operation of 0 bytes");
 }
 

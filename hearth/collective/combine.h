@@ -1,4 +1,5 @@
-// The arithmetic of reductions, vectorised for the machine it runs on.
+// The arithmetic of reductions, vectorised for the machine it runs on. No memory need be aligned.
+// Any thread; nothing fails.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +13,20 @@ struct Arithmetic {
   Op op = Op::kSum;
 };
 
-// into[i] = into[i] op from[i]. The ranges do not overlap. Integer sums wrap around.
+// into[i] = into[i] op from[i]; kMean sums. The ranges do not overlap. 16-bit floats are combined
+// as float32 and rounded.
 void Combine(Arithmetic how, void* into, const void* from, size_t count);
 
 // first[i] = second[i] = first[i] op second[i].
 void CombineBoth(Arithmetic how, void* first, void* second, size_t count);
+
+// data[i] = data[i] / divisor: integers towards zero. Bools stay.
+void Divide(DataType type, void* data, size_t count, int divisor);
+
+// float32 to and from what travels instead: `wire` is kFloat16 or kBfloat16.
+void Narrow(DataType wire, void* into, const void* from, size_t count);
+void Widen(DataType wire, void* into, const void* from, size_t count);
+// into[i] += from[i], as float32.
+void AddWidened(DataType wire, void* into, const void* from, size_t count);
 
 }  // namespace hearth::collective

@@ -71,8 +71,9 @@ TEST_P(Failures, APeerThatLeavesEndsTheWaitAndIsNamed) {
     std::vector<float> data(1 << 20);
     const Outcome outcome = OutcomeOf([&] { Sum(group, data, kLong); });
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
-    EXPECT_THAT(outcome.message, AllOf(HasSubstr("all-reduce of 4194304 bytes: rank 1 (host " +
-                                                 HostOfRank1() + ")")));
+    EXPECT_THAT(outcome.message,
+                AllOf(HasSubstr("all-reduce of 4194304 bytes (float32, sum): rank 1 (host " +
+                                HostOfRank1() + ")")));
     EXPECT_LT(outcome.seconds, kLong / 2);
   });
 }
@@ -180,7 +181,7 @@ TEST_P(Disagreements, AboutTheSizeAreTold) {
     Sum(group, data, kLong);
   };
   EXPECT_THAT(ToldInDisagreement(GetParam(), sum),
-              ::testing::ContainsRegex("all-reduce of (400|200) bytes: rank (0|1) .* called "
+              ::testing::ContainsRegex("all-reduce of (400|200) bytes .*: rank (0|1) .* called "
                                        "all-reduce of (400|200) bytes"));
 }
 
@@ -200,7 +201,52 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
                          [](const auto& info) { return NameOf(info.param); });
 
-// In shared memory an operation on nothing is no step.
+// Each rank makes another request; nothing but the ranks' agreement can end their waits.
+struct Disagreement {
+  const char* what;
+  Request first;
+  Request second;
+  const char* said;  // by one rank of the other, or by the other of it
+};
+
+std::vector<Disagreement> AllDisagreements() {
+  constexpr auto kReduce = Operation::kAllReduce;
+  const Request sum = {.operation = kReduce, .count = 100};
+  Request mean = sum, doubles, narrow = sum, one = sum, two = sum;
+  mean.op = Op::kMean;
+  doubles = {.operation = kReduce, .count = 50, .type = DataType::kFloat64};
+  narrow.wire = Wire::kBfloat16;
+  one.name = "conv1";
+  two.name = "conv2";
+  const Request empty = {.operation = kReduce};
+  const Request from0 = {.operation = Operation::kBroadcast, .count = 8, .peer = 0};
+  const Request from1 = {.operation = Operation::kBroadcast, .count = 8, .peer = 1};
+  const Request parts = {.operation = Operation::kAllGather, .count = 4, .counts = {1, 3}};
+  const Request others = {.operation = Operation::kAllGather, .count = 4, .counts = {2, 2}};
+  return {{"op", sum, mean, "(float32, mean)"},
+          {"type", sum, doubles, "(float64, sum)"},
+          {"wire", sum, narrow, "bfloat16 on the wire"},
+          {"name", one, two, "all-reduce 'conv2' of 400 bytes"},
+          {"nothing", empty, {}, "barrier"},
+          {"root, each waiting for the other", from1, from0, "from rank 0"},
+          {"parts", parts, others, "digest"}};
+}
+
+TEST_P(Disagreements, AboutAnythingElseAreToldAtOnce) {
+  for (const Disagreement& each : AllDisagreements()) {
+    const auto call = [&](Group& group) {
+      Request request = group.rank() == 0 ? each.first : each.second;
+      std::vector<std::byte> data(1000);
+      request.output = data.data();
+      group.Run(request, Deadline::After(kLong));
+      group.Barrier(Deadline::After(kLong));
+    };
+    EXPECT_THAT(ToldInDisagreement(GetParam(), call),
+                AllOf(HasSubstr("in the same order"), HasSubstr(each.said)))
+        << each.what;
+  }
+}
+
 TEST(FailuresOfGroups, ARankThatIsOneOperationAheadOverTcpIsTold) {
   const auto one_or_two = [](Group& group) {
     std::vector<float> nothing;

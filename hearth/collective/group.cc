@@ -5,13 +5,6 @@
 #include "hearth/collective/group_impl.h"
 
 namespace hearth::collective {
-namespace {
-
-Buffer MakeBuffer(void* data, size_t count, DataType type) {
-  return {static_cast<std::byte*>(data), count, type};
-}
-
-}  // namespace
 
 uint64_t Group::Impl::PlaceOf(const void* buffer, uint64_t bytes) const {
   if (bytes == 0) return 0;
@@ -39,40 +32,47 @@ const std::string& Group::description() const { return impl_->description; }
 
 void* Group::Allocate(size_t bytes) {
   std::byte* memory = nullptr;
+  const Deadline deadline = Deadline::After(impl_->identity.options.timeout_s);
   impl_->Run({.operation = Operation::kAllocate, .bytes = bytes}, nullptr,
-             [&] { memory = impl_->arena->Allocate(bytes, Deadline::After(impl_->timeout_s)); });
+             [&] { memory = impl_->arena->Allocate(bytes, deadline); });
   return memory;
 }
 
+void Group::Run(const Request& request, Deadline deadline) { impl_->Execute(request, deadline); }
+
 void Group::AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline) {
-  const Buffer data = MakeBuffer(buffer, count, type);
-  impl_->Run({Operation::kAllReduce, type, op, 0, data.bytes()}, buffer,
-             [&] { impl_->backend->AllReduce(data, op, deadline); });
+  Run({.operation = Operation::kAllReduce,
+       .output = buffer,
+       .count = count,
+       .type = type,
+       .op = op},
+      deadline);
 }
 
 void Group::ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline) {
-  const Buffer data = MakeBuffer(buffer, count, type);
-  impl_->Run({Operation::kReduceScatter, type, op, 0, data.bytes()}, buffer,
-             [&] { impl_->backend->ReduceScatter(data, op, deadline); });
+  Run({.operation = Operation::kReduceScatter,
+       .output = buffer,
+       .count = count,
+       .type = type,
+       .op = op},
+      deadline);
 }
 
 void Group::AllGather(void* buffer, size_t count, DataType type, Deadline deadline) {
-  const Buffer data = MakeBuffer(buffer, count, type);
-  impl_->Run({Operation::kAllGather, type, Op::kSum, 0, data.bytes()}, buffer,
-             [&] { impl_->backend->AllGather(data, deadline); });
+  Run({.operation = Operation::kAllGather, .output = buffer, .count = count, .type = type},
+      deadline);
 }
 
 void Group::Broadcast(void* buffer, size_t bytes, int root, Deadline deadline) {
-  Require(root >= 0 && root < impl_->world, ErrorCode::kInvalidArgument,
-          "broadcast from rank {}: the group has ranks 0 to {}", root, impl_->world - 1);
-  const Buffer data = MakeBuffer(buffer, bytes, DataType::kUint8);
-  impl_->Run({Operation::kBroadcast, data.type, Op::kSum, root, bytes}, buffer,
-             [&] { impl_->backend->Broadcast(data, root, deadline); });
+  Run({.operation = Operation::kBroadcast,
+       .output = buffer,
+       .count = bytes,
+       .type = DataType::kUint8,
+       .peer = root},
+      deadline);
 }
 
-void Group::Barrier(Deadline deadline) {
-  impl_->Run({}, nullptr, [&] { impl_->backend->Barrier(deadline); });
-}
+void Group::Barrier(Deadline deadline) { Run({}, deadline); }
 
 void Group::Abort(const std::string& reason) { impl_->abort->Raise(reason); }
 

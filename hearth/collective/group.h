@@ -9,6 +9,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/collective/data_type.h"
+#include "hearth/collective/request.h"
 
 namespace hearth::rendezvous {
 class Member;  // hearth/rendezvous/member.h
@@ -53,10 +54,14 @@ class Group {
   // call it together with the same size. Any other memory works too, but costs copies.
   void* Allocate(size_t bytes);
 
-  // Each operation is in place on `count` elements at `buffer`; a count of 0 is allowed. Either all
-  // ranks pass the same place of the same allocation or none passes allocated memory.
+  // Carries out one operation; a count of 0 is allowed and still compares the ranks' calls. Either
+  // all ranks pass the same place of the same allocation as output or none passes allocated memory.
   // Failures: kUnavailable (a peer left), kDeadlineExceeded, both naming rank and host; kAborted
-  // with the reason; kInvalidArgument when ranks disagree about the operation.
+  // with the reason; kInvalidArgument when ranks disagree about the operation, with what both
+  // called. A request that makes no sense by itself is kInvalidArgument too, but not final.
+  void Run(const Request& request, Deadline deadline);
+
+  // Shorthands, in place on `count` elements at `buffer`.
   void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
   // Afterwards Part(count, world(), rank()) is reduced; the rest of the buffer is unspecified.
   void ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
@@ -64,6 +69,12 @@ class Group {
   void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
   void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);
   void Barrier(Deadline deadline);
+
+  // Groups of some ranks each, for which all ranks of this group call it together: those with the
+  // same `color` form one, in the order of their ranks here. A negative color takes part and gets
+  // nothing. The new group may be used by another thread than this one, ends when this one is
+  // aborted, and its failures leave this one whole. It must not outlive this one.
+  std::unique_ptr<Group> Split(int color, Deadline deadline);
 
   // Ends the operation that runs, and all later ones, with kAborted and `reason`. The first reason
   // stays.

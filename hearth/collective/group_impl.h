@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hearth/base/error.h"
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/arena.h"
 #include "hearth/collective/backend.h"
+#include "hearth/collective/connector.h"
 #include "hearth/collective/group.h"
 #include "hearth/collective/local_ranks.h"
 #include "hearth/rendezvous/failure_watch.h"
@@ -20,7 +22,7 @@ class Group::Impl {
  public:
   int rank = 0;
   int world = 1;
-  double timeout_s = 30;
+  Identity identity;  // for the groups that split off
   std::string description;
   std::shared_ptr<AbortSignal> abort;
   // In the order of dependency; destroyed in reverse.
@@ -33,12 +35,15 @@ class Group::Impl {
     if (backend != nullptr) backend->Leave();
   }
 
+  void Execute(const Request& request, Deadline deadline);
+
   // Runs one operation; its failure is final and gets the operation's name.
   template <typename Body>
   void Run(Call call, const void* buffer, const Body& body) {
     if (broken_.has_value()) throw Error(*broken_);
     call.place = PlaceOf(buffer, call.bytes);
     local->Begin(call);
+    backend->Begin(call);
     try {
       body();
     } catch (const Error& error) {
@@ -48,10 +53,19 @@ class Group::Impl {
   }
 
  private:
+  void Check(const Request& request) const;
+  Call CallOf(const Request& request) const;
+  // The memory that the backend works on in place, with the input copied to it.
+  Buffer Prepare(const Request& request);
+  void Dispatch(const Request& request, Buffer work, Deadline deadline);
+  void Reduce(const Request& request, Buffer work, Deadline deadline);
+  const std::vector<Range>& PartsOf(const Request& request);
   uint64_t PlaceOf(const void* buffer, uint64_t bytes) const;
   void Break(const Call& call, const Error& error);
 
   std::optional<Error> broken_;
+  std::vector<Range> parts_;  // kept, so that operations do not allocate
+  std::vector<std::byte> scratch_;
 };
 
 }  // namespace hearth::collective

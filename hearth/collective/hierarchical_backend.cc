@@ -4,20 +4,25 @@
 
 namespace hearth::collective {
 
-HierarchicalBackend::HierarchicalBackend(Topology topology, int rank,
-                                         std::unique_ptr<SharedBackend> within,
-                                         std::unique_ptr<MessageBackend> across)
+HierarchicalBackend::HierarchicalBackend(Topology topology, int rank, Parts parts)
     : topology_(std::move(topology)),
       spot_(topology_.Find(rank)),
-      within_(std::move(within)),
-      across_(std::move(across)) {}
+      within_(std::move(parts.within)),
+      across_(std::move(parts.across)),
+      direct_(std::move(parts.direct)) {}
 
-void HierarchicalBackend::AllReduce(Buffer data, Op op, Deadline deadline) {
+void HierarchicalBackend::Begin(const Call& call) {
+  within_->Begin(call);
+  if (across_ != nullptr) across_->Begin(call);
+  direct_->Begin(call);
+}
+
+void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   const int parts = topology_.parts();
   within_->InArena(data, [&](Buffer shared) {
-    within_->ReduceParts(shared, op, parts, deadline);
+    within_->ReduceParts(shared, how.op, parts, deadline);
     if (across_ != nullptr) {
-      across_->AllReduce(shared.Slice(Part(shared.count, parts, spot_.index)), op, deadline);
+      across_->AllReduce(shared.Slice(Part(shared.count, parts, spot_.index)), how, deadline);
     }
     within_->GatherParts(shared, parts, deadline);
   });
@@ -27,10 +32,18 @@ void HierarchicalBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
   AllReduce(data, op, deadline);
 }
 
-void HierarchicalBackend::AllGather(Buffer data, Deadline deadline) {
-  for (int rank = 0; rank < topology_.world(); ++rank) {
-    Broadcast(data.Slice(Part(data.count, topology_.world(), rank)), rank, deadline);
+void HierarchicalBackend::AllGather(Buffer data, const std::vector<Range>& parts,
+                                    Deadline deadline) {
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    if (parts[rank].size() > 0) {
+      Broadcast(data.Slice(parts[rank]), static_cast<int>(rank), deadline);
+    }
   }
+}
+
+void HierarchicalBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
+  Barrier(deadline);  // whoever is in another operation is told here, not waited for
+  direct_->AllToAll(input, output, deadline);
 }
 
 void HierarchicalBackend::Broadcast(Buffer data, int root, Deadline deadline) {
@@ -47,7 +60,16 @@ void HierarchicalBackend::Barrier(Deadline deadline) {
   within_->Barrier(deadline);
 }
 
+void HierarchicalBackend::Send(Buffer data, int to, Deadline deadline) {
+  direct_->Send(data, to, deadline);
+}
+
+void HierarchicalBackend::Receive(Buffer data, int from, Deadline deadline) {
+  direct_->Receive(data, from, deadline);
+}
+
 void HierarchicalBackend::Leave() {
+  direct_->Leave();
   within_->Leave();
   if (across_ != nullptr) across_->Leave();
 }

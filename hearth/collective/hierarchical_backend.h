@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "hearth/collective/backend.h"
 #include "hearth/collective/message_backend.h"
@@ -13,17 +14,26 @@ namespace hearth::collective {
 
 class HierarchicalBackend : public Backend {
  public:
-  // `across` connects the ranks that have this one's index on their hosts, numbered by host; null
-  // if the topology gives this rank no part.
-  HierarchicalBackend(Topology topology, int rank, std::unique_ptr<SharedBackend> within,
-                      std::unique_ptr<MessageBackend> across);
+  // `across` connects the ranks with this one's index on their hosts, numbered by host; null where
+  // the topology gives this rank no part. `direct` connects all ranks.
+  struct Parts {
+    std::unique_ptr<SharedBackend> within;
+    std::unique_ptr<MessageBackend> across;
+    std::unique_ptr<MessageBackend> direct;
+  };
+  HierarchicalBackend(Topology topology, int rank, Parts parts);
 
-  void AllReduce(Buffer data, Op op, Deadline deadline) override;
+  void Begin(const Call& call) override;
+  void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
   // Costs as much as AllReduce: a rank's part need not lie within what its host has summed.
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
-  void AllGather(Buffer data, Deadline deadline) override;
+  void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
+  // Over tcp between all ranks, also within a host.
+  void AllToAll(const std::byte* input, Buffer output, Deadline deadline) override;
   void Broadcast(Buffer data, int root, Deadline deadline) override;
   void Barrier(Deadline deadline) override;
+  void Send(Buffer data, int to, Deadline deadline) override;
+  void Receive(Buffer data, int from, Deadline deadline) override;
   void Leave() override;
 
  private:
@@ -31,6 +41,7 @@ class HierarchicalBackend : public Backend {
   const Topology::Spot spot_;
   const std::unique_ptr<SharedBackend> within_;
   const std::unique_ptr<MessageBackend> across_;
+  const std::unique_ptr<MessageBackend> direct_;
 };
 
 }  // namespace hearth::collective

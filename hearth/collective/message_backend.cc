@@ -13,31 +13,53 @@ constexpr size_t kHalvingBytes = 1 << 20;
 MessageBackend::MessageBackend(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)), exchange_{*transport_, plan_, scratch_} {}
 
-void MessageBackend::AllReduce(Buffer data, Op op, Deadline deadline) {
-  transport_->Begin({Operation::kAllReduce, data.type, op, 0, data.bytes()});
-  if (data.bytes() <= kDirectBytes) return DirectAllReduce(exchange_, data, op, deadline);
-  if (data.bytes() <= kHalvingBytes) return HalvingDoublingAllReduce(exchange_, data, op, deadline);
-  RingAllReduce(exchange_, data, op, deadline);
+void MessageBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
+  transport_->Begin(call_);
+  if (how.wire != Wire::kFloat32) return NarrowAllReduce(exchange_, data, how.wire, deadline);
+  if (data.bytes() <= kDirectBytes) return DirectAllReduce(exchange_, data, how.op, deadline);
+  if (data.bytes() <= kHalvingBytes) {
+    return HalvingDoublingAllReduce(exchange_, data, how.op, deadline);
+  }
+  RingAllReduce(exchange_, data, how.op, deadline);
 }
 
 void MessageBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
-  transport_->Begin({Operation::kReduceScatter, data.type, op, 0, data.bytes()});
+  transport_->Begin(call_);
   RingReduceScatter(exchange_, data, op, deadline);
 }
 
-void MessageBackend::AllGather(Buffer data, Deadline deadline) {
-  transport_->Begin({Operation::kAllGather, data.type, Op::kSum, 0, data.bytes()});
-  RingAllGather(exchange_, data, deadline);
+void MessageBackend::AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) {
+  transport_->Begin(call_);
+  RingAllGather(exchange_, data, parts, deadline);
+}
+
+void MessageBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
+  transport_->Begin(call_);
+  DirectAllToAll(exchange_, input, output, deadline);
 }
 
 void MessageBackend::Broadcast(Buffer data, int root, Deadline deadline) {
-  transport_->Begin({Operation::kBroadcast, data.type, Op::kSum, root, data.bytes()});
+  transport_->Begin(call_);
   TreeBroadcast(exchange_, data, root, deadline);
 }
 
 void MessageBackend::Barrier(Deadline deadline) {
-  transport_->Begin({});
+  transport_->Begin(call_);
   DisseminationBarrier(exchange_, deadline);
+}
+
+void MessageBackend::Send(Buffer data, int to, Deadline deadline) {
+  transport_->BeginPair(call_, to);
+  plan_.Clear();
+  plan_.sends.push_back({to, data.data, data.bytes()});
+  transport_->Run(plan_, deadline);
+}
+
+void MessageBackend::Receive(Buffer data, int from, Deadline deadline) {
+  transport_->BeginPair(call_, from);
+  plan_.Clear();
+  plan_.receives.push_back({from, data.data, data.bytes()});
+  transport_->Run(plan_, deadline);
 }
 
 void MessageBackend::Leave() { transport_->Close(); }

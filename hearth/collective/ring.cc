@@ -17,14 +17,17 @@ struct Lap {
 
 class RingPlanner {
  public:
-  RingPlanner(const Exchange& exchange, Buffer data)
+  // Without `parts` the data is cut into equal ones.
+  RingPlanner(const Exchange& exchange, Buffer data, const std::vector<Range>* parts = nullptr)
       : plan_(exchange.plan),
         data_(data),
+        parts_(parts),
         world_(exchange.transport.size()),
         self_(exchange.transport.self()),
         chunk_(kChunkBytes / SizeOf(data.type)) {
     plan_.Clear();
-    const size_t longest = Part(data.count, world_, 0).size();
+    size_t longest = 0;
+    for (int rank = 0; rank < world_; ++rank) longest = std::max(longest, PartOf(rank).size());
     // The same number for all parts, so that chunk k of a step depends on chunk k of the one
     // before.
     chunks_ = static_cast<int>((longest + chunk_ - 1) / chunk_);
@@ -49,14 +52,20 @@ class RingPlanner {
     plan_.receives.push_back({(self_ - 1 + world_) % world_, in.data, in.bytes(), combine});
   }
 
+  Range PartOf(int rank) const {
+    if (parts_ != nullptr) return (*parts_)[static_cast<size_t>(rank)];
+    return Part(data_.count, world_, rank);
+  }
+
   Buffer Chunk(int part, int k) const {
-    const Range range = Part(data_.count, world_, part);
+    const Range range = PartOf(part);
     const size_t begin = std::min(range.end, range.begin + static_cast<size_t>(k) * chunk_);
     return data_.Slice({begin, std::min(range.end, begin + chunk_)});
   }
 
   Plan& plan_;
   const Buffer data_;
+  const std::vector<Range>* parts_;
   const int world_;
   const int self_;
   const size_t chunk_;
@@ -81,8 +90,9 @@ void RingReduceScatter(const Exchange& exchange, Buffer data, Op op, Deadline de
   exchange.transport.Run(exchange.plan, deadline);
 }
 
-void RingAllGather(const Exchange& exchange, Buffer data, Deadline deadline) {
-  RingPlanner planner(exchange, data);
+void RingAllGather(const Exchange& exchange, Buffer data, const std::vector<Range>& parts,
+                   Deadline deadline) {
+  RingPlanner planner(exchange, data, &parts);
   planner.Add({.first_sent = exchange.transport.self(), .combine = false});
   exchange.transport.Run(exchange.plan, deadline);
 }

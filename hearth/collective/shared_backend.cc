@@ -18,10 +18,13 @@ void ForEachStride(Range part, size_t stride, const Function& function) {
 }  // namespace
 
 SharedBackend::SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline)
-    : ranks_(ranks), arena_(arena), stage_(arena.Allocate(kStageBytes, deadline)) {}
+    : ranks_(ranks),
+      arena_(arena),
+      stage_(arena.Allocate(kStageBytes, deadline)),
+      mailboxes_(ranks, arena, deadline) {}
 
-void SharedBackend::AllReduce(Buffer data, Op op, Deadline deadline) {
-  InArena(data, [&](Buffer shared) { ReduceEverywhere(shared, op, deadline); });
+void SharedBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
+  InArena(data, [&](Buffer shared) { ReduceEverywhere(shared, how.op, deadline); });
 }
 
 void SharedBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
@@ -30,10 +33,31 @@ void SharedBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
   ReduceParts(data, op, ranks_.size(), deadline);
 }
 
-void SharedBackend::AllGather(Buffer data, Deadline deadline) {
-  if (arena_.Find(data.data, data.bytes())) return GatherParts(data, ranks_.size(), deadline);
+void SharedBackend::AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) {
+  if (arena_.Find(data.data, data.bytes())) return GatherRanges(data, parts, deadline);
   for (int i = 0; i < ranks_.size(); ++i) {
-    Broadcast(data.Slice(Part(data.count, ranks_.size(), i)), i, deadline);
+    Broadcast(data.Slice(parts[static_cast<size_t>(i)]), i, deadline);
+  }
+}
+
+// Each rank puts the same stretch of all its blocks on its stage; the others take theirs from it.
+void SharedBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
+  const auto world = static_cast<size_t>(ranks_.size());
+  const auto self = static_cast<size_t>(ranks_.self());
+  const size_t block = output.bytes() / world;
+  const size_t window = std::max<size_t>(kStageBytes / world, 1);
+  const auto place = *arena_.Find(stage_, kStageBytes);
+  for (size_t at = 0; at < block; at += window) {
+    const size_t size = std::min(window, block - at);
+    for (size_t to = 0; to < world; ++to) {
+      std::memcpy(stage_ + to * size, input + to * block + at, size);
+    }
+    ranks_.Meet(deadline);
+    for (size_t from = 0; from < world; ++from) {
+      const std::byte* theirs = arena_.At(place, static_cast<int>(from));
+      std::memcpy(output.data + from * block + at, theirs + self * size, size);
+    }
+    ranks_.Meet(deadline);
   }
 }
 
@@ -42,6 +66,14 @@ void SharedBackend::Broadcast(Buffer data, int root, Deadline deadline) {
 }
 
 void SharedBackend::Barrier(Deadline deadline) { ranks_.Meet(deadline); }
+
+void SharedBackend::Send(Buffer data, int to, Deadline deadline) {
+  mailboxes_.Send(call_, data, to, deadline);
+}
+
+void SharedBackend::Receive(Buffer data, int from, Deadline deadline) {
+  mailboxes_.Receive(call_, data, from, deadline);
+}
 
 void SharedBackend::Leave() { ranks_.Leave(); }
 
@@ -79,11 +111,18 @@ void SharedBackend::ReduceParts(Buffer data, Op op, int parts, Deadline deadline
 }
 
 void SharedBackend::GatherParts(Buffer data, int parts, Deadline deadline) {
+  std::vector<Range> ranges(static_cast<size_t>(ranks_.size()));
+  for (int i = 0; i < parts; ++i) ranges[static_cast<size_t>(i)] = Part(data.count, parts, i);
+  GatherRanges(data, ranges, deadline);
+}
+
+void SharedBackend::GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline) {
   ranks_.Meet(deadline);
   const auto place = *arena_.Find(data.data, data.bytes());
-  for (int i = 0; i < parts; ++i) {
+  for (int i = 0; i < ranks_.size(); ++i) {
     if (i == ranks_.self()) continue;
-    const Buffer part = data.Slice(Part(data.count, parts, i));
+    const Buffer part = data.Slice(parts[static_cast<size_t>(i)]);
+    if (part.count == 0) continue;
     std::memcpy(part.data, arena_.At(place, i) + (part.data - data.data), part.bytes());
   }
   ranks_.Meet(deadline);

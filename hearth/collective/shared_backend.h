@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "hearth/collective/arena.h"
 #include "hearth/collective/backend.h"
 #include "hearth/collective/local_ranks.h"
+#include "hearth/collective/mailbox.h"
 
 namespace hearth::collective {
 
@@ -16,16 +18,22 @@ class SharedBackend : public Backend {
   // Allocates the stage: all local ranks construct it together.
   SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
-  void AllReduce(Buffer data, Op op, Deadline deadline) override;
+  void Begin(const Call& call) override { call_ = call; }
+  // Nothing travels: float32 stays float32.
+  void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
-  void AllGather(Buffer data, Deadline deadline) override;
+  void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
+  void AllToAll(const std::byte* input, Buffer output, Deadline deadline) override;
   void Broadcast(Buffer data, int root, Deadline deadline) override;
   void Barrier(Deadline deadline) override;
+  void Send(Buffer data, int to, Deadline deadline) override;
+  void Receive(Buffer data, int from, Deadline deadline) override;
   void Leave() override;
 
   // Building blocks for buffers in the arena. The first `parts` ranks own one part each.
   void ReduceParts(Buffer data, Op op, int parts, Deadline deadline);
   void GatherParts(Buffer data, int parts, Deadline deadline);
+  void GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline);
 
   // Calls `operate` with memory of the arena that holds `data`: with `data` itself if it lies
   // there, else with one window after the other, copied in before and out afterwards.
@@ -51,6 +59,8 @@ class SharedBackend : public Backend {
   LocalRanks& ranks_;
   Arena& arena_;
   std::byte* stage_;
+  Mailboxes mailboxes_;
+  Call call_;
 };
 
 }  // namespace hearth::collective

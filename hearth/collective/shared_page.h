@@ -24,8 +24,10 @@ struct SharedPage {
   alignas(64) std::atomic<uint32_t> arrived;  // steps that the owner has reached
   std::atomic<uint32_t> left;                 // 1 once the owner failed or closed
   // What the owner does in step s is in calls[s % 2]: it cannot write step s + 2 before all peers
-  // reached s + 1, thus before they have read step s.
-  Call calls[2];
+  // reached s + 1, thus before they have read step s. Peers compare the fingerprints, which are in
+  // one cache line with `arrived`, and read a call only to name it.
+  uint64_t fingerprints[2];
+  alignas(64) Call calls[2];
   int32_t offered_fd;  // the memory of the Allocate that runs, in the owner's process
 };
 

@@ -69,9 +69,40 @@ TcpTransport::TcpTransport(std::vector<std::optional<Connection>> connections,
   polled_.reserve(lanes_.size() + 1);
 }
 
+// If every rank agrees with the one before it, all agree.
 void TcpTransport::Begin(const Call& call) {
-  header_ = CallHeader(call, header_.number + 1);
-  for (Lane& lane : lanes_) lane.header_sent = lane.header_received = 0;
+  header_ = CallHeader(call, ++calls_);
+  for (Lane& lane : lanes_) {
+    lane.header_sent = lane.header_received = 0;
+    lane.owes_header = lane.peer_index == (self_ + 1) % size_;
+    lane.awaits_header = lane.peer_index == (self_ + size_ - 1) % size_;
+  }
+}
+
+void TcpTransport::BeginPair(const Call& call, int peer) {
+  for (Lane& lane : lanes_) {
+    const bool partner = lane.peer_index == peer;
+    lane.owes_header = partner && call.operation == Operation::kSend;
+    lane.awaits_header = partner && call.operation == Operation::kReceive;
+    if (!partner) continue;
+    lane.header_sent = lane.header_received = 0;
+    Call both = call;
+    both.operation = Operation::kSend;
+    const bool sends = call.operation == Operation::kSend;
+    both.root = sends ? peer : self_;
+    // Counted by direction: two ranks may both send first.
+    header_ = CallHeader(both, sends ? ++lane.pair_sends : ++lane.pair_receives);
+  }
+}
+
+bool TcpTransport::Sending(const Lane& lane) const {
+  return lane.send < plan_->sends.size() ||
+         (lane.owes_header && lane.header_sent < sizeof(CallHeader));
+}
+
+bool TcpTransport::Receiving(const Lane& lane) const {
+  return lane.receive < plan_->receives.size() ||
+         (lane.awaits_header && lane.header_received < sizeof(CallHeader));
 }
 
 void TcpTransport::Run(const Plan& plan, Deadline deadline) {
@@ -103,9 +134,7 @@ void TcpTransport::Start(const Plan& plan) {
   for (Lane& lane : lanes_) {
     NextSend(lane, 0);
     NextReceive(lane, 0);
-    if (lane.send < plan.sends.size() || lane.receive < plan.receives.size()) {
-      active_.push_back(&lane);
-    }
+    if (Sending(lane) || Receiving(lane)) active_.push_back(&lane);
   }
 }
 
@@ -122,9 +151,8 @@ void TcpTransport::NextReceive(Lane& lane, size_t from) const {
 }
 
 bool TcpTransport::AllDone() const {
-  return std::all_of(active_.begin(), active_.end(), [&](const Lane* lane) {
-    return lane->send == plan_->sends.size() && lane->receive == plan_->receives.size();
-  });
+  return std::all_of(active_.begin(), active_.end(),
+                     [&](const Lane* lane) { return !Sending(*lane) && !Receiving(*lane); });
 }
 
 bool TcpTransport::Advance(Lane& lane) {
@@ -149,6 +177,9 @@ bool TcpTransport::SendSome(Lane& lane) {
       if (lane.sent < message.bytes) return moved;  // the socket's buffer is full
     }
     NextSend(lane, lane.send + 1);
+  }
+  if (lane.owes_header && lane.header_sent < sizeof(CallHeader)) {
+    moved |= SendFrom(lane, {lane.peer_index}) > 0;
   }
   return moved;
 }
@@ -182,6 +213,9 @@ bool TcpTransport::ReceiveSome(Lane& lane) {
     }
     complete_[lane.receive] = true;
     NextReceive(lane, lane.receive + 1);
+  }
+  if (lane.awaits_header && lane.header_received < sizeof(CallHeader)) {
+    moved |= ReceiveInto(lane, {lane.peer_index}) > 0;
   }
   return moved;
 }
@@ -229,8 +263,9 @@ void TcpTransport::Wait(Deadline deadline) {
   polled_.clear();
   polled_.push_back({abort_->fd(), POLLIN, 0});
   for (const Lane* lane : active_) {
-    const bool receiving = lane->receive < plan_->receives.size();
-    const bool sending = MaySend(*lane);
+    const bool receiving = Receiving(*lane);
+    const bool sending =
+        MaySend(*lane) || (lane->owes_header && lane->header_sent < sizeof(CallHeader));
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
     polled_.push_back({lane->connection.fd(), static_cast<short>(events), 0});
@@ -243,6 +278,11 @@ void TcpTransport::Wait(Deadline deadline) {
 
 void TcpTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
+    if (!Receiving(*lane)) continue;
+    if (lane->header_received == 0) {
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun when the time was over",
+            lane->peer.name());
+    }
     if (lane->receive == plan_->receives.size()) continue;
     Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes at the deadline",
           lane->peer.name(), lane->received, plan_->receives[lane->receive].bytes);

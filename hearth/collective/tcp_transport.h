@@ -25,6 +25,7 @@ class TcpTransport : public Transport {
   int size() const override { return size_; }
   int self() const override { return self_; }
   void Begin(const Call& call) override;
+  void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
   void Close() override;
 
@@ -39,6 +40,10 @@ class TcpTransport : public Transport {
     // Of the running call.
     size_t header_sent = 0;
     size_t header_received = 0;
+    bool owes_header = false;    // also when no message is sent: to the next rank
+    bool awaits_header = false;  // also when no message is received: from the one before
+    uint64_t pair_sends = 0;     // to this peer alone, as its pair_receives count them
+    uint64_t pair_receives = 0;
     CallHeader header;                  // the peer's
     std::unique_ptr<std::byte[]> slot;  // received bytes on their way into a sum
     size_t slot_used = 0;               // the start of an element whose end has not come
@@ -51,6 +56,8 @@ class TcpTransport : public Transport {
   void Start(const Plan& plan);
   bool AllDone() const;
   bool Advance(Lane& lane);
+  bool Sending(const Lane& lane) const;
+  bool Receiving(const Lane& lane) const;
   bool SendSome(Lane& lane);
   size_t SendFrom(Lane& lane, const Send& message);
   bool ReceiveSome(Lane& lane);
@@ -66,6 +73,7 @@ class TcpTransport : public Transport {
   const int self_;
   const std::shared_ptr<AbortSignal> abort_;
   std::vector<Lane> lanes_;
+  uint64_t calls_ = 0;
   CallHeader header_;
 
   // Of the running plan.

@@ -16,7 +16,10 @@ class Transport {
   virtual int self() const = 0;
 
   // What the next plans are for. A peer's Run throws kInvalidArgument when it is at another call.
+  // All ranks compare it, also those that exchange nothing else.
   virtual void Begin(const Call& call) = 0;
+  // The same for a plan between this rank and `peer` alone.
+  virtual void BeginPair(const Call& call, int peer) = 0;
 
   // Returns once everything is received and all data to send may change. After an error the
   // transport is unusable, and so are its peers' transports to this rank.

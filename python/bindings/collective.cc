@@ -1,4 +1,4 @@
-// Groups of ranks for Python: what the benches and tests need.
+// Groups of ranks for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "collective_request.h"
 #include "gil.h"
-#include "hearth/base/error.h"
 #include "hearth/collective/group.h"
 #include "hearth/rendezvous/member.h"
 #include "module.h"
@@ -20,29 +20,9 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using collective::DataType;
 using collective::Group;
-using collective::Op;
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 constexpr double kTimeout = 30;  // seconds, where the caller gives none
-
-DataType TypeOf(const Array& array) {
-  if (array.dtype() == nb::dtype<float>()) return DataType::kFloat32;
-  if (array.dtype() == nb::dtype<double>()) return DataType::kFloat64;
-  if (array.dtype() == nb::dtype<int32_t>()) return DataType::kInt32;
-  if (array.dtype() == nb::dtype<int64_t>()) return DataType::kInt64;
-  if (array.dtype() == nb::dtype<uint8_t>()) return DataType::kUint8;
-  Throw(ErrorCode::kInvalidArgument,
-        "ranks exchange float32, float64, int32, int64 and uint8, not this array's type");
-}
-
-Op OpOf(const std::string& name) {
-  if (name == "sum") return Op::kSum;
-  if (name == "min") return Op::kMin;
-  if (name == "max") return Op::kMax;
-  Throw(ErrorCode::kInvalidArgument, "ranks combine by 'sum', 'min' or 'max', not '{}'", name);
-}
 
 std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& listen_host,
                                bool shared_memory, const std::string& host_id, double timeout_s) {
@@ -65,21 +45,32 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   return {memory, {count}, self};
 }
 
-void AllReduce(Group& group, const Array& array, const std::string& op, double timeout_s) {
-  const DataType type = TypeOf(array);
-  const Op how = OpOf(op);
+void AllReduce(Group& group, const OutputArray& array, const std::string& op, double timeout_s) {
+  const collective::DataType type = TypeOf(array.dtype());
+  const collective::Op how = OpOf(op);
   const ReleasedGil released;
   group.AllReduce(array.data(), array.size(), type, how, Deadline::After(timeout_s));
 }
 
-void Broadcast(Group& group, const Array& array, int root, double timeout_s) {
+void Broadcast(Group& group, const OutputArray& array, int root, double timeout_s) {
   const ReleasedGil released;
   group.Broadcast(array.data(), array.nbytes(), root, Deadline::After(timeout_s));
+}
+
+void Run(Group& group, const ArrayRequest& request, double timeout_s) {
+  const collective::Request what = request.For(group);
+  const ReleasedGil released;
+  group.Run(what, Deadline::After(timeout_s));
+}
+
+std::shared_ptr<Group> Split(Group& group, int color, double timeout_s) {
+  return WithoutGil([&] { return group.Split(color, Deadline::After(timeout_s)); });
 }
 
 }  // namespace
 
 void RegisterCollective(nb::module_& m) {
+  RegisterCollectiveRequest(m);
   nb::class_<Group>(m, "Group",
                     "One rank of a group that reduces arrays together. All ranks call the same "
                     "methods in the same order. Raises ConnectionError when a rank left and "
@@ -92,16 +83,24 @@ void RegisterCollective(nb::module_& m) {
       .def_prop_ro("description", &Group::description, "How the ranks communicate, in words.")
       .def("allocate", &Allocate, "count"_a,
            "A zeroed float32 array in memory that the ranks share; reduced without copies.")
-      .def("all_reduce", &AllReduce, "array"_a, "op"_a = "sum", "timeout_s"_a = kTimeout,
-           "Combines the contiguous arrays of all ranks in place, by 'sum', 'min' or 'max'.")
-      .def("broadcast", &Broadcast, "array"_a, "root"_a = 0, "timeout_s"_a = kTimeout,
+      .def(
+          "all_reduce", &AllReduce, "array"_a.noconvert(), "op"_a = "sum", "timeout_s"_a = kTimeout,
+          "Combines the contiguous arrays of all ranks in place, by 'sum', 'mean', 'min' or 'max'.")
+      .def("broadcast", &Broadcast, "array"_a.noconvert(), "root"_a = 0, "timeout_s"_a = kTimeout,
            "Copies rank root's contiguous array to all ranks.")
       .def(
           "barrier",
           [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
           "timeout_s"_a = kTimeout, ReleaseGil(), "Returns once all ranks have come.")
+      .def("run", &Run, "request"_a, "timeout_s"_a = kTimeout,
+           "Carries out one Request. Raises ValueError, naming both calls, when a rank asked for "
+           "another one.")
+      .def("split", &Split, "color"_a, "timeout_s"_a = kTimeout, nb::keep_alive<0, 1>(),
+           "All ranks call it together: those with the same color get a group of their own, those "
+           "with a negative one None.")
       .def("abort", &Group::Abort, "reason"_a,
            "From any thread: ends the operation that runs, and all later ones, with this reason.");
+  RegisterCollectiveQueue(m);
 }
 
 }  // namespace hearth::bindings

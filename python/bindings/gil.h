@@ -11,13 +11,18 @@
 
 namespace hearth::bindings {
 
+// What a thread does that Python unwinds, as the process goes on ending without it.
+[[noreturn]] inline void StayUntilTheEnd() {
+  for (;;) ::pause();
+}
+
 // Calls `take`, which takes the lock; where the interpreter is ending, stays here until it has.
 template <typename Take>
 auto TakeGil(Take take) {
   try {
     return take();
   } catch (...) {  // Python unwinds this thread
-    for (;;) ::pause();
+    StayUntilTheEnd();
   }
 }
 
@@ -37,7 +42,11 @@ class ReleasedGil {
 class AcquiredGil {
  public:
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}
-  ~AcquiredGil() { PyGILState_Release(state_); }
+  ~AcquiredGil() {
+    // Python unwinds this thread out of the Python code that it called: the lock is another's.
+    if (PyGILState_Check() == 0) StayUntilTheEnd();
+    PyGILState_Release(state_);
+  }
   AcquiredGil(const AcquiredGil&) = delete;
   AcquiredGil& operator=(const AcquiredGil&) = delete;
 

@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterFeedLedger(m);
   hearth::bindings::RegisterFeedQueue(m);
   hearth::bindings::RegisterPickleRows(m);
+  hearth::bindings::RegisterLmdb(m);
   hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);
   hearth::bindings::RegisterStorage(m);

@@ -12,7 +12,10 @@ void RegisterErrors(nanobind::module_& m);
 void RegisterFeed(nanobind::module_& m);
 void RegisterFeedLedger(nanobind::module_& m);
 void RegisterFeedQueue(nanobind::module_& m);
-void RegisterCollective(nanobind::module_& m);
+void RegisterLmdb(nanobind::module_& m);
+void RegisterCollective(nanobind::module_& m);  // with the two below
+void RegisterCollectiveQueue(nanobind::module_& m);
+void RegisterCollectiveRequest(nanobind::module_& m);
 void RegisterPickleRows(nanobind::module_& m);
 void RegisterPrototxt(nanobind::module_& m);
 void RegisterRendezvous(nanobind::module_& m);

@@ -1,0 +1,169 @@
+#include "hearth/collective/connector.h"
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "hearth/base/hmac.h"
+#include "hearth/base/log.h"
+#include "hearth/base/thread.h"
+#include "hearth/collective/group_impl.h"
+#include "hearth/collective/hierarchical_backend.h"
+#include "hearth/collective/shared_backend.h"
+#include "hearth/collective/tcp_mesh.h"
+#include "hearth/collective/tcp_transport.h"
+
+namespace hearth::collective {
+namespace {
+
+// On the first port that nobody has.
+std::unique_ptr<TcpListener> Listen(const GroupOptions& options) {
+  const int last = options.listen_port + options.listen_ports - 1;
+  for (int port = options.listen_port;; ++port) {
+    try {
+      return std::make_unique<TcpListener>(options.listen_host, port);
+    } catch (const Error& error) {
+      if (port < last) continue;
+      Require(options.listen_port == 0, error.code(),
+              "no port of spark.hearth.mesh.port ({}-{}) is free: {}", options.listen_port, last,
+              error.message());
+      throw;
+    }
+  }
+}
+
+// The ranks of one process wait for each other too, so each has a thread.
+void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
+  std::vector<Thread> threads;
+  for (size_t i = 0; i < count; ++i) threads.emplace_back("connect", [&body, i] { body(i); });
+  for (Thread& thread : threads) thread.Join();
+}
+
+}  // namespace
+
+Draft MakeDraft(const Identity& identity) {
+  Draft draft;
+  if (!identity.token.empty()) draft.listener = Listen(identity.options);
+  return draft;
+}
+
+struct Connector::Half {
+  std::unique_ptr<Group::Impl> impl;
+  HierarchicalBackend::Parts parts;  // empty where the backend needs none
+};
+
+Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
+    : setup_(setup),
+      drafts_(drafts),
+      roster_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
+      topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))) {}
+
+std::vector<std::unique_ptr<Group>> Connector::Connect() {
+  if (roster_.first_local == 0 && roster_.ranks.size() > 1) {
+    log::Info("{} ranks talk over {}", roster_.ranks.size(), topology_.Describe());
+  }
+  std::vector<Half> halves(drafts_.size());
+  ForEachIndex(halves.size(), [&](size_t i) { halves[i] = ConnectHalf(i); });
+  // Peers open the pages by the drafts' descriptors, which close soon. And callers of the
+  // connections between all ranks must not come while a listener still awaits those across hosts.
+  setup_.gather("collective connected", nullptr);
+  ForEachIndex(halves.size(), [&](size_t i) { ConnectAll(halves[i], drafts_[i]); });
+  std::vector<std::unique_ptr<Group>> groups;
+  for (Half& half : halves) groups.push_back(std::make_unique<Group>(std::move(half.impl)));
+  return groups;
+}
+
+std::vector<RankInfo> Connector::OwnInfos() const {
+  std::vector<RankInfo> infos;
+  for (const Draft& draft : drafts_) {
+    RankInfo& info = infos.emplace_back();
+    info.peer.host = setup_.identity.host;
+    info.host_id = setup_.identity.options.host_id;
+    info.shares_memory = setup_.identity.options.shared_memory;
+    info.page = draft.page.address;
+    info.address = setup_.identity.options.listen_host;
+    if (draft.listener != nullptr) info.port = draft.listener->port();
+  }
+  return infos;
+}
+
+Connector::Half Connector::ConnectHalf(size_t local) {
+  Draft& draft = drafts_[local];
+  Half half = {.impl = std::make_unique<Group::Impl>(), .parts = {}};
+  Group::Impl& impl = *half.impl;
+  impl.rank = roster_.first_local + static_cast<int>(local);
+  impl.world = topology_.world();
+  impl.identity = setup_.identity;
+  impl.description = topology_.Describe();
+  impl.abort = draft.abort;
+  impl.local = MakeLocalRanks(impl.rank, draft);
+  impl.arena = std::make_unique<Arena>(*impl.local);
+  impl.backend = MakeBackend(half, draft);
+  return half;
+}
+
+void Connector::ConnectAll(Half& half, const Draft& draft) {
+  if (half.parts.within == nullptr) return;
+  half.parts.direct = MakeMessages(half.impl->rank, Everyone(), "all", draft);
+  half.impl->backend =
+      std::make_unique<HierarchicalBackend>(topology_, half.impl->rank, std::move(half.parts));
+}
+
+std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, Draft& draft) {
+  std::vector<LocalRanks::Member> members;
+  for (const int rank : topology_.host_of(self)) {
+    const RankInfo& info = Info(rank);
+    if (rank == self) {
+      members.push_back({info.peer, info.page.pid, std::move(draft.page.mapping)});
+      continue;
+    }
+    std::optional<Mapping> page = OpenSharedPage(info.page);
+    Require(page.has_value(), ErrorCode::kUnavailable, "the shared page of {} is gone",
+            info.peer.name());
+    members.push_back({info.peer, info.page.pid, std::move(*page)});
+  }
+  return std::make_unique<LocalRanks>(std::move(members), topology_.Find(self).index, draft.abort);
+}
+
+// Null where several hosts have several ranks: then the parts are made.
+std::unique_ptr<Backend> Connector::MakeBackend(Half& half, Draft& draft) {
+  Group::Impl& impl = *half.impl;
+  if (topology_.one_rank_per_host() && topology_.world() > 1) {
+    return MakeMessages(impl.rank, Everyone(), "all", draft);
+  }
+  auto within = std::make_unique<SharedBackend>(*impl.local, *impl.arena, setup_.deadline);
+  if (topology_.one_host()) return within;
+  half.parts.within = std::move(within);
+  const int index = topology_.Find(impl.rank).index;
+  if (index < topology_.parts()) {
+    half.parts.across = MakeMessages(impl.rank, topology_.Across(index), "across", draft);
+  }
+  return nullptr;
+}
+
+std::vector<int> Connector::Everyone() const {
+  std::vector<int> ranks(static_cast<size_t>(topology_.world()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vector<int>& ranks,
+                                                        const std::string& kind,
+                                                        const Draft& draft) {
+  MeshSetup mesh = {.token = setup_.identity.token,
+                    // Any nonce of this roster is new and known to all.
+                    .session = HexEncode(Info(0).page.nonce) + " " + kind,
+                    .generation = setup_.identity.generation};
+  std::vector<Peer> peers;
+  for (const int rank : ranks) {
+    if (rank == self) mesh.self = static_cast<int>(peers.size());
+    const RankInfo& info = Info(rank);
+    peers.push_back(info.peer);
+    mesh.ranks.push_back({info.peer, info.address, info.port});
+  }
+  auto connections = ConnectMesh(mesh, *draft.listener, *draft.abort, setup_.deadline);
+  return std::make_unique<MessageBackend>(
+      std::make_unique<TcpTransport>(std::move(connections), peers, mesh.self, draft.abort));
+}
+
+}  // namespace hearth::collective

@@ -1,0 +1,183 @@
+// How a group carries out a request: what each operation does beside its backend's part.
+#include <cstring>
+#include <numeric>
+
+#include "hearth/collective/combine.h"
+#include "hearth/collective/group_impl.h"
+
+namespace hearth::collective {
+namespace {
+
+bool IsPair(Operation operation) {
+  return operation == Operation::kSend || operation == Operation::kReceive;
+}
+
+bool Reduces(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
+}
+
+bool IsInPlace(const Request& request) {
+  return request.input == nullptr || request.input == request.output;
+}
+
+void Copy(std::byte* to, const void* from, size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+void Group::Impl::Execute(const Request& request, Deadline deadline) {
+  if (broken_.has_value()) throw Error(*broken_);
+  Check(request);
+  const Buffer work = Prepare(request);
+  const Call call = CallOf(request);
+  const void* compared = IsPair(call.operation) ? nullptr : work.data;
+  Run(call, compared, [&] {
+    if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);
+    Dispatch(request, work, deadline);
+  });
+}
+
+void Group::Impl::Check(const Request& request) const {
+  constexpr auto kInvalid = ErrorCode::kInvalidArgument;
+  const auto operation = request.operation;
+  if (IsPair(operation) || operation == Operation::kBroadcast) {
+    Require(request.peer >= 0 && request.peer < world, kInvalid,
+            "{} with rank {}: the group has ranks 0 to {}", CallOf(request).Describe(),
+            request.peer, world - 1);
+    Require(!IsPair(operation) || request.peer != rank, kInvalid,
+            "rank {} exchanges messages with itself; copy them", rank);
+  }
+  if (operation == Operation::kAllToAll) {
+    Require(request.count % static_cast<size_t>(world) == 0, kInvalid,
+            "an all-to-all of {} elements cannot be cut into {} equal blocks", request.count,
+            world);
+  }
+  if (operation == Operation::kAllGather && !request.counts.empty()) {
+    const size_t all = std::accumulate(request.counts.begin(), request.counts.end(), size_t{0});
+    Require(request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
+            "an all-gather of {} elements has {} parts of {} in all; it needs {} parts",
+            request.count, request.counts.size(), all, world);
+  }
+  if (!Reduces(operation)) return;
+  Require(request.op != Op::kMean || request.type != DataType::kBool, kInvalid,
+          "bools have no mean; reduce them by sum (or), max (or) or min (and)");
+  const bool adds = request.op == Op::kSum || request.op == Op::kMean;
+  Require(request.wire == Wire::kFloat32 ||
+              (operation == Operation::kAllReduce && adds && request.type == DataType::kFloat32),
+          kInvalid, "{}: only sums and means of float32 in an all-reduce travel in 16 bits",
+          CallOf(request).Describe());
+}
+
+Call Group::Impl::CallOf(const Request& request) const {
+  Call call;
+  call.operation = request.operation;
+  call.bytes = request.count * SizeOf(request.type);
+  call.type = request.type;
+  if (Reduces(request.operation)) {
+    call.op = request.op;
+    call.wire = request.wire;
+  }
+  if (IsPair(request.operation) || request.operation == Operation::kBroadcast) {
+    call.root = request.peer;
+  }
+  for (const size_t count : request.counts) call.AddToDigest(count);
+  call.SetName(request.name);
+  return call;
+}
+
+Buffer Group::Impl::Prepare(const Request& request) {
+  auto* output = static_cast<std::byte*>(request.output);
+  Buffer work = {output, request.count, request.type};
+  if (request.operation == Operation::kSend) {
+    if (request.input != nullptr) {
+      // Nobody writes to what is sent.
+      work.data = const_cast<std::byte*>(static_cast<const std::byte*>(request.input));
+    }
+    return work;
+  }
+  if (IsInPlace(request)) return work;
+  switch (request.operation) {
+    case Operation::kAllReduce:
+      Copy(output, request.input, work.bytes());
+      break;
+    case Operation::kReduceScatter:
+      if (scratch_.size() < work.bytes()) scratch_.resize(work.bytes());
+      work.data = scratch_.data();
+      Copy(work.data, request.input, work.bytes());
+      break;
+    case Operation::kAllGather: {
+      const Buffer own = work.Slice(PartsOf(request)[static_cast<size_t>(rank)]);
+      Copy(own.data, request.input, own.bytes());
+      break;
+    }
+    case Operation::kBroadcast:
+      if (rank == request.peer) Copy(output, request.input, work.bytes());
+      break;
+    default:
+      break;
+  }
+  return work;
+}
+
+void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadline) {
+  switch (request.operation) {
+    case Operation::kAllReduce:
+    case Operation::kReduceScatter:
+      return Reduce(request, work, deadline);
+    case Operation::kAllGather:
+      return backend->AllGather(work, PartsOf(request), deadline);
+    case Operation::kAllToAll: {
+      if (!IsInPlace(request)) {
+        return backend->AllToAll(static_cast<const std::byte*>(request.input), work, deadline);
+      }
+      const auto* from = work.data;
+      scratch_.assign(from, from + work.bytes());
+      return backend->AllToAll(scratch_.data(), work, deadline);
+    }
+    case Operation::kBroadcast:
+      return backend->Broadcast(work, request.peer, deadline);
+    case Operation::kBarrier:
+      return backend->Barrier(deadline);
+    case Operation::kSend:
+      return backend->Send(work, request.peer, deadline);
+    case Operation::kReceive:
+      return backend->Receive(work, request.peer, deadline);
+    case Operation::kAllocate:
+      Throw(ErrorCode::kInternal, "an allocation is no request");
+  }
+}
+
+void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline) {
+  const bool mean = request.op == Op::kMean;
+  // Before the sum, where the sum could become infinite though the mean is not.
+  const bool before =
+      mean && (request.type == DataType::kFloat16 || request.wire == Wire::kFloat16);
+  if (before) Divide(work.type, work.data, work.count, world);
+  Buffer result = work;
+  if (request.operation == Operation::kAllReduce) {
+    backend->AllReduce(work, {request.op, request.wire}, deadline);
+  } else {
+    backend->ReduceScatter(work, request.op, deadline);
+    result = work.Slice(Part(work.count, world, rank));
+  }
+  if (mean && !before) Divide(result.type, result.data, result.count, world);
+  if (request.operation == Operation::kReduceScatter && !IsInPlace(request)) {
+    Copy(static_cast<std::byte*>(request.output), result.data, result.bytes());
+  }
+}
+
+const std::vector<Range>& Group::Impl::PartsOf(const Request& request) {
+  parts_.resize(static_cast<size_t>(world));
+  size_t begin = 0;
+  for (int i = 0; i < world; ++i) {
+    Range& part = parts_[static_cast<size_t>(i)];
+    part = Part(request.count, world, i);
+    if (request.counts.empty()) continue;
+    part = {begin, begin + request.counts[static_cast<size_t>(i)]};
+    begin = part.end;
+  }
+  return parts_;
+}
+
+}  // namespace hearth::collective

@@ -1,0 +1,50 @@
+// Operations in the background: Submit returns at once, a thread of the queue carries the requests
+// out one after the other, in the order of their submission, which is the same on all ranks.
+#pragma once
+
+#include <memory>
+
+#include "hearth/base/deadline.h"
+#include "hearth/collective/request.h"
+
+namespace hearth::collective {
+
+class Group;
+
+// An operation that was submitted. Copies mean the same operation; any thread may use them, also
+// after the queue has ended.
+class Handle {
+ public:
+  bool done() const;
+  // Returns once the operation has succeeded. Throws what it threw, each time it is called;
+  // kDeadlineExceeded with the operation's name when the time is over first: it goes on then.
+  void Wait(Deadline deadline) const;
+
+ private:
+  friend class Queue;
+  struct State;
+  explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+class Queue {
+ public:
+  // The group outlives the queue, which is the only one to use it, except for Abort. An operation
+  // may take `timeout_s` from its start.
+  explicit Queue(Group& group, double timeout_s = 30);
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  // Waits for the operation that runs; those behind it fail with kAborted. Call Group::Abort first
+  // to end it at once.
+  ~Queue();
+
+  // Any thread; with several, the caller sees to the order. The memory is the queue's until the
+  // handle is done. After one operation failed all later ones fail with the same error.
+  Handle Submit(Request request);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hearth::collective

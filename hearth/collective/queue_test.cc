@@ -1,0 +1,108 @@
+// Handles when something goes wrong.
+#include "hearth/collective/queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/ranks_testing.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Request Sum(std::vector<float>& data, const std::string& name) {
+  return {.operation = Operation::kAllReduce,
+          .output = data.data(),
+          .count = data.size(),
+          .name = name};
+}
+
+Error ErrorOf(const Handle& handle, double seconds) {
+  try {
+    handle.Wait(Deadline::After(seconds));
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+class Queues : public ::testing::TestWithParam<Wiring> {};
+
+TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
+  RunGroups(GetParam(), 2, [](Group& group) {
+    if (group.rank() == 1) return;
+    std::vector<float> data(10);
+    Queue queue(group);
+    const Handle first = queue.Submit(Sum(data, "conv1"));
+    const Handle second = queue.Submit(Sum(data, "conv2"));
+    const Error error = ErrorOf(first, 60);
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("all-reduce 'conv1' of 40 bytes"), HasSubstr("rank 1 (host ")));
+    EXPECT_EQ(ErrorOf(second, 60).message(), error.message());
+    EXPECT_EQ(ErrorOf(first, 60).message(), error.message()) << "once more";
+  });
+}
+
+TEST_P(Queues, AnotherNameIsToldWithBoth) {
+  RunGroups(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(10);
+    Queue queue(group);
+    const Handle handle = queue.Submit(Sum(data, group.rank() == 0 ? "conv1" : "conv2"));
+    const Error error = ErrorOf(handle, 60);
+    if (error.code() == ErrorCode::kUnavailable) return;  // the other one found out first
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("'conv1'"), HasSubstr("'conv2'"),
+                                       HasSubstr(group.rank() == 0 ? "rank 1" : "rank 0")));
+  });
+}
+
+TEST_P(Queues, AWaitThatIsOverLeavesTheOperationRunning) {
+  std::promise<void> gave_up;
+  RunGroups(GetParam(), 2, [&](Group& group) {
+    std::vector<float> data(10, 1);
+    Queue queue(group, 60);
+    if (group.rank() == 1) gave_up.get_future().wait();
+    const Handle handle = queue.Submit(Sum(data, "conv1"));
+    if (group.rank() == 0) {
+      const Error error = ErrorOf(handle, 0.05);
+      EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+      EXPECT_THAT(error.message(), HasSubstr("all-reduce 'conv1' of 40 bytes"));
+      gave_up.set_value();
+    }
+    handle.Wait(Deadline::After(60));
+    EXPECT_EQ(data, std::vector<float>(10, 2));
+  });
+}
+
+TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
+  RunGroups(Wiring::kThreads, 2, [](Group& group) {
+    if (group.rank() == 1) return;
+    std::vector<float> data(10);
+    std::vector<Handle> handles;
+    {
+      Queue queue(group);
+      for (int i = 0; i < 3; ++i) handles.push_back(queue.Submit(Sum(data, "")));
+      group.Abort("enough");
+    }
+    for (const Handle& handle : handles) {
+      EXPECT_TRUE(handle.done());
+      EXPECT_NE(ErrorOf(handle, 0).message(), "nothing was thrown");
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Wirings, Queues,
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
+                                           Wiring::kPairs),
+                         [](const auto& info) { return NameOf(info.param); });
+
+}  // namespace
+}  // namespace hearth::collective

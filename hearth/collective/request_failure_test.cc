@@ -1,0 +1,167 @@
+// Every operation when a rank has left, or where only some wirings could miss what goes wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/socket.h"
+#include "hearth/collective/ranks_testing.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kLong = 120;
+// Far from what it takes and far from kLong, also on a machine that is busy.
+constexpr double kSoon = 60;
+
+constexpr size_t kCount = 1 << 18;
+// More than sockets and a mailbox hold, so that it does not end without the one that left.
+constexpr size_t kSentCount = 4 << 20;
+
+std::vector<Request> EveryOperation(int left) {
+  std::vector<Request> requests;
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
+        Operation::kBroadcast, Operation::kBarrier, Operation::kAllToAll, Operation::kSend,
+        Operation::kReceive}) {
+    Request request = {.operation = operation, .peer = left, .name = "conv1"};
+    if (operation != Operation::kBarrier) request.count = kCount;
+    if (operation == Operation::kSend) request.count = kSentCount;
+    requests.push_back(request);
+  }
+  Request narrow = requests.front();
+  narrow.wire = Wire::kBfloat16;
+  requests.push_back(narrow);
+  Request ragged = {.operation = Operation::kAllGather, .count = kCount};
+  ragged.counts = {0, 0, 0, kCount};
+  requests.push_back(ragged);
+  return requests;
+}
+
+class RequestFailures : public ::testing::TestWithParam<Wiring> {};
+
+// The first rank to notice names the one that left; those that wait for it may name it in turn.
+TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
+  constexpr int kLeft = 3;
+  for (const Request& each : EveryOperation(kLeft)) {
+    std::mutex mutex;
+    std::vector<std::string> told;
+    RunGroups(GetParam(), kLeft + 1, [&](Group& group) {
+      if (group.rank() == kLeft) return;
+      // A message between two concerns these two.
+      const bool pair = each.operation == Operation::kSend || each.operation == Operation::kReceive;
+      if (pair && group.rank() != 0) return;
+      std::vector<float> data(each.count);
+      Request request = each;
+      request.output = data.data();
+      const auto start = std::chrono::steady_clock::now();
+      try {
+        group.Run(request, Deadline::After(kLong));
+        group.Barrier(Deadline::After(kLong));
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
+        const std::lock_guard lock(mutex);
+        told.push_back(error.message());
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kSoon));
+    });
+    EXPECT_THAT(told, ::testing::Contains(HasSubstr("rank 3 (host ")))
+        << static_cast<int>(each.operation);
+  }
+}
+
+// The last rank does something else than all others.
+TEST_P(RequestFailures, ARankInAnotherOperationIsNotWaitedFor) {
+  for (const Request& each : EveryOperation(0)) {
+    if (each.operation == Operation::kSend || each.operation == Operation::kReceive) continue;
+    std::mutex mutex;
+    std::vector<std::string> told;
+    RunGroups(GetParam(), 4, [&](Group& group) {
+      std::vector<double> data(kCount);
+      Request request = each;
+      if (group.rank() == 3) {
+        request = {.operation = Operation::kAllReduce, .count = 77, .type = DataType::kFloat64};
+      }
+      request.output = data.data();
+      try {
+        group.Run(request, Deadline::After(kLong));
+        group.Barrier(Deadline::After(kLong));
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_NE(error.code(), ErrorCode::kDeadlineExceeded) << error.message();
+        const std::lock_guard lock(mutex);
+        if (error.code() == ErrorCode::kInvalidArgument) told.push_back(error.message());
+      }
+    });
+    EXPECT_THAT(told, ::testing::Contains(HasSubstr("all-reduce of 616 bytes (float64, sum)")))
+        << static_cast<int>(each.operation);
+  }
+}
+
+TEST_P(RequestFailures, TwoThatSendFirstBothReceive) {
+  RunGroups(GetParam(), 2, [](Group& group) {
+    const int other = 1 - group.rank();
+    for (int round = 0; round < 3; ++round) {
+      const int64_t own = group.rank() * 10 + round;
+      int64_t came = -1;
+      Request request = {.operation = Operation::kSend, .count = 1, .type = DataType::kInt64};
+      request.input = &own;
+      request.peer = other;
+      group.Run(request, Deadline::After(kLong));
+      request = {.operation = Operation::kReceive, .count = 1, .type = DataType::kInt64};
+      request.output = &came;
+      request.peer = other;
+      group.Run(request, Deadline::After(kLong));
+      EXPECT_EQ(came, other * 10 + round);
+    }
+  });
+}
+
+TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
+  RunGroups(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(100);
+    Request request = {.output = data.data(), .peer = 1 - group.rank()};
+    request.operation = group.rank() == 0 ? Operation::kSend : Operation::kReceive;
+    request.count = group.rank() == 0 ? 100 : 50;
+    if (group.rank() == 0) return group.Run(request, Deadline::After(kLong));
+    try {
+      group.Run(request, Deadline::After(kLong));
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.message(), HasSubstr("rank 0 (host "));
+      EXPECT_THAT(error.message(), HasSubstr("send of 400 bytes"));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
+                                           Wiring::kPairs, Wiring::kInterleaved),
+                         [](const auto& info) { return NameOf(info.param); });
+
+// Fewer ports than the ranks take one after the other.
+TEST(SplitGroups, TakeThePortsOfTheirGroupAgain) {
+  for (const bool hosts : {false, true}) {
+    const int first = TcpListener("127.0.0.1").port();
+    RunRanks(4, [&](rendezvous::Member& member) {
+      GroupOptions options = {.listen_port = first, .listen_ports = 12, .timeout_s = kLong};
+      options.shared_memory = hosts;
+      options.host_id = std::to_string(member.rank() / 2);
+      const auto group = std::move(Group::Connect(member, options).front());
+      for (int round = 0; round < 3; ++round) {
+        group->Split(0, Deadline::After(kLong))->Barrier(Deadline::After(kLong));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hearth::collective

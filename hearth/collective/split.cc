@@ -1,0 +1,80 @@
+// Groups of some of a group's ranks. What the rendezvous does for the first group, the first group
+// does for these: it exchanges who the ranks are.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/collective/connector.h"
+#include "hearth/collective/group_impl.h"
+
+namespace hearth::collective {
+namespace {
+
+// The texts of all ranks, in their order.
+std::vector<std::string> GatherTexts(Group& group, const std::string& text, Deadline deadline) {
+  const auto world = static_cast<size_t>(group.world());
+  std::vector<int64_t> sizes(world);
+  sizes[static_cast<size_t>(group.rank())] = static_cast<int64_t>(text.size());
+  group.AllGather(sizes.data(), world, DataType::kInt64, deadline);
+  Request request = {.operation = Operation::kAllGather, .input = text.data()};
+  request.type = DataType::kUint8;
+  for (const int64_t size : sizes) {
+    request.counts.push_back(static_cast<size_t>(size));
+    request.count += static_cast<size_t>(size);
+  }
+  std::string all(request.count, '\0');
+  request.output = all.data();
+  group.Run(request, deadline);
+  std::vector<std::string> texts;
+  size_t at = 0;
+  for (const size_t count : request.counts) {
+    texts.push_back(all.substr(at, count));
+    at += count;
+  }
+  return texts;
+}
+
+// A Gather among the ranks of one color, by a group to which they all belong. The others take part
+// so that all colors may gather at once.
+std::vector<nlohmann::json> GatherOfColor(Group& group, const std::vector<int64_t>& colors,
+                                          const nlohmann::json& value, Deadline deadline) {
+  const int64_t own = colors[static_cast<size_t>(group.rank())];
+  const std::vector<std::string> texts = GatherTexts(group, value.dump(), deadline);
+  std::vector<nlohmann::json> mine;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    if (colors[rank] == own) mine.push_back(nlohmann::json::parse(texts[rank]));
+  }
+  return mine;
+}
+
+// How many gathers Connector makes.
+constexpr int kGathers = 3;
+
+}  // namespace
+
+std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
+  std::vector<int64_t> colors(static_cast<size_t>(world()));
+  colors[static_cast<size_t>(rank())] = color;
+  AllGather(colors.data(), colors.size(), DataType::kInt64, deadline);
+  if (color < 0) {
+    for (int i = 0; i < kGathers; ++i) GatherTexts(*this, "", deadline);
+    return nullptr;
+  }
+  Identity identity = impl_->identity;
+  identity.options.local_ranks = 1;
+  const auto before = colors.begin() + rank();
+  const Setup setup = {.identity = identity,
+                       .gather =
+                           [&](const std::string&, const nlohmann::json& value) {
+                             return GatherOfColor(*this, colors, value, deadline);
+                           },
+                       .process = static_cast<int>(std::count(colors.begin(), before, color)),
+                       .deadline = deadline};
+  std::vector<Draft> drafts;
+  drafts.push_back(MakeDraft(identity));
+  impl_->abort->PassOnTo(drafts.front().abort);
+  return std::move(Connector(setup, drafts).Connect().front());
+}
+
+}  // namespace hearth::collective

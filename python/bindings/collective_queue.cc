@@ -1,0 +1,89 @@
+// Operations of a group in the background, for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collective_request.h"
+#include "gil.h"
+#include "hearth/base/error.h"
+#include "hearth/collective/group.h"
+#include "hearth/collective/queue.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using collective::Group;
+
+// An operation and what keeps its arrays.
+struct Submitted {
+  collective::Handle handle;
+  ArrayRequest request;
+};
+
+// Python's lock guards it. Waiting for the running operation gives the lock back.
+class ArrayQueue {
+ public:
+  ArrayQueue(std::shared_ptr<Group> group, double timeout_s)
+      : group_(std::move(group)), queue_(std::make_unique<collective::Queue>(*group_, timeout_s)) {}
+  ArrayQueue(const ArrayQueue&) = delete;
+  ArrayQueue& operator=(const ArrayQueue&) = delete;
+  ~ArrayQueue() { Close(); }
+
+  std::shared_ptr<Submitted> Submit(const ArrayRequest& request) {
+    Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
+    std::erase_if(submitted_, [](const auto& each) { return each->handle.done(); });
+    auto handle = queue_->Submit(request.For(*group_));
+    submitted_.push_back(std::make_shared<Submitted>(Submitted{std::move(handle), request}));
+    return submitted_.back();
+  }
+
+  void Close() {
+    if (queue_ == nullptr) return;
+    // Not by a call guard: without the lock another thread may close it too.
+    auto ending = std::move(queue_);
+    WithoutGil([&] { ending.reset(); });
+    submitted_.clear();
+  }
+
+ private:
+  const std::shared_ptr<Group> group_;
+  std::unique_ptr<collective::Queue> queue_;
+  std::vector<std::shared_ptr<Submitted>> submitted_;  // whose arrays may be in use
+};
+
+void Wait(const Submitted& submitted, double timeout_s) {
+  const collective::Handle handle = submitted.handle;
+  WithoutGil([&] { handle.Wait(Deadline::After(timeout_s)); });
+}
+
+}  // namespace
+
+void RegisterCollectiveQueue(nb::module_& m) {
+  nb::class_<Submitted>(m, "Handle", "An operation that was submitted to a Queue. Any thread.")
+      .def("done", [](const Submitted& submitted) { return submitted.handle.done(); })
+      .def("wait", &Wait, "timeout_s"_a,
+           "Returns once the operation has succeeded; raises what it raised, at each call. Raises "
+           "TimeoutError with the operation's name when the time is over first: it goes on then.");
+  nb::class_<ArrayQueue>(
+      m, "Queue",
+      "Carries out operations of one group in a thread of its own, in the order of submission, "
+      "which must be the same on all ranks. Nothing else may use the group meanwhile but abort().")
+      .def(nb::init<std::shared_ptr<Group>, double>(), "group"_a, "timeout_s"_a = 30.0,
+           "Each operation may take `timeout_s` from its start.")
+      .def("submit", &ArrayQueue::Submit, "request"_a,
+           "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
+           "must stay as they are until the handle is done. Raises ValueError for arrays whose "
+           "sizes do not fit.")
+      .def("close", &ArrayQueue::Close,
+           "Waits for the operation that runs; those behind it fail. Group.abort() ends it at "
+           "once.");
+}
+
+}  // namespace hearth::bindings

@@ -1,0 +1,50 @@
+// Python's description of one collective operation, with the arrays that it uses.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/collective/group.h"
+
+namespace hearth::bindings {
+
+using OutputArray = nanobind::ndarray<nanobind::c_contig, nanobind::device::cpu>;
+using InputArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+
+// Throw kInvalidArgument, naming what ranks can exchange, by what, as what.
+collective::DataType TypeOf(const nanobind::dlpack::dtype& type);
+collective::Op OpOf(const std::string& name);
+collective::Wire WireOf(const std::string& name);
+
+// Belongs to Python: made, copied and ended with its lock held. It keeps the arrays alive.
+class ArrayRequest {
+ public:
+  // Throws kInvalidArgument for an unknown operation, a missing array, and arrays of two types.
+  ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
+               std::optional<InputArray> input);
+
+  // What `group` is to run. Throws kInvalidArgument where the arrays' sizes do not fit.
+  collective::Request For(const collective::Group& group) const;
+
+  collective::Op op = collective::Op::kSum;
+  collective::Wire wire = collective::Wire::kFloat32;
+  int peer = 0;
+  std::vector<size_t> counts;
+  std::string name;
+
+ private:
+  size_t WholeCount() const;
+  void CheckSizes(const collective::Group& group, const collective::Request& request) const;
+
+  collective::Operation operation_;
+  std::string operation_name_;
+  std::optional<OutputArray> output_;
+  std::optional<InputArray> input_;
+  collective::DataType type_ = collective::DataType::kFloat32;
+};
+
+}  // namespace hearth::bindings
