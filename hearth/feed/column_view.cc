@@ -50,6 +50,8 @@ bool VisitNumbers(ColumnType type, const ColumnBuffers& buffers, Visit visit) {
 
 bool IsNumberOrBool(ColumnType type) { return type <= ColumnType::kFloat64; }
 
+bool IsByte(ColumnType type) { return type == ColumnType::kInt8 || type == ColumnType::kUint8; }
+
 // Asked for every value that is read, so not looked up in the table of types.
 bool HasWideOffsets(ColumnType type) {
   return type == ColumnType::kLargeUtf8 || type == ColumnType::kLargeBinary ||
@@ -103,11 +105,18 @@ ColumnView::Range ColumnView::ValueRange(int64_t row) const {
   return {offsets[row], offsets[row + 1]};
 }
 
+// Lists of bytes, too: Spark's array<byte>.
 std::string_view ColumnView::Bytes(int64_t row) const {
-  RequireValue(row, IsBytes(type()), "a string or binary");
+  const bool listed = IsList(type()) && IsByte(children_[0].type());
+  RequireValue(row, IsBytes(type()) || listed, "a string or binary");
   const Range range = ValueRange(row);
   if (range.begin == range.end) return {};
-  return {reinterpret_cast<const char*>(buffers_.data) + range.begin,
+  for (int64_t i = range.begin; listed && children_[0].buffers_.validity && i < range.end; ++i) {
+    Require(!children_[0].IsNull(i), ErrorCode::kDataLoss,
+            "the bytes in column '{}' have a null at position {}", name_, i - range.begin);
+  }
+  const uint8_t* data = listed ? children_[0].buffers_.data : buffers_.data;
+  return {reinterpret_cast<const char*>(data) + range.begin,
           static_cast<size_t>(range.end - range.begin)};
 }
 

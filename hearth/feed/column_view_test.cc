@@ -56,6 +56,25 @@ TEST(ColumnView, ReadsBoolsBitByBit) {
   EXPECT_EQ(column.AsText(1), "true");
 }
 
+TEST(ColumnView, ReadsListsOfBytesAsBytes) {
+  const std::vector<int8_t> values = {1, -1, 2};
+  const std::vector<int32_t> offsets = {0, 2, 2, 3};
+  const std::vector<uint8_t> last_is_null = {0b011};
+  ColumnBuffers lists, bytes;
+  lists.offsets = offsets.data();
+  bytes.data = reinterpret_cast<const uint8_t*>(values.data());
+  const auto column = [&] {
+    return ColumnView("x", {ColumnType::kList, 0}, 3, lists,
+                      {ColumnView("item", {ColumnType::kInt8, 0}, 3, bytes, {})});
+  };
+  EXPECT_EQ(column().Bytes(0), "\x01\xff");
+  EXPECT_EQ(column().Bytes(1), "");
+  EXPECT_EQ(column().Bytes(2), "\x02");
+  bytes.validity = last_is_null.data();
+  EXPECT_EQ(column().Bytes(0), "\x01\xff");
+  EXPECT_THROW(column().Bytes(2), Error);
+}
+
 TEST(ColumnView, PrintsLabelsAndIds) {
   EXPECT_EQ(NumberColumn<int8_t>(ColumnType::kInt8, {65}).AsText(0), "65");
   EXPECT_EQ(NumberColumn<float>(ColumnType::kFloat32, {0.5f}).AsText(0), "0.5");

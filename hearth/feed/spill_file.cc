@@ -1,6 +1,7 @@
 #include "hearth/feed/spill_file.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/local_folders.h"
 #include "hearth/feed/batch_image.h"
 
 namespace hearth::feed {
@@ -31,15 +33,32 @@ Fd OpenUnnamed(const std::string& directory) {
 }  // namespace
 
 SpillFile::SpillFile(std::string directory, size_t segment_bytes)
-    : directory_(std::move(directory)),
-      file_(OpenUnnamed(directory_)),
+    : directories_{std::move(directory)},
+      file_(OpenUnnamed(directories_.back())),
       segment_bytes_(RoundUpToPages(segment_bytes)) {}
 
 void SpillFile::ThrowFull(int error_number) const {
   ThrowErrno(error_number,
              fmt::format("cannot write rows to the spill file in '{}', which has {} bytes; free "
-                         "disk space or name another directory (spill_dir)",
-                         directory_, end_));
+                         "disk space or name another directory (spill_dir, in Spark "
+                         "spark.local.dir, which may name several)",
+                         fmt::join(directories_, "', '"), bytes()));
+}
+
+bool SpillFile::MoveOn() {
+  for (const std::string& folder : LocalFolders()) {
+    if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
+    directories_.push_back(folder);
+    try {
+      file_ = OpenUnnamed(folder);  // the mappings keep the file before
+    } catch (const Error&) {        // a disk that cannot be written is as good as a full one
+      continue;
+    }
+    bytes_before_ += end_;
+    segment_begin_ = segment_end_ = end_ = taken_ = 0;
+    return true;
+  }
+  return false;
 }
 
 // Pages of a file whose room is already taken are made a quarter quicker than others. A file system
@@ -53,29 +72,41 @@ void SpillFile::TakeRoom(uint64_t end) {
   taken_ = took ? until : segment_end_;
 }
 
-void SpillFile::AddSegment(size_t least_bytes) {
+int SpillFile::AddSegment(size_t least_bytes) {
   const size_t bytes = std::max(segment_bytes_, RoundUpToPages(least_bytes));
   const uint64_t begin = segment_end_;
   // Only the size changes here; room on the disk is taken, or found missing, later.
-  if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) ThrowFull(errno);
+  if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
   {
     const std::lock_guard lock(mutex_);
     segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
   }
   segment_begin_ = end_ = taken_ = begin;
   segment_end_ = begin + bytes;
+  return 0;
 }
 
-std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
-  if (image.size() > segment_end_ - end_) AddSegment(image.size());
+int SpillFile::Write(std::span<const std::byte> image) {
+  if (image.size() > segment_end_ - end_) {
+    if (const int error = AddSegment(image.size()); error != 0) return error;
+  }
   TakeRoom(end_ + image.size());
   // By write and not through the mapping, where a full disk would be a SIGBUS.
   for (size_t done = 0; done < image.size();) {
     const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
                                    static_cast<off_t>(end_ + done));
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) ThrowFull(wrote < 0 ? errno : ENOSPC);
+    if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
     done += static_cast<size_t>(wrote);
+  }
+  return 0;
+}
+
+std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
+  int first_error = 0;
+  for (int error = Write(image); error != 0; error = Write(image)) {
+    if (first_error == 0) first_error = error;
+    if (!MoveOn()) ThrowFull(first_error);
   }
   const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
   end_ = std::min(segment_end_, end_ + AlignImage(image.size()));

@@ -136,5 +136,47 @@ TEST_F(FullDisk, SaysWhereAndWhatToDoAndKeepsWhatIsThere) {
   EXPECT_EQ(first.back(), std::byte{1});
 }
 
+// Folders of an executor beside the one that a file begins in; gone with the test.
+class ExecutorFolders {
+ public:
+  explicit ExecutorFolders(int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) {
+      folders_.push_back(::testing::TempDir() + "hearth-spill-disk" + std::to_string(i));
+      std::filesystem::create_directory(folders_.back());
+      all += (i == 0 ? "" : ":") + folders_.back();
+    }
+    ::setenv("SPARK_EXECUTOR_DIRS", ("/nowhere/at/all:" + all).c_str(), 1);
+  }
+  ~ExecutorFolders() {
+    ::unsetenv("SPARK_EXECUTOR_DIRS");
+    for (const std::string& folder : folders_) std::filesystem::remove(folder);
+  }
+  const std::string& operator[](int i) const { return folders_[static_cast<size_t>(i)]; }
+
+ private:
+  std::vector<std::string> folders_;
+};
+
+TEST_F(FullDisk, GoesOnInTheNextFolderAndLosesNothing) {
+  const ExecutorFolders folders(2);
+  FillDisk();
+  SpillFile file(folders[0], 64 << 10);
+  std::vector<std::span<const std::byte>> mapped;
+  // Four fit into a file: the first folder, then the second one.
+  for (int i = 0; i < 8; ++i) mapped.push_back(file.Append(Filled(50'000, i)));
+  EXPECT_NE(UnnamedFileIn(folders[1]), -1);
+  EXPECT_GE(file.bytes(), 400'000u);
+  const Error error = Thrown([&] { file.Append(Filled(50'000, 2)); });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message(),
+              HasSubstr(folders[0] + "', '/nowhere/at/all', '" + folders[1] + "'"));
+  file.DropPages();
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(mapped[i].front(), static_cast<std::byte>(i));
+    EXPECT_EQ(mapped[i].back(), static_cast<std::byte>(i));
+  }
+}
+
 }  // namespace
 }  // namespace hearth::feed
