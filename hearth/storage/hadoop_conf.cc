@@ -83,9 +83,17 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+std::string HadoopConfFolder() {
+  const std::string told = Environment("HADOOP_CONF_DIR");
+  if (!told.empty() || Environment("CONTAINER_ID").empty()) return told;
+  // YARN says where the container's folder is, which a program may have left.
+  const std::string folder = Join(Environment("PWD"), "__spark_conf__/__hadoop_conf__");
+  return LocalFiles().Stat(folder) ? folder : "";
+}
+
 HadoopConf HadoopConf::FromEnvironment() {
   HadoopConf conf;
-  const std::string folder = Environment("HADOOP_CONF_DIR");
+  const std::string folder = HadoopConfFolder();
   if (folder.empty()) return conf;
   LocalFiles files;
   for (const char* name : {"core-site.xml", "hdfs-site.xml"}) {
@@ -155,7 +163,7 @@ RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf) {
   const std::string default_fs = conf.Get("fs.defaultFS");
   const bool same_scheme = Scheme(default_fs) == uri.scheme;
   if (same_scheme) uri.authority = ParseRemote(default_fs).authority;
-  const std::string folder = Environment("HADOOP_CONF_DIR");
+  const std::string folder = HadoopConfFolder();
   Require(!uri.authority.empty(), ErrorCode::kInvalidArgument,
           "cannot open {} as user {}: it names no host, and {}; write {}://host:port{}, or set "
           "HADOOP_CONF_DIR to the folder with the cluster's core-site.xml",

@@ -15,7 +15,7 @@ namespace hearth::storage {
 // environment variables (${name}, ${env.NAME}) are filled in. Immutable.
 class HadoopConf {
  public:
-  // Those under HADOOP_CONF_DIR; none where it is not set. Throws where a file there is damaged.
+  // Those in HadoopConfFolder(); none where there is no such. Throws where a file is damaged.
   static HadoopConf FromEnvironment();
 
   // Adds the properties of a text; `file` is for messages.
@@ -29,6 +29,10 @@ class HadoopConf {
 
   std::map<std::string, std::string> properties_;
 };
+
+// HADOOP_CONF_DIR; where that is not set, in a container of YARN, the client's configuration that
+// Spark has put there. "" where there is neither.
+std::string HadoopConfFolder();
 
 // hdfs:///path gets the host of fs.defaultFS. Throws kInvalidArgument where there is none.
 RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf);

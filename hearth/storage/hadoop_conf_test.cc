@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
 
 #include "hearth/base/error.h"
 #include "hearth/base/error_testing.h"
@@ -12,6 +16,26 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+// Environment variables that have other values while this lives.
+class Variables {
+ public:
+  explicit Variables(const std::map<std::string, std::string>& values) {
+    for (const auto& [name, value] : values) {
+      const char* before = getenv(name.c_str());
+      before_[name] = before ? std::optional<std::string>(before) : std::nullopt;
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~Variables() {
+    for (const auto& [name, value] : before_) {
+      value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
+    }
+  }
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
 
 HadoopConf Conf(const std::string& properties) {
   HadoopConf conf;
@@ -41,6 +65,24 @@ TEST(HadoopConf, ReadsPropertiesAndFillsInWhatTheyName) {
             "one/far");
   EXPECT_THAT(Thrown([] { HadoopConf().AddXml("garbage", "x.xml"); }).message(),
               HasSubstr("x.xml"));
+}
+
+TEST(HadoopConf, IsTheClientsInAContainerOfYarn) {
+  const std::string home = ::testing::TempDir() + "hearth-container";
+  const std::string folder = home + "/__spark_conf__/__hadoop_conf__";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/core-site.xml")
+      << "<configuration>" << Property("fs.defaultFS", "hdfs://nn:8020") << "</configuration>";
+  const Variables variables({{"PWD", home}, {"HADOOP_CONF_DIR", ""}, {"CONTAINER_ID", ""}});
+  EXPECT_EQ(HadoopConfFolder(), "");  // such a folder elsewhere is nobody's configuration
+  setenv("CONTAINER_ID", "container_1_0001_01_000002", 1);
+  EXPECT_EQ(HadoopConfFolder(), folder);
+  EXPECT_EQ(HadoopConf::FromEnvironment().Get("fs.defaultFS"), "hdfs://nn:8020");
+  setenv("HADOOP_CONF_DIR", "/told", 1);
+  EXPECT_EQ(HadoopConfFolder(), "/told");
+  setenv("HADOOP_CONF_DIR", "", 1);
+  std::filesystem::remove_all(home);
+  EXPECT_EQ(HadoopConfFolder(), "");
 }
 
 TEST(WithAuthority, TakesTheDefaultFileSystemsHost) {

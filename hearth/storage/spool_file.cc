@@ -10,24 +10,14 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/local_folders.h"
 #include "hearth/storage/hadoop_conf.h"
 
 namespace hearth::storage {
 namespace {
 
-// As Spark and YARN name an executor's folders, and how they join them.
 std::vector<std::string> Folders() {
-  std::vector<std::string> folders;
-  for (const auto& [name, separator] :
-       {std::pair{"SPARK_EXECUTOR_DIRS", ':'}, {"LOCAL_DIRS", ','}, {"SPARK_LOCAL_DIRS", ','}}) {
-    const std::string all = Environment(name);
-    for (size_t start = 0; start < all.size();) {
-      const size_t end = std::min(all.find(separator, start), all.size());
-      if (end > start) folders.push_back(all.substr(start, end - start));
-      start = end + 1;
-    }
-    if (!folders.empty()) break;
-  }
+  std::vector<std::string> folders = LocalFolders();
   if (const std::string told = Environment("TMPDIR"); !told.empty()) folders.push_back(told);
   folders.emplace_back("/tmp");
   return folders;
