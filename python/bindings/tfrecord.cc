@@ -21,6 +21,8 @@
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/tf_example.h"
+#include "hearth/storage/file_system.h"
+#include "hearth/storage/uri.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -80,11 +82,34 @@ nb::dict ToPython(FeatureColumn&& column) {
   return parts;
 }
 
+// A file of another file system than this machine's, from its beginning on.
+class FarSource : public feed::ByteSource {
+ public:
+  explicit FarSource(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
+
+  size_t Read(char* data, size_t size) override {
+    const size_t count = file_->ReadAt(offset_, data, size);
+    offset_ += count;
+    return count;
+  }
+
+ private:
+  std::unique_ptr<storage::InputFile> file_;
+  uint64_t offset_ = 0;
+};
+
+std::unique_ptr<feed::ByteSource> OpenSource(const std::string& path) {
+  // A plain path may hold a colon, so a scheme is believed only with its slashes.
+  if (path.find("://") == std::string::npos) return feed::OpenFileSource(path);
+  if (storage::IsLocal(path)) return feed::OpenFileSource(storage::LocalPath(path));
+  return std::make_unique<FarSource>(path);
+}
+
 // Keeps the bytes that it reads from, where it does not read a file.
 class PythonReader {
  public:
   PythonReader(const std::string& path, uint64_t largest)
-      : records_(feed::OpenFileSource(path), path, largest) {}
+      : records_(OpenSource(path), path, largest) {}
   PythonReader(nb::bytes data, const std::string& name, uint64_t largest)
       : data_(std::move(data)),
         records_(feed::OpenMemorySource({data_.c_str(), data_.size()}), name, largest) {}
@@ -171,7 +196,7 @@ void RegisterTfRecord(nb::module_& m) {
                            "Examples of a TFRecord file, plain or gzip. One thread uses it.")
       .def(nb::init<const std::string&, uint64_t>(), "path"_a,
            "largest_record_bytes"_a = feed::kLargestRecordBytes,
-           "Reads a file. A record that is larger than told is an error.")
+           "Reads a file, by path or URI. A record that is larger than told is an error.")
       .def(nb::init<nb::bytes, const std::string&, uint64_t>(), "data"_a, "name"_a,
            "largest_record_bytes"_a = feed::kLargestRecordBytes,
            "Reads bytes; `name` is for messages.")

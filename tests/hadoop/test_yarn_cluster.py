@@ -6,9 +6,13 @@ import json
 import os
 import sys
 
+import pyarrow as pa
+from hearth.native._core import TfRecordWriter
 from pyspark import cloudpickle
 
 from hearth import cluster
+from hearth.files.hadoop_files import HadoopFiles
+from hearth.tensorflowonspark import dfutil
 
 ROWS = 4000
 
@@ -23,6 +27,65 @@ def count_rows(args, ctx):
         total += sum(row[0] for row in batch)
     with open(os.path.join(args["folder"], f"node{ctx.index}"), "w") as file:
         json.dump({"rows": rows, "sum": total, "container": os.environ["CONTAINER_ID"]}, file)
+
+
+def sum_files(args, ctx):
+    """Reads this node's share of each folder in HDFS itself, twice."""
+    found = {}
+    for name in args["places"]:
+        feed = ctx.get_file_feed(name, ["id"], epochs=2)
+        rows = total = 0
+        while not feed.should_stop():
+            batch = feed.next_batch(100)
+            rows += len(batch)
+            total += sum(row[0] for row in batch)
+        found[name] = [rows, total]
+    with open(os.path.join(args["folder"], f"node{ctx.index}"), "w") as file:
+        json.dump(found, file)
+
+
+def write_records(spark, folder, local):
+    """Puts TFRecord files of the numbers into a folder of HDFS."""
+    for part in range(4):
+        writer = TfRecordWriter(str(local))
+        writer.write(pa.record_batch({"id": pa.array(range(part, ROWS, 4), pa.int64())}))
+        writer.finish()
+        HadoopFiles.of(spark).write(f"{folder}/part-r-{part}", local.read_bytes())
+
+
+def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path, monkeypatch):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr("hearth.rows.file_parts._LEAST_BYTES", 1000)  # more parts than nodes
+    tmp_path.chmod(0o777)
+    home = f"{hadoop.uri}/user/{hadoop.user}"
+    parquet, records = f"{home}/columns", f"{home}/records"
+    rows = spark.range(ROWS).repartition(4)
+    rows.write.option("parquet.block.size", 2048).parquet(parquet)
+    write_records(spark, records, tmp_path / "record")
+    args = {"folder": str(tmp_path), "places": [parquet, records]}
+    cluster_of_files = cluster.run(spark, sum_files, args=args, nodes=2, feeds=())
+    cluster_of_files.shutdown()
+    found = [json.loads(file.read_text()) for file in tmp_path.glob("node*")]
+    for place in (parquet, records):
+        assert sum(node[place][0] for node in found) == 2 * ROWS
+        assert sum(node[place][1] for node in found) == ROWS * (ROWS - 1)
+        assert all(node[place][0] for node in found)
+    near, far = cluster_of_files.bytes_read()  # the one DataNode is on this host
+    assert near > 0
+    assert far == 0
+
+
+def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoop, spark):
+    assert not spark.sparkContext.parallelize([0], 1).map(
+        lambda _: __import__("os").environ.get("HADOOP_CONF_DIR", "")
+    ).first()  # fmt: skip
+    place = f"{hadoop.uri}/user/{hadoop.user}/saved"
+    rows = spark.createDataFrame([(i, [i / 2, 1.0]) for i in range(100)], "id long, v array<float>")
+    dfutil.saveAsTFRecords(rows.repartition(2), place)
+    names = HadoopFiles.of(spark).names(place)
+    assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
+    back = dfutil.loadTFRecords(spark.sparkContext, place)
+    assert sorted(back.collect()) == sorted(rows.collect())
 
 
 def test_every_row_is_fed_once(hadoop, spark, tmp_path):

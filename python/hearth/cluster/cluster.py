@@ -13,6 +13,7 @@ from typing import Any
 
 from hearth.cluster import feed_jobs, reservation, roles
 from hearth.cluster.errors import ClusterError, NodeError
+from hearth.cluster.file_plans import FilePlans
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
 from hearth.cluster.start import ClusterStart
@@ -20,6 +21,9 @@ from hearth.spark.access import spark_access
 from hearth.spark.ports import FEED, NODE, ports_of
 
 logger = logging.getLogger(__name__)
+
+# For the thread that answers nodes, at the end: it may be listing files.
+_FILES_END_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,7 @@ def run(
         NodeError: a node failed while it started.
         HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
     """
-    counts = roles_of_nodes or {"worker": nodes}
-    ids = iter(range(sum(counts.values())))
-    template = {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
+    template = roles.template_of(roles_of_nodes or {"worker": nodes})
     options = NodeOptions(queues=tuple(feeds), background=bool(feeds))
     plan = Plan(template, options, restart=restart, timeout_s=timeout_s)
     cluster = Cluster(spark, plan)
@@ -132,6 +134,8 @@ class Cluster:
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
+        self.files = FilePlans(self.spark.session)
+        self._files_thread: threading.Thread | None = None
         self.running: ClusterStart | None = None
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()
@@ -158,6 +162,7 @@ class Cluster:
         self.check_not_over()
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
+        self._files_thread = self.files.serve(self.running, self.nodes)
         for node in self.nodes:
             name = f"{node['job_name']}:{node['task_index']}"
             logger.info("node %s on %s", name, node["host_name"])
@@ -287,7 +292,16 @@ class Cluster:
         self._over = True
         if self.running is not None:
             self.running.close()
+        if self._files_thread is not None:
+            self._files_thread.join(_FILES_END_S)
         self.server.stop()
+
+    def bytes_read(self) -> tuple[int, int]:
+        """Bytes of files elsewhere that nodes read: from disks of their own hosts, and of others.
+
+        Complete when the cluster has ended.
+        """
+        return self.files.near, self.files.far
 
     def tensorboard_url(self) -> str | None:
         """ "http://host:port" of the cluster's TensorBoard; None where there is none."""

@@ -59,17 +59,23 @@ class NodeContext:
         """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
 
         Args:
-            path: a file or folder that this host sees, as it is or by absolute_path().
+            path: a file or folder that this host sees, as it is or by absolute_path(); or one of
+                HDFS, of which each node gets what lies on its host first.
             columns: which to read; none: all.
             epochs: how often each row is given.
 
         Raises:
             FileNotFoundError: nothing is there.
+            HearthError: files in HDFS cannot be listed.
             ValueError: another file system, or a column that the files do not have.
         """
         from hearth.cluster.file_feed import FileFeed
 
-        return FileFeed(path, columns, self.share(), epochs)
+        return FileFeed(path, columns, self.share(), epochs, self.file_shares())
+
+    def file_shares(self) -> Any:
+        """By which the driver is asked for shares of files; None outside of a running node."""
+        return getattr(self.mgr, "files", None)
 
     def share(self) -> tuple[int, int]:
         """(this node's number among those that take rows, their number)."""

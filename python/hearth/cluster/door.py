@@ -80,7 +80,10 @@ class Door:
                 self._strangers[peer] = None
                 if len(self._strangers) > MAX_STRANGERS:
                     self._end_oldest()
-            threading.Thread(target=self._serve, args=(peer, who), daemon=True).start()
+            serve = threading.Thread(
+                target=self._serve, args=(peer, who), name="hearth-door-peer", daemon=True
+            )
+            serve.start()
         except BaseException:
             with self._lock:
                 self._strangers.pop(peer, None)

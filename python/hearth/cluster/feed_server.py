@@ -19,6 +19,7 @@ from typing import Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
+from hearth.cluster.file_shares import FileShares
 from hearth.files.local_folders import spill_folder
 
 
@@ -103,6 +104,8 @@ class FeedServer:
         folder = partial(spill_folder, os.getpid())  # the nodes of a host use its disks in turn
         self.queues = {name: FeedQueue(report, folder) for name in queues}
         self.report = report
+        self.failed = threading.Event()  # a node of the cluster has
+        self.files = FileShares(report)
         self._sessions: set[Session] = set()
 
     @property
@@ -151,6 +154,8 @@ class FeedServer:
             queue.end()
 
     def fail(self, reason: str) -> None:
+        self.failed.set()
+        self.files.fail(reason)
         for queue in self.queues.values():
             queue.fail(reason)
 

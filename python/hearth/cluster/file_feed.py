@@ -5,18 +5,21 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.data_feed import DataFeed
-from hearth.files.uri import local_path
+from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns
+from hearth.rows.far_reader import ARROW_SUFFIXES, read_parts
 from hearth.rows.file_reader import row_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
+    from hearth.cluster.file_shares import FileShares
+
 _BATCH_ROWS = 4096
 _RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
 
@@ -24,23 +27,35 @@ _RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
 class FileFeed(DataFeed):
     """A node's share of the rows of files, as minibatches: used like the feed from Spark."""
 
-    def __init__(self, path: str, columns: Sequence[str], share: tuple[int, int], epochs: int):
+    def __init__(
+        self,
+        path: str,
+        columns: Sequence[str],
+        share: tuple[int, int],
+        epochs: int,
+        shares: FileShares | None = None,
+    ):
         """Opens the files.
 
         Args:
-            path: a file or folder of this host, perhaps as a file: URI.
+            path: a file or folder of this host, perhaps as a file: URI, or of HDFS.
             columns: which to read; none: all.
             share: (this node's number, number of nodes).
             epochs: how often each row is given.
+            shares: by which the driver is asked for the share of files that lie elsewhere.
 
         Raises:
             FileNotFoundError: nothing is there.
+            HearthError: files elsewhere cannot be listed.
             ValueError: another file system, or a column that the files do not have.
         """
         self.mgr, self.train_mode = None, True
         self.queue_in = self.queue_out = None
         self.input_tensors = self._columns = None
         self.done_feeding = False
+        if shares is not None and scheme(path) in CORE_SCHEMES:
+            self._source = BatchSource(_read_far(shares, path, columns, epochs))
+            return
         first = read_batches(path, columns, share)
         others = (batch for _ in range(1, epochs) for batch in read_batches(path, columns, share))
         self._source = BatchSource(itertools.chain(first, others))
@@ -86,6 +101,24 @@ class BatchSource:
         self._batches, self._chunk = iter(()), None
 
 
+def _read_far(
+    shares: FileShares, uri: str, columns: Sequence[str], epochs: int
+) -> Iterator[pa.RecordBatch]:
+    """Record batches of the share that the driver gives, asked for at once."""
+    parts, first = shares.ask(uri)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        counter = shares.counter()
+        try:
+            for _ in range(epochs):
+                yield from read_parts(parts, first, columns, counter.add)
+        finally:
+            with suppress(OSError):  # the cluster may be over
+                counter.tell()
+
+    return batches()
+
+
 def read_batches(
     path: str, columns: Sequence[str], share: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
@@ -99,7 +132,7 @@ def read_batches(
         from hearth.rows.file_reader import read_rows
 
         return read_rows(path, columns, *share, _BATCH_ROWS)
-    if suffix in _ARROW_SUFFIXES:
+    if suffix in ARROW_SUFFIXES:
         return _read_arrow(files, columns, share)
     return _read_records(files, columns, share)
 
@@ -147,10 +180,10 @@ def _read_records(
     """Every n-th file, from this node's on."""
     from pyspark.sql.types import StructType
 
-    from hearth.files.tfrecord_files import local_schema, open_records
+    from hearth.files.tfrecord_files import open_records, schema_of
     from hearth.files.tfrecord_schema import arrow_columns, feature_kind
 
-    schema = local_schema(files)
+    schema = schema_of(files)
     if columns:
         schema = StructType([schema[name] for name in columns])
     wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]

@@ -88,6 +88,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         os.close(fd)
     if operation == "claim":
         server.answer(message)
+    elif operation == "files":
+        server.files.answer(message)
     elif operation == "end":
         server.end()
     elif operation == "fail":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.cluster.feed_server import FeedServer
+from hearth.cluster.file_shares import FileShares
 
 
 class NodeManager:
@@ -18,8 +19,21 @@ class NodeManager:
         """The feed of that name, a FeedQueue; None where the cluster has none."""
         return self._server.queues.get(name)
 
+    @property
+    def files(self) -> FileShares:
+        """By which the node asks for its share of files."""
+        return self._server.files
+
     def get(self, key: str) -> Any:
         return self._values.get(key)
 
     def set(self, key: str, value: Any) -> None:
         self._values[key] = value
+
+    def wait_failed(self, timeout_s: float) -> bool:
+        """Waits until it is known here that a node of the cluster has failed; whether it has."""
+        return self._server.failed.wait(timeout_s)
+
+    def report_value(self, piece: str) -> None:
+        """Sends the driver a piece, of less than a megabyte, of what the main function gives."""
+        self._server.report({"event": "value", "piece": piece})

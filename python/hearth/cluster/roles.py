@@ -14,6 +14,12 @@ UNFED_ROLES = ("ps", "evaluator")
 Template = Mapping[str, Sequence[int]]
 
 
+def template_of(counts: Mapping[str, int]) -> dict[str, list[int]]:
+    """The ids of the nodes of each role, from their numbers."""
+    ids = iter(range(sum(counts.values())))
+    return {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
+
+
 def role_of(template: Template, executor_id: int) -> tuple[str, int]:
     """(job_name, task_index) of a node."""
     for role, ids in template.items():

@@ -31,6 +31,10 @@ from hearth.spark.ports import FEED, NODE, first_free
 _EXIT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 3.0
 _MESSAGE_WAIT_S = 60.0
+_NO_SHARES = (
+    "only the nodes of a cluster share files that lie elsewhere: this one runs alone, so read them "
+    "by TensorFlow or pyarrow"
+)
 
 
 class Supervisor:
@@ -182,6 +186,9 @@ class Supervisor:
         if "event" in ended:
             if self._member is not None and not self._ended:
                 self._member.send_event(json.dumps(ended))
+            elif ended["event"] == "files":
+                with suppress(OSError):
+                    self._channel.send({"op": "files", "ask": ended["ask"], "error": _NO_SHARES})
             return True
         if self._ended:
             return True

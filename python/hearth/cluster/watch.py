@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,9 +42,12 @@ class ClusterWatch:
         self._done: set[int] = set()
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
+        self._values: dict[int, list[str]] = {}
         self._failure: Failure | None = None
         # The node that went away without a word, where that is what failed.
         self.lost: int | None = None
+        # What nodes ask of files, and say of them: (rank, event), then None at the end.
+        self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
@@ -85,6 +89,10 @@ class ClusterWatch:
     def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
         """Waits until the main functions of `nodes` have returned; whether they have."""
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
+
+    def values(self, node: int) -> list[str]:
+        """The pieces that a node that is done has reported of its main function's value."""
+        return self._values.get(node, [])
 
     def wait_stopped(self, timeout_s: float) -> None:
         """Waits until all nodes have ended that did not go away."""
@@ -140,6 +148,7 @@ class ClusterWatch:
         self._closing = True
         self._coordinator.close()
         self._thread.join()
+        self.files.put(None)
         self._coordinator = None  # py4j never lets go of a stream's function, nor of its cluster
 
     def _run(self) -> None:
@@ -187,6 +196,10 @@ class ClusterWatch:
             for message in self._ledger.note(rank, text):
                 if not self._closing:
                     self._coordinator.broadcast(message)
+        elif event["event"] == "value":
+            self._values.setdefault(rank, []).append(event["piece"])
+        elif event["event"] in ("files", "files_read"):
+            self.files.put((rank, event))
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":

@@ -10,14 +10,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
 
-from hearth.files.uri import scheme
-
-SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
+from hearth.files.core_input import CoreInput
+from hearth.files.uri import CORE_SCHEMES, scheme
 
 
 def arrow_file_system(uri: str) -> PyFileSystem | None:
     """The file system of such a URI; its paths are whole URIs. None for other schemes."""
-    return PyFileSystem(CoreFiles()) if scheme(uri) in SCHEMES else None
+    return PyFileSystem(CoreFiles()) if scheme(uri) in CORE_SCHEMES else None
 
 
 class CoreFiles(FileSystemHandler):
@@ -90,42 +89,13 @@ class CoreFiles(FileSystemHandler):
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Input(self._core.InputFile(path)), mode="r")
+        return pa.PythonFile(CoreInput(self._core.InputFile(path)), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         return pa.PythonFile(_Output(self._core.OutputFile(path)), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         raise NotImplementedError(f"{path} cannot be opened for appending")
-
-
-class _Input(io.RawIOBase):
-    """One thread uses it."""
-
-    def __init__(self, file: Any):
-        super().__init__()
-        self._file = file
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size()}[whence]
-        self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = max(0, self._file.size() - self._at) if size < 0 else size
-        data = self._file.read_at(self._at, wanted)
-        self._at += len(data)
-        return data
 
 
 class _Output(io.RawIOBase):

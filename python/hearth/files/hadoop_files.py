@@ -59,6 +59,20 @@ class HadoopFiles:
                 return []
             return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
+    def located(self, uri: str) -> Iterator[tuple[str, int, bool, list[Any]]]:
+        """(URI, bytes, whether it is a folder, blocks) of what a folder holds, or of the file.
+
+        A block is (begin, end, names and addresses of the hosts that have it).
+        """
+        with self._refusals(uri):
+            system, path = self._open(uri)
+            listing = system.listLocatedStatus(path)
+            while listing.hasNext():
+                status = listing.next()
+                blocks = [_block(block) for block in status.getBlockLocations() or ()]
+                name = str(status.getPath().toString())
+                yield name, int(status.getLen()), bool(status.isDirectory()), blocks
+
     def read(self, uri: str) -> bytes:
         """The content of a small file."""
         with self._refusals(uri):
@@ -138,3 +152,10 @@ class HadoopFiles:
             raise
         except Exception as error:
             raise HearthError(refusal(what, java_text(error), self.user)) from None
+
+
+def _block(location: Any) -> tuple[int, int, frozenset[str]]:
+    begin = int(location.getOffset())
+    addresses = (str(name).rpartition(":")[0] for name in location.getNames())
+    hosts = frozenset((*map(str, location.getHosts()), *addresses))
+    return begin, begin + int(location.getLength()), hosts

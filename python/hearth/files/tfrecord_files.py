@@ -203,15 +203,17 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
         stream.close()
 
 
-def local_schema(files: Sequence[str]) -> Any:
-    """The StructType of local files: saveAsTFRecords' own, else inferred, bytes as binary."""
+def schema_of(files: Sequence[str]) -> Any:
+    """The StructType of files that the core reads: saveAsTFRecords' own, else inferred, bytes as
+    binary."""
     from pyspark.sql.types import StructType
 
     from hearth.files.tfrecord_schema import infer_fields
+    from hearth.native._core import read_file, stat_file
 
-    beside = Path(files[0]).parent / SCHEMA_FILE
-    if beside.is_file():
-        return StructType.fromJson(json.loads(beside.read_text(encoding="utf-8")))
+    beside = f"{files[0].rpartition('/')[0]}/{SCHEMA_FILE}"
+    if stat_file(beside) is not None:
+        return StructType.fromJson(json.loads(read_file(beside)))
     scans = (open_records(file).scan(_INFERRED_EXAMPLES) for file in files)
     examples = next(filter(None, scans), [])
     return infer_fields(examples, [name for example in examples for name, _, _ in example])
@@ -240,7 +242,7 @@ def frame_of(spark: Any, files: list[str]) -> Any:
 
 
 def open_records(*source: Any) -> Any:
-    """A TfRecordReader of a path, or of bytes and a name.
+    """A TfRecordReader of a path or URI, or of bytes and a name.
 
     Raises:
         ValueError: HEARTH_MAX_RECORD_MB is not a number of MiB.

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What the core's storage reads and writes beside this host's own files.
+CORE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
+
 # URIs with these schemes are absolute.
 _KEPT_SCHEMES = (
     "adl://",

@@ -28,9 +28,9 @@ def row_range(total: int, rank: int, world: int) -> tuple[int, int]:
     return rank * total // world, (rank + 1) * total // world
 
 
-def column_names(source: str) -> list[str]:
-    """The columns of the Parquet file or folder, in file order."""
-    return list(open_dataset(source).schema.names)
+def column_types(source: str) -> dict[str, str]:
+    """The columns of the Parquet file or folder, in file order, and their types in Arrow."""
+    return {field.name: str(field.type) for field in open_dataset(source).schema}
 
 
 def parse_column(item: str) -> tuple[str, str]:

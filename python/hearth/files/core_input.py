@@ -1,0 +1,40 @@
+"""A file of the core's storage, as Python and pyarrow read files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+
+class CoreInput(io.RawIOBase):
+    """Reads an `InputFile` of the core. One thread uses it; it raises what the core does."""
+
+    def __init__(self, file: Any, count: Callable[[int], None] | None = None):
+        """`count` is told how many bytes each read gave."""
+        super().__init__()
+        self._file = file
+        self._count = count
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size()}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = max(0, self._file.size() - self._at) if size < 0 else size
+        data = self._file.read_at(self._at, wanted)
+        self._at += len(data)
+        if self._count is not None:
+            self._count(len(data))
+        return data

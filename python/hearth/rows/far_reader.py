@@ -1,0 +1,136 @@
+"""Rows of Parquet, Arrow and TFRecord files that lie elsewhere, through the core's storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.core_input import CoreInput
+from hearth.rows.file_parts import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
+_BATCH_ROWS = 4096
+_RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
+
+# What is told of bytes that were read: (number, whether from this host).
+Count = Callable[[int, bool], None]
+
+
+def reads_whole(uri: str) -> bool:
+    """Whether such a file can be read from its beginning only."""
+    return not uri.endswith(".parquet")
+
+
+def read_parts(
+    parts: Sequence[Part], first: Sequence[str], columns: Sequence[str], count: Count
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts, in order. Memory: a row group, or a batch.
+
+    Args:
+        parts: of files of one format, which their names tell.
+        first: files that tell the schema of TFRecords.
+        columns: which to read; none: all.
+        count: is told of what was read.
+
+    Raises:
+        ValueError: a column that is not there, or a file that is not as the driver saw it.
+        OSError: a file cannot be read.
+    """
+    if not parts:
+        return
+    if parts[0].uri.endswith(".parquet"):
+        read = _read_parquet
+    elif parts[0].uri.endswith(ARROW_SUFFIXES):
+        read = _read_arrow
+    else:
+        yield from _read_records(parts, first, columns, count)
+        return
+    for part in parts:
+        yield from read(part, columns, count)
+
+
+def _open(part: Part, count: Count) -> Any:
+    """The part's file, open for pyarrow, which tells `count` of what it reads."""
+    import pyarrow as pa
+
+    from hearth.native._core import InputFile
+
+    file = InputFile(part.uri)
+    _check(part, file.size())
+    return pa.PythonFile(CoreInput(file, lambda size: count(size, part.near)), mode="r")
+
+
+def _check(part: Part, size: int) -> None:
+    if size != part.size:
+        raise ValueError(
+            f"{part.uri} has {size} bytes instead of {part.size}: nodes read the files that the "
+            "driver found first; put the file back, or start the program anew"
+        )
+
+
+def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
+    """Row groups that begin in the part."""
+    import pyarrow.parquet as pq
+
+    with _open(part, count) as source:
+        file = pq.ParquetFile(source, pre_buffer=True)
+        _check_columns(part.uri, file.schema_arrow.names, columns)
+        starts = [_start(file.metadata.row_group(i)) for i in range(file.num_row_groups)]
+        groups = [i for i, start in enumerate(starts) if part.begin <= start < part.end]
+        for group in groups:  # one by one: pre_buffer would fetch all of them
+            for batch in file.iter_batches(_BATCH_ROWS, [group], list(columns) or None):
+                yield batch.select(list(columns)) if columns else batch
+
+
+def _start(group: Any) -> int:
+    """Where a row group's first byte lies."""
+    offsets = []
+    for i in range(group.num_columns):
+        column = group.column(i)
+        offsets.append(column.data_page_offset)
+        if column.has_dictionary_page and column.dictionary_page_offset:
+            offsets.append(column.dictionary_page_offset)
+    return min(offsets, default=0)
+
+
+def _read_arrow(part: Part, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with _open(part, count) as source:
+        reader = pa.ipc.open_file(source)
+        _check_columns(part.uri, reader.schema.names, columns)
+        for i in range(reader.num_record_batches):
+            batch = reader.get_batch(i)
+            yield batch.select(list(columns)) if columns else batch
+
+
+def _check_columns(uri: str, known: Sequence[str], columns: Sequence[str]) -> None:
+    for name in columns:
+        if name not in known:
+            raise ValueError(f"column '{name}' is not in {uri}, which has: {', '.join(known)}")
+
+
+def _read_records(
+    parts: Sequence[Part], first: Sequence[str], columns: Sequence[str], count: Count
+) -> Iterator[pa.RecordBatch]:
+    from pyspark.sql.types import StructType
+
+    from hearth.files.tfrecord_files import open_records, schema_of
+    from hearth.files.tfrecord_schema import arrow_columns, feature_kind
+    from hearth.native._core import stat_file
+
+    schema = schema_of(first)
+    if columns:
+        _check_columns(first[0], schema.names, columns)
+        schema = StructType([schema[name] for name in columns])
+    wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
+    for part in parts:
+        status = stat_file(part.uri)
+        _check(part, status.size if status else 0)
+        reader = open_records(part.uri)
+        while (found := reader.read(wanted, _RECORD_ROWS)) is not None:
+            yield arrow_columns(schema, *found)
+        count(part.size, part.near)
