@@ -1,23 +1,34 @@
 """What a session's settings say of its ranks before any of them starts."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from hearth import HearthError
 from hearth.caffeonspark.places import check_before_start
+from hearth.spark import preflight
 from hearth.spark.preflight import unused_cores
+
+
+def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
+    """As Spark's status store has it; `removed_ms` since 1970, where it was lost."""
+    date = SimpleNamespace(getTime=lambda: removed_ms)
+    removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
+    return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)
 
 
 class Session:
     """A classic session, as far as the checks look at it."""
 
-    def __init__(self, cores: list[int], **conf: str):
+    def __init__(self, cores: list[int], lost_s_ago: float | None = None, **conf: str):
         self.conf = {key.replace("_", "."): value for key, value in conf.items()}
-        infos = [SimpleNamespace(totalCores=lambda cores=cores: cores) for cores in cores]
+        infos = [_executor(cores) for cores in cores]
+        if lost_s_ago is not None:
+            infos.append(_executor(0, removed_ms=int((time.time() - lost_s_ago) * 1000)))
         found = SimpleNamespace(size=lambda: len(infos), apply=lambda i: infos[i])
         store = SimpleNamespace(executorList=lambda active: found)
-        context = SimpleNamespace(statusStore=lambda: store)
+        context = SimpleNamespace(statusStore=lambda: store, startTime=lambda: 0)
         self._jsc = SimpleNamespace(sc=lambda: context)
 
 
@@ -45,3 +56,25 @@ def test_dynamic_allocation_is_refused_before_spark_has_an_application():
     conf = {"spark.dynamicAllocation.enabled": "true"}
     with pytest.raises(HearthError, match=r"dynamicAllocation.enabled is true.*enabled=false"):
         check_before_start(config, SimpleNamespace(default="file:///"), conf.get)
+
+
+def _slots_of(monkeypatch, counts: list[int]) -> None:
+    left = iter(counts)
+    monkeypatch.setattr("hearth.spark.slots.slots_now", lambda session: next(left))
+    monkeypatch.setattr("hearth.spark.slots.time.sleep", lambda s: None)
+
+
+def test_an_executor_that_was_just_lost_is_awaited(monkeypatch):
+    _slots_of(monkeypatch, [2, 2, 3])
+    told: list[str] = []
+    preflight.check(
+        Session([1, 1], lost_s_ago=2.0, spark_master="spark://head:7077"), 3, told.append
+    )
+    assert len(told) == 1 and told[0].startswith("waiting for executors: 2 of 3 slots (0 of 5")
+
+
+@pytest.mark.parametrize("lost_s_ago", [None, 61.0])
+def test_nothing_is_awaited_where_none_was_lost_lately(monkeypatch, lost_s_ago):
+    _slots_of(monkeypatch, [2])
+    with pytest.raises(HearthError, match="3 ranks need 3 task slots"):
+        preflight.check(Session([1, 1], lost_s_ago, spark_master="spark://head:7077"), 3)

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from hearth import HearthError
+from hearth.rows.file_rows import FileRows
 from hearth.trainer import launch
-from hearth.trainer.rank_task import FileRows, run_rank
+from hearth.trainer.rank_task import run_rank
 
 # Reads its streams to the end like a trainer, then does what the test wants.
 PROGRAM = """#!{python}

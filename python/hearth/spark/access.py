@@ -78,8 +78,8 @@ class ClassicSpark:
         return DataFrame(session.internalCreateDataFrame(planned, schema, False), self.session)
 
     def nodes(self, ids: Sequence[int]) -> Any:
-        """One partition per node, with its id."""
-        return self.handle.parallelize(ids, len(ids))
+        """One partition per node, with its id; an empty one where Spark is to start none."""
+        return self.handle.parallelize(ids, max(1, len(ids)))
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
         """The action that runs `body` for each of nodes(). Their executors stay until release()."""
@@ -139,6 +139,8 @@ class ConnectSpark:
         return rows
 
     def nodes(self, ids: Sequence[int]) -> Any:
+        if not ids:
+            return self.session.range(0, 0, 1, 1)
         return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:

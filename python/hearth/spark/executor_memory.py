@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hearth.spark.executors import known_executors
 from hearth.spark.failures import memory_kill
 
 if TYPE_CHECKING:
@@ -94,9 +95,7 @@ class RemovedExecutors:
 
         found: dict[str, str] = {}
         try:
-            executors: Any = self._spark._jsc.sc().statusStore().executorList(False)
-            for number in range(executors.size()):
-                executor = executors.apply(number)
+            for executor in known_executors(self._spark, active_only=False):
                 reason = executor.removeReason()
                 if not executor.isActive() and reason.isDefined():
                     found[str(executor.id())] = str(reason.get())

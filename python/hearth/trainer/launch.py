@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.native.failure import Failure
-from hearth.rows.pinned_files import pin_files
+from hearth.rows.file_rows import FileRows, LmdbRows
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.access import spark_access
@@ -28,7 +28,7 @@ from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
 from hearth.trainer.far_files import FarPlan
-from hearth.trainer.rank_task import FileRows, RankSpec, result_schema, run_rank
+from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ class Plan:
 
     world: int
     job: dict[str, Any]
-    files: dict[str, FileRows] = field(default_factory=dict)
+    files: dict[str, FileRows | LmdbRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     far: FarPlan | None = None
 
@@ -129,15 +129,12 @@ def _tell_waiting(on_event: Callable[[Event], None], line: str) -> None:
     on_event({"event": "waiting", "text": line})
 
 
-def _pinned(files: dict[str, FileRows]) -> dict[str, FileRows]:
+def _pinned(files: dict[str, FileRows | LmdbRows]) -> dict[str, FileRows | LmdbRows]:
     """The same with the files that there are now; raises HearthError where they cannot be read."""
     from hearth import HearthError
 
     try:
-        return {
-            name: replace(rows, pinned=rows.pinned or pin_files(rows.uri))
-            for name, rows in files.items()
-        }
+        return {name: rows.pin() for name, rows in files.items()}
     except (ValueError, OSError) as error:
         raise HearthError(str(error)) from None
 

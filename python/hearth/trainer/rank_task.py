@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.local_folders import spill_folder
-from hearth.rows.file_reader import STALL_TIMEOUT_S, read_rows
-from hearth.rows.pinned_files import PinnedFiles
+from hearth.rows.file_reader import STALL_TIMEOUT_S
+from hearth.rows.file_rows import FileRows, LmdbRows
 from hearth.spark.ports import COORDINATOR, MESH, first_free
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
@@ -40,15 +40,6 @@ def result_schema() -> StructType:
 
 
 @dataclass(frozen=True)
-class FileRows:
-    """Rows that each rank reads from local Parquet files by itself."""
-
-    uri: str
-    columns: tuple[str, ...]
-    pinned: PinnedFiles | None = None  # set by the launch, once for all ranks and attempts
-
-
-@dataclass(frozen=True)
 class RankSpec:
     """One launch, the same for all its ranks; travels in Spark's task closure."""
 
@@ -57,7 +48,7 @@ class RankSpec:
     token: str
     coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
     job: dict[str, Any]
-    files: dict[str, FileRows]
+    files: dict[str, FileRows | LmdbRows]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
     ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
@@ -185,10 +176,11 @@ def _host_coordinator(
     return host, int(port_text)
 
 
-def _start_file_feeder(name: str, ring: Any, files: FileRows, rank: int, world: int) -> None:
+def _start_file_feeder(
+    name: str, ring: Any, files: FileRows | LmdbRows, rank: int, world: int
+) -> None:
     def feed_files() -> None:
-        rows = read_rows(files.uri, files.columns, rank, world, pinned=files.pinned)
-        feed({name: ring}, ((name, batch) for batch in rows))
+        feed({name: ring}, ((name, batch) for batch in files.read(rank, world)))
 
     threading.Thread(target=feed_files, name="hearth-reader", daemon=True).start()
 
