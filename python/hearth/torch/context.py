@@ -1,0 +1,118 @@
+"""What a PyTorch main function knows of its node: rank, device, feeds of tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.context import NodeContext
+
+
+class TorchContext(NodeContext):
+    """The second argument of a main function.
+
+    `rank`, `world_size`, `local_rank` and `local_world_size` are those of the environment; a node
+    whose role takes no rows has the rank None.
+    """
+
+    @classmethod
+    def of_node(cls, **values: Any) -> TorchContext:
+        """The context of a node that runs, which is then ready for init_process_group().
+
+        `values` are those of a NodeContext. Raises ImportError where PyTorch is missing.
+        """
+        from hearth.torch import process_group
+
+        context = cls(**values)
+        process_group.prepare(context)
+        return context
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.role in roles.UNFED_ROLES else self.share()[0]
+
+    @property
+    def world_size(self) -> int:
+        return self.num_workers
+
+    @property
+    def local_rank(self) -> int:
+        """Its number among the ranks of its host; 0 where it sees GPUs, which are its own."""
+        return 0 if self.rank is None or _own_gpus() else self._neighbours().index(self.rank)
+
+    @property
+    def local_world_size(self) -> int:
+        """Ranks on this host; 1 where it sees GPUs, which are its own."""
+        return 1 if self.rank is None or _own_gpus() else len(self._neighbours())
+
+    @property
+    def group_rank(self) -> int:
+        """Its host's number; where it sees GPUs, its rank, as if each node were a host."""
+        if _own_gpus():
+            return self.rank or 0
+        hosts = list(dict.fromkeys(self._hosts()))
+        return 0 if self.rank is None else hosts.index(self._hosts()[self.rank])
+
+    @property
+    def master(self) -> tuple[str, int]:
+        """Host and port of rank 0, where the ranks meet."""
+        host, _, port = self._addresses()[0].rpartition(":")
+        return host, int(port)
+
+    @property
+    def device(self) -> Any:
+        """The torch.device to compute on: the node's first GPU, else the CPU."""
+        import torch
+
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+
+    @property
+    def backend(self) -> str:
+        """What suits init_process_group() here: "nccl" with GPUs, else "gloo"."""
+        return "nccl" if self.device.type == "cuda" else "gloo"
+
+    def get_data_feed(
+        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
+    ):
+        """The rows that Spark brings; see hearth.torch.feeds.DataFeed."""
+        from hearth.torch.feeds import DataFeed
+
+        return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+
+    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+        """See NodeContext.get_file_feed."""
+        from hearth.torch.feeds import FileFeed
+
+        return FileFeed(path, columns, self.share(), epochs, self.file_shares())
+
+    def _addresses(self) -> list[str]:
+        """host:port of every rank, in their order."""
+        fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
+        return [address for nodes in fed for address in nodes]
+
+    def _hosts(self) -> list[str]:
+        return [address.rpartition(":")[0] for address in self._addresses()]
+
+    def _neighbours(self) -> list[int]:
+        """The ranks on this node's host."""
+        hosts = self._hosts()
+        return [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+
+
+def _own_gpus() -> bool:
+    return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> None:
+    """Runs the user's main function. An error that may follow from a lost rank waits for that
+    one's, so that the driver is told of the cause."""
+    from hearth.torch import process_group
+
+    try:
+        main_fun(args, ctx)
+    except Exception as error:
+        if process_group.may_follow(error):
+            ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
+        raise

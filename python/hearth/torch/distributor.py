@@ -1,0 +1,183 @@
+"""pyspark.ml.torch.distributor.TorchDistributor's constructor and run(), on a TorchCluster."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import pickle
+import runpy
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hearth.cluster import gpu_info, roles
+from hearth.cluster.cluster import Plan
+from hearth.cluster.node_job import NodeOptions
+from hearth.torch.torch_cluster import TorchCluster
+
+_IGNORE_SSL = "pytorch.spark.distributor.ignoreSsl"
+# The rendezvous carries at most a megabyte at once.
+_PIECE = 600_000
+
+
+class TorchDistributor:
+    """Runs a function, or a Python file, as the ranks of one PyTorch program.
+
+    Each rank is a node of a TorchCluster with an environment as torchrun makes it. As with
+    pyspark's distributor every rank is alone on its host as far as it can tell (LOCAL_RANK is 0),
+    unless local_mode is true.
+    """
+
+    def __init__(
+        self,
+        num_processes: int = 1,
+        local_mode: bool = True,
+        use_gpu: bool = True,
+        _ssl_conf: str = _IGNORE_SSL,
+    ):
+        """Takes the active SparkSession.
+
+        Args:
+            num_processes: how many ranks.
+            local_mode: the ranks run beside the driver; else in task slots of the executors.
+            use_gpu: each rank sees one GPU.
+
+        Raises:
+            ValueError: num_processes is not positive.
+            RuntimeError: there is no active session, or there are no GPUs where use_gpu wants
+                them.
+        """
+        from pyspark.sql import SparkSession
+
+        self.spark = SparkSession.getActiveSession()
+        if self.spark is None:
+            raise RuntimeError("TorchDistributor needs an active SparkSession: start one first")
+        if num_processes <= 0:
+            raise ValueError("num_processes has to be a positive integer")
+        self.num_processes = num_processes
+        self.local_mode = local_mode
+        self.use_gpu = use_gpu
+        self.ssl_conf = _ssl_conf
+        if use_gpu:
+            self._check_gpus()
+
+    def _check_gpus(self) -> None:
+        if self.local_mode:
+            if not gpu_info.is_gpu_available():
+                raise RuntimeError(
+                    "GPUs were unable to be found on the driver: give use_gpu=False to compute on "
+                    "its CPU, or local_mode=False to use the executors'"
+                )
+            return
+        key = "spark.task.resource.gpu.amount"
+        amount = int(self.spark.conf.get(key, "0"))
+        if amount < 1:
+            raise RuntimeError(f"'{key}' was unset, so gpu usage is unavailable.")
+        if amount > 1:
+            raise RuntimeError(
+                f"'{key}' is {amount}, but each rank is a task with one GPU of its own: set it to 1"
+            )
+
+    def run(self, train_object: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> Any:
+        """Runs distributed training; returns when all ranks have ended.
+
+        Args:
+            train_object: a function, called with args and kwargs on every rank; or the path of a
+                Python file, which each rank's host sees, run as the main program with args as its
+                command line.
+
+        Returns:
+            What the function returned on rank 0: tensors, numbers, texts, and lists, tuples and
+            dicts of them, a state_dict for instance; None for a file.
+
+        Raises:
+            NodeError: a rank failed; with its host and its traceback or signal.
+            ReservationTimeoutError: not all ranks found a task slot.
+            ValueError: keyword arguments for a file.
+            RuntimeError: the session wants TLS, which PyTorch's ranks do not speak.
+        """
+        self._check_encryption()
+        if isinstance(train_object, str):
+            if kwargs:
+                raise ValueError("Running pytorch file does not support key-word type arguments.")
+            main = partial(_run_file, train_object, args)
+        else:
+            main = partial(_run_function, train_object, args, kwargs)
+        cluster = TorchCluster.of_plan(
+            self.spark, self._plan(), partial(_run_as_rank, main, self.local_mode), None
+        )
+        with cluster:
+            cluster.shutdown()
+            pieces = cluster.running.watch.values(0)
+        return _unpacked("".join(pieces)) if pieces else None
+
+    def _plan(self) -> Plan:
+        ranks = range(self.num_processes)
+        return Plan(
+            roles.template_of({"worker": self.num_processes}),
+            NodeOptions(num_gpus=1 if self.use_gpu else 0),
+            beside_driver=frozenset(ranks if self.local_mode else ()),
+            release_port=False,
+        )
+
+    def _check_encryption(self) -> None:
+        def is_true(key: str) -> bool:
+            return str(self.spark.conf.get(key, "false")).lower() == "true"
+
+        if is_true("spark.ssl.enabled") and not is_true(self.ssl_conf):
+            raise RuntimeError(
+                "spark.ssl.enabled is true, but the ranks of a PyTorch program talk to each other "
+                f"without encryption: set {self.ssl_conf} to true where that may be"
+            )
+
+
+def _run_as_rank(main: Callable[[Any], None], local_mode: bool, _: Any, ctx: Any) -> None:
+    """What each node runs."""
+    if not local_mode:
+        alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": str(ctx.rank)}
+        os.environ.update(alone)
+    main(ctx)
+
+
+def _run_function(function: Any, args: Any, kwargs: Any, ctx: Any) -> None:
+    value = function(*args, **kwargs)
+    if ctx.rank == 0:
+        text = _packed(value)
+        for start in range(0, len(text), _PIECE):
+            ctx.mgr.report_value(text[start : start + _PIECE])
+
+
+def _packed(value: Any) -> str:
+    """A value as text. Raises TypeError where the driver could not take it."""
+    import torch
+
+    data = io.BytesIO()
+    try:
+        torch.save(value, data)
+        _loaded(data.getvalue())
+    except (pickle.PickleError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"the function returned a {type(value).__name__}, but the driver takes tensors, "
+            "numbers, texts, and lists, tuples and dicts of them alone, as it runs no code that "
+            "came over a network: return model.state_dict() instead of a model, "
+            "torch.from_numpy(array) instead of an array"
+        ) from error
+    return base64.b64encode(data.getvalue()).decode()
+
+
+def _unpacked(text: str) -> Any:
+    return _loaded(base64.b64decode(text))
+
+
+def _loaded(data: bytes) -> Any:
+    import torch
+
+    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+
+
+def _run_file(path: str, args: Any, _: Any) -> None:
+    sys.argv = [path, *map(str, args)]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    runpy.run_path(path, run_name="__main__")

@@ -1,0 +1,79 @@
+"""A cluster of PyTorch nodes on a Spark application's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.cluster import Cluster, Plan
+from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.torch.context import TorchContext, run_main
+
+
+class TorchCluster(Cluster):
+    """A running cluster, as TorchCluster.run() made it. Any thread may use it; `with` ends it.
+
+    train(), inference() and shutdown() are those of hearth.cluster.
+    """
+
+    @classmethod
+    def run(
+        cls,
+        spark: Any,
+        main_fun: Callable[[Any, Any], Any],
+        args: Any = None,
+        workers: int = 1,
+        *,
+        roles_of_nodes: Mapping[str, int] | None = None,
+        feeds: Sequence[str] = ("input",),
+        gpus_per_worker: int | None = None,
+        restart: bool = False,
+        timeout_s: float = 600.0,
+    ) -> TorchCluster:
+        """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
+
+        Before main_fun, the environment has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
+        GROUP_RANK, MASTER_ADDR and MASTER_PORT, so that init_process_group() needs a backend
+        alone.
+
+        Args:
+            spark: a SparkSession, of Spark Connect, too, or a SparkContext.
+            main_fun: the main function; pickled by value where executors cannot import it. Its
+                second argument is a TorchContext.
+            args: its first argument; a list becomes the node's sys.argv.
+            workers: how many nodes; each is one rank of the process group.
+            roles_of_nodes: number of nodes by role instead of `workers`. Those of "ps" and
+                "evaluator" get no rows, are no ranks, and are ended after the others.
+            feeds: names of the feeds by which train() and inference() bring rows; none: the nodes
+                read their data themselves.
+            gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
+                host's where it has any; 0: none.
+            restart: where an executor is lost, train() and shutdown() start all nodes again, with
+                ctx.restart_count one higher, and send all rows again that are not safe (see
+                DataFeed.commit). main_fun resumes from its own checkpoint.
+            timeout_s: seconds for all nodes to come.
+
+        Raises:
+            ReservationTimeoutError: not all nodes came; says which, and why that may be.
+            NodeError: a node failed while it started.
+            HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+        """
+        plan = Plan(
+            roles.template_of(roles_of_nodes or {"worker": workers}),
+            NodeOptions(queues=tuple(feeds), background=bool(feeds), num_gpus=gpus_per_worker),
+            release_port=False,
+            restart=restart,
+            timeout_s=timeout_s,
+        )
+        return cls.of_plan(spark, plan, main_fun, args)
+
+    @classmethod
+    def of_plan(
+        cls, spark: Any, plan: Plan, main_fun: Callable[[Any, Any], Any], args: Any
+    ) -> TorchCluster:
+        """Starts the nodes of a plan, which must keep their ports. Raises as run()."""
+        cluster = cls(spark, plan)
+        cluster.start(NodeProgram(partial(run_main, main_fun), args, TorchContext.of_node))
+        return cluster

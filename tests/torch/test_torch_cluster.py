@@ -1,0 +1,101 @@
+"""TorchCluster: ranks find each other by themselves; rows become tensors; failures are named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from hearth.torch import NodeError, TorchCluster
+
+
+def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told):
+    def main(told, ctx):
+        import os
+
+        import torch
+        import torch.distributed as dist
+
+        sums = []
+        for number in range(20):  # what the first group left in the store must not be met again
+            dist.init_process_group("gloo")
+            value = torch.tensor([ctx.rank + 1.0 + number])
+            dist.all_reduce(value)
+            sums.append(value.item())
+            dist.destroy_process_group()
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+        assert (ctx.backend, ctx.device.type) == ("gloo", "cpu")
+        told.write(ctx, [sums, [int(os.environ[name]) for name in names]])
+
+    TorchCluster.run(spark, main, told, workers=2, feeds=(), gpus_per_worker=0).shutdown()
+    sums = [3.0 + 2 * number for number in range(20)]
+    assert told.read() == {"worker0": [sums, [0, 2, 0, 2, 0]], "worker1": [sums, [1, 2, 1, 2, 0]]}
+
+
+def test_an_evaluator_is_no_rank(spark, told):
+    def main(told, ctx):
+        import os
+
+        told.write(ctx, [ctx.rank, os.environ.get("RANK"), ctx.world_size])
+
+    roles = {"worker": 1, "evaluator": 1}
+    TorchCluster.run(spark, main, told, roles_of_nodes=roles, feeds=()).shutdown()
+    assert told.read() == {"worker0": [0, "0", 1], "evaluator0": [None, None, 1]}
+
+
+def reduces(when, ctx):
+    """Rank 1 ends in the way that `when` names, while rank 0 waits for it in a collective."""
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    for step in range(10**9):
+        if ctx.rank == 1 and step == 3:
+            with open(when["file"], "w") as file:
+                file.write(str(time.time()))
+            if when["how"] == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                raise ValueError("these rows are bad")
+            finally:
+                dist.destroy_process_group()
+                time.sleep(when["late"])  # rank 0 has long lost its peer when this is told
+        dist.all_reduce(torch.zeros(1000))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("killed", r"^worker:1 on host \S+ failed: its process was killed by SIGKILL"),
+        ("raised", r"^worker:1 on host \S+ failed: ValueError: these rows are bad\nTraceback"),
+    ],
+)
+def test_of_a_rank_that_ends_its_peers_complaint_is_not_what_the_driver_is_told(
+    spark, tmp_path, how, words
+):
+    when = {"file": str(tmp_path / "when"), "how": how, "late": 1.0}
+    cluster = TorchCluster.run(spark, reduces, when, workers=2)
+    with pytest.raises(NodeError, match=words) as found:
+        cluster.train(spark.range(1000))
+    told_s = time.time() - float((tmp_path / "when").read_text())
+    assert told_s < 30  # on an idle machine a tenth of a second, and what rank 1 slept
+    assert (found.value.node, found.value.rank) == ("worker:1", 1)
+    with pytest.raises(NodeError, match=words):
+        cluster.shutdown()
+
+
+def test_results_of_a_model_come_back_in_order(spark):
+    def main(_, ctx):
+        import torch
+
+        double = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(double.weight, 2.0)
+        feed = ctx.get_data_feed(train_mode=False)
+        for batch in feed.as_iterable_dataset(7):
+            feed.batch_results(double(batch["id"].float()[:, None])[:, 0])
+
+    with TorchCluster.run(spark, main, workers=2) as cluster:
+        found = cluster.inference(spark.range(0, 40, 1, 4), schema="twice double").collect()
+    assert [row.twice for row in found] == [2.0 * n for n in range(40)]

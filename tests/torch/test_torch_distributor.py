@@ -1,0 +1,74 @@
+"""TorchDistributor: pyspark's constructor and run(), on the executors and beside the driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from hearth.torch import NodeError, TorchDistributor
+
+
+def sums(start, *, scale=1):
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    value = torch.tensor([start + dist.get_rank()]) * scale
+    dist.all_reduce(value)
+    places = torch.tensor([int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])])
+    dist.all_reduce(places)
+    dist.destroy_process_group()
+    return {"sum": value, "places": places.tolist(), "weights": torch.ones(500_000)}
+
+
+@pytest.mark.parametrize(("local_mode", "places"), [(False, [0, 2]), (True, [1, 4])])
+def test_a_function_gives_what_it_returns_on_rank_0(spark, local_mode, places):
+    import torch
+
+    distributor = TorchDistributor(num_processes=2, local_mode=local_mode, use_gpu=False)
+    found = distributor.run(sums, 10, scale=2)
+    assert found["sum"].tolist() == [42]
+    assert found["places"] == places
+    assert found["weights"].equal(torch.ones(500_000))  # two megabytes, in pieces
+
+
+def test_what_would_run_code_in_the_driver_is_refused_where_it_is_returned(spark):
+    def model():
+        import torch
+
+        return torch.nn.Linear(2, 1)
+
+    distributor = TorchDistributor(1, local_mode=True, use_gpu=False)
+    with pytest.raises(NodeError, match=r"returned a Linear, but .* return model.state_dict\(\)"):
+        distributor.run(model)
+
+
+def test_a_file_runs_as_a_main_program_and_its_failure_is_the_drivers(spark, tmp_path):
+    (tmp_path / "beside.py").write_text("name = 'rank'\n")
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import sys, os, beside, torch.distributed as dist\n"
+        "if __name__ == '__main__':\n"
+        "    dist.init_process_group('gloo')\n"
+        "    folder, how = sys.argv[1:]\n"
+        "    open(f'{folder}/{beside.name}{dist.get_rank()}', 'w').close()\n"
+        "    dist.barrier()\n"
+        "    if how == 'fails' and dist.get_rank() == 1:\n"
+        "        raise ValueError('no more')\n"
+        "    dist.barrier()\n"
+    )
+    distributor = TorchDistributor(2, local_mode=False, use_gpu=False)
+    assert distributor.run(str(program), tmp_path, "ends") is None
+    assert len(list(tmp_path.glob("rank[01]"))) == 2
+    with pytest.raises(NodeError, match=r"worker:1 on host \S+ failed: ValueError: no more"):
+        distributor.run(str(program), tmp_path, "fails")
+
+
+def test_what_cannot_be_is_refused_at_once(spark):
+    with pytest.raises(ValueError, match="positive integer"):
+        TorchDistributor(0, use_gpu=False)
+    with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):
+        TorchDistributor(2, local_mode=False)
+    with pytest.raises(ValueError, match="key-word"):
+        TorchDistributor(1, use_gpu=False).run("/train.py", epochs=1)
