@@ -99,14 +99,14 @@ def test_a_net_without_test_data_layer_is_an_error_only_when_it_is_asked_for(tmp
 
 
 @pytest.mark.parametrize("kind", ["LMDB", "com.yahoo.ml.caffe.SeqImageDataSource"])
-def test_sources_to_come_say_so(tmp_path, kind, monkeypatch):
+def test_a_source_feeds_its_own_type_of_layer_alone(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("hearth.caffeonspark.data_source.as_session", lambda sc: None)
     (tmp_path / "s.prototxt").write_text('net: "n.prototxt"\n')
     (tmp_path / "n.prototxt").write_text(
-        f'layer {{ name: "d" type: "MemoryData" source_class: "{kind}" }}'
+        f'layer {{ name: "d" type: "CoSData" source_class: "{kind}" }}'
     )
     conf = Config(None, {"conf": str(tmp_path / "s.prototxt")})
-    with pytest.raises(FlagError, match="not supported yet"):
+    with pytest.raises(FlagError, match=r"is of type CoSData; \w+ feeds MemoryData layers"):
         DataSource(None).getSource(conf, True)
 
 

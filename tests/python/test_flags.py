@@ -2,25 +2,32 @@
 
 import pytest
 
+from hearth.caffeonspark import command_line
 from hearth.caffeonspark.flags import (
+    ALL,
     FlagError,
     dict_to_arguments,
     parse_bad_records,
     parse_flags,
+    refuse_tool_flags,
 )
+from hearth.spark.executors import executor_count
 
 DEFAULTS = {
     "proto_file": "", "is_training": False, "is_test": False, "features": "", "label": "",
     "output_format": "json", "model_path": "", "output_path": "output", "devices": 1,
     "is_rdd_persistent": False, "snapshot_state_file": "", "snapshot_model_file": "",
-    "connection": "infiniband", "resize": False, "cluster_size": 1, "image_root": "",
+    "connection": "infiniband", "resize": False, "cluster_size": ALL, "image_root": "",
     "label_file": "", "caption_file": "", "caption_length": 20, "vocab_size": -1,
     "image_caption_df_dir": "", "vocab_dir": "", "embedding_df_dir": "",
 }  # fmt: skip
+TOOL_FLAGS = (
+    "imageRoot labelFile captionFile captionLength vocabSize imageCaptionDFDir vocabDir "
+    "embeddingDFDir"
+)
 FLAGS_WITH_VALUE = (
     "conf features label outputFormat model output devices snapshot weights connection clusterSize "
-    "lmdb_partitions imageRoot labelFile captionFile captionLength vocabSize imageCaptionDFDir "
-    "vocabDir embeddingDFDir"
+    f"lmdb_partitions {TOOL_FLAGS}"
 )
 
 
@@ -65,6 +72,35 @@ def test_switches_take_no_value():
 def test_a_wrong_flag_is_named(arguments, said):
     with pytest.raises(FlagError, match=said):
         parse_flags(arguments.split())
+
+
+@pytest.mark.parametrize("flag", TOOL_FLAGS.split())
+def test_a_run_refuses_what_only_conversion_tools_read(flag):
+    refuse_tool_flags(parse_flags(["-train", "-conf", "c"]))
+    with pytest.raises(FlagError, match=f"-{flag} is for CaffeOnSpark's conversion tools"):
+        command_line.run(["-train", "-conf", "c", f"-{flag}", "3"], lambda session: None)
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "executors"),
+    [
+        ("local[8]", {}, 1),
+        ("local-cluster[3, 2, 1024]", {}, 3),
+        ("yarn", {"spark.executor.instances": "5"}, 5),
+        ("yarn", {}, 2),
+        ("spark://host", {"spark.cores.max": "12", "spark.executor.cores": "4"}, 3),
+        ("spark://host", {}, 1),
+    ],
+)
+def test_all_executors_train_where_no_number_is_given(master, settings, executors):
+    class Conf:
+        def get(self, key, default=None):
+            return {"spark.master": master, **settings}.get(key, default)
+
+    class Session:
+        conf = Conf()
+
+    assert executor_count(Session()) == executors
 
 
 def test_dict_keys_may_have_a_dash_and_switches_follow_their_truth():

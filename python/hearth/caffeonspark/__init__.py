@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
     from hearth.caffeonspark.config import Config
-    from hearth.caffeonspark.data_source import DataSource, Source
+    from hearth.caffeonspark.data_source import DataSource
     from hearth.caffeonspark.flags import FlagError
+    from hearth.caffeonspark.source import Source
 
 __all__ = ["CaffeOnSpark", "Config", "DataSource", "FlagError", "Source"]
 
@@ -24,7 +25,7 @@ _FILES = {
     "Config": "config",
     "DataSource": "data_source",
     "FlagError": "flags",
-    "Source": "data_source",
+    "Source": "source",
 }
 
 

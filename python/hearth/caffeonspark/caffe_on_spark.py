@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.config import Config
-from hearth.caffeonspark.data_source import Source
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.jobs import predict_job, train_job
 from hearth.caffeonspark.places import Places
+from hearth.caffeonspark.source import Source
 from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
@@ -21,7 +21,6 @@ from hearth.trainer import launch
 from hearth.trainer.far_files import far_plan
 from hearth.trainer.memory_need import memory_warnings
 from hearth.trainer.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
-from hearth.trainer.rank_task import FileRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,7 +120,8 @@ class CaffeOnSpark:
                 "-features with -maxBadRecords needs Spark 4.0 or later on Spark Connect"
             )
         spec = replace(spec, parts=report.parts, once=limited)
-        features = _rows_of(source).mapInArrow(partial(features_task, spec), schema)
+        rows = _rows_of(source, blobs)
+        features = rows.mapInArrow(partial(features_task, spec), schema)
         features = report.attach(features, ["SampleID", *blobs])
         if limited:
             features = features.persist(StorageLevel.DISK_ONLY)
@@ -140,14 +140,15 @@ class CaffeOnSpark:
         job = train_job(conf, validate, Places.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
-            columns = source.file_columns()
-            if columns is None:
+            rows = source.file_rows()
+            if rows is None:
                 frames[name] = source.frame()
             else:
-                files[name] = FileRows(source.uri, tuple(columns))
+                files[name] = rows
         far = far_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
-        plan = launch.Plan(conf.cluster_size, job, files, frames, far)
-        with self._listener() as on_event:
+        kept = _kept(frames if conf.is_rdd_persistent else {})
+        with kept, self._listener() as on_event:
+            plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             for text in memory_warnings(self._spark, job, conf.solver.get("type", "")):
                 on_event({"event": "log", "level": "W", "text": text})
             done = launch.run(self._spark, plan, on_event, conf.max_restarts)
@@ -199,11 +200,28 @@ class CaffeOnSpark:
         return self._spark.createDataFrame(rows, schema)
 
 
-def _rows_of(source: Source) -> DataFrame:
-    """The rows with an `id` each: their own, else their position, unique in the whole DataFrame."""
+@contextmanager
+def _kept(frames: dict[str, DataFrame]) -> Iterator[None]:
+    """Has Spark keep the frames on the executors' disks, for a restart to read them from there."""
+    from pyspark import StorageLevel
+
+    try:
+        for name, frame in frames.items():
+            frames[name] = frame.persist(StorageLevel.DISK_ONLY)
+        yield
+    finally:
+        for frame in frames.values():
+            frame.unpersist()
+
+
+def _rows_of(source: Source, blobs: list[str] | None = None) -> DataFrame:
+    """The rows with an `id` each: their own, else their position, unique in the whole DataFrame.
+
+    `blobs`: what alone is asked of the net.
+    """
     from pyspark.sql import functions
 
-    frame = source.frame()
+    frame = source.frame(blobs)
     if "id" in frame.columns or "SampleID" in frame.columns:
         return frame
     number = functions.format_string("%08d", functions.monotonically_increasing_id())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags
+from hearth.caffeonspark.flags import FlagError, build_parser, parse_flags, refuse_tool_flags
 from hearth.native.failure import Failure
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def run(arguments: Sequence[str], started: Started) -> int:
         return 0
     master, conf, rest = split_spark(arguments)
     flags = parse_flags(rest)
+    refuse_tool_flags(flags)
     if not (flags.is_training or flags.is_test or flags.features):
         raise FlagError("nothing to do: give -train, -test or -features")
     if not flags.proto_file:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hearth.caffeonspark.flags import (
+    ALL,
     SETTINGS,
     FlagError,
     check_value,
@@ -14,6 +15,8 @@ from hearth.caffeonspark.flags import (
     parse_flags,
 )
 from hearth.files.uri import local_path
+from hearth.spark.executors import executor_count
+from hearth.spark.session import as_session
 
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
 _ALIASES = {
@@ -55,14 +58,13 @@ class Config:
         fields["spark"] = sc
         fields["is_feature"] = bool(features)
         fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
-        fields["lmdb_partitions"] = values["lmdb_partitions"] or values["cluster_size"]
         self.proto_file = proto_file
 
     def __getattr__(self, name: str) -> Any:
         known = _python_name(name)
         if known not in self.__dict__:
             raise AttributeError(f"Config has no setting '{name}'")
-        return self.__dict__[known]
+        return getattr(self, known)
 
     def __setattr__(self, name: str, value: Any) -> None:
         known = _python_name(name)
@@ -81,6 +83,19 @@ class Config:
         return f"Config({', '.join(shown)})"
 
     @property
+    def cluster_size(self) -> int:
+        """How many executors train together: as given, else all of the Spark application's."""
+        given = self.__dict__["cluster_size"]
+        if given != ALL:
+            return given
+        return executor_count(as_session(self.spark)) if self.spark is not None else 1
+
+    @property
+    def lmdb_partitions(self) -> int:
+        """As given, else as many as executors train together."""
+        return self.__dict__["lmdb_partitions"] or self.cluster_size
+
+    @property
     def blobs(self) -> list[str]:
         """The blobs that features() extracts: `features`, then `label` if it is not among them."""
         extra = [self.label] if self.label and self.label not in self.features else []
@@ -91,6 +106,13 @@ class Config:
         """Whether the solver asks for validation during training (test_interval, test_iter)."""
         iterations = self.solver.get("test_iter") or [0]
         return self.solver.get("test_interval", 0) > 0 and iterations[0] > 0
+
+    def refresh(self) -> None:
+        """Reads the prototxts again where they have changed: notebooks write them anew."""
+        if self.proto_file:
+            now = _read_prototxts(self.proto_file)
+            if any(now[name] != self.__dict__[name] for name in ("solver_text", "net_text")):
+                self.__dict__.update(now)
 
     def data_layer(self, is_training: bool) -> dict[str, Any]:
         """The fed layer of the TRAIN or TEST net as a dict."""

@@ -19,8 +19,11 @@ class _Parser(argparse.ArgumentParser):
         raise FlagError(message)
 
 
+# clusterSize where none is given.
+ALL = -1
+
 # (flag, attribute of Config, default, help). Switches and numbers follow from the default's type; a
-# flag without help is taken as upstream has it, but has no effect, so --help leaves it out.
+# flag without help is for CaffeOnSpark's conversion tools, so a run refuses it.
 _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("conf", "proto_file", "", "solver prototxt, a local path on the driver"),
     ("train", "is_training", False, "train; validates as well if the solver has a test interval"),
@@ -30,13 +33,13 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("outputFormat", "output_format", "json", "Spark format of -features' DataFrame"),
     ("model", "model_path", "", "model to write (training) or to load (test, features)"),
     ("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
-    ("persistent", "is_rdd_persistent", False, ""),
+    ("persistent", "is_rdd_persistent", False, "keep the DataFrames of a training on disk"),
     ("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
     ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
-    ("clusterSize", "cluster_size", 1, "number of executors that train together"),
+    ("clusterSize", "cluster_size", ALL, "executors that train together (default: all)"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
-    ("lmdb_partitions", "lmdb_partitions", 0, ""),
+    ("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read an LMDB"),
     ("imageRoot", "image_root", "", ""),
     ("labelFile", "label_file", "", ""),
     ("captionFile", "caption_file", "", ""),
@@ -48,7 +51,11 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
 )
 
 # Numbers of the flags above that have a least value.
-_LEAST = {"cluster_size": ("clusterSize", 1), "max_restarts": ("maxRestarts", 0)}
+_LEAST = {
+    "cluster_size": ("clusterSize", 1),
+    "max_restarts": ("maxRestarts", 0),
+    "lmdb_partitions": ("lmdb_partitions", 0),
+}
 
 # What the trainers are told too: one table with the core.
 SETTINGS: tuple[dict[str, Any], ...] = tuple(_core.settings())
@@ -67,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
         if isinstance(default, bool):
             parser.add_argument(*names, dest=attribute, action="store_true", help=text)
             continue
-        if default != "" and text != argparse.SUPPRESS:
+        if default not in ("", ALL) and text != argparse.SUPPRESS:
             text = f"{text} (default: {default})"
         parser.add_argument(
             *names, dest=attribute, default=default, type=type(default), help=text, metavar="X"
@@ -124,7 +131,8 @@ def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
     """
     flags = build_parser().parse_args(list(arguments))
     for name, value in vars(flags).items():
-        check_value(name, value)
+        if (name, value) != ("cluster_size", ALL):
+            check_value(name, value)
     if flags.snapshot_state_file and not flags.snapshot_model_file:
         raise FlagError("-snapshot needs -weights too: the .caffemodel of that state")
     return flags
@@ -165,3 +173,13 @@ def _check_kind(name: str, value: Any, like: Any) -> None:
         fits, kind = isinstance(value, str), "a text"
     if not fits:
         raise FlagError(f"{name} is {value!r}; it must be {kind}")
+
+
+def refuse_tool_flags(flags: argparse.Namespace) -> None:
+    """Raises FlagError where a flag is given that no training, test or extraction reads."""
+    for flag, attribute, default, text in _OWN_FLAGS:
+        if not text and getattr(flags, attribute) != default:
+            raise FlagError(
+                f"-{flag} is for CaffeOnSpark's conversion tools, which are not part of this "
+                "program; -train, -test and -features do not read it: leave it out"
+            )

@@ -15,7 +15,7 @@ from hearth import native
 from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 
-_IMPORT_NAMES = ("hearth", "caffe", "tensorflowonspark")
+_IMPORT_NAMES = ("hearth", "caffe", "com/yahoo/ml/caffe", "tensorflowonspark")
 _NATIVE = "hearth/native"
 # Compiled parts that need torch's libraries, and the file that says which torch.
 _ENGINE = ("hearth", "_caffe.*.so")

@@ -1,0 +1,23 @@
+"""CaffeOnSpark's main class, for programs that import it from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hearth import caffeonspark
+
+__all__ = ["CaffeOnSpark"]
+
+
+class CaffeOnSpark(caffeonspark.CaffeOnSpark):
+    """hearth.caffeonspark.CaffeOnSpark, made as older programs do: with an SQLContext, too."""
+
+    def __init__(
+        self,
+        sc: Any = None,
+        sqlContext: Any = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        """`sqlContext` is not needed; the others as hearth.caffeonspark.CaffeOnSpark has them."""
+        super().__init__(sc, on_event)

@@ -1,0 +1,173 @@
+"""The rows of one data layer, and which columns of them it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.sequence_file import sequence_frame
+from hearth.caffeonspark.unlabelled import with_unread_columns
+from hearth.files.uri import is_local, local_path
+from hearth.rows import file_reader
+from hearth.rows.file_rows import FileRows, LmdbRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What CaffeOnSpark's own sources feed, and the fields of a layer that is fed.
+LAYER_TYPE = {
+    "DataFrameSource": "CoSData",
+    "ImageDataFrame": "MemoryData",
+    "LMDB": "MemoryData",
+    "SeqImageDataSource": "MemoryData",
+}
+PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
+# The columns of a MemoryData source; the net cannot do without the first two.
+_IMAGE_COLUMNS = ("label", "data", "id", "channels", "height", "width", "encoded")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of one data layer. Immutable; nothing is read before it is asked for.
+
+    `kind`: of CaffeOnSpark's own sources, else `maker` is an object of the user's class. `given`:
+    the user's rows, instead of those that the layer names.
+    """
+
+    conf: Config
+    spark: SparkSession
+    is_training: bool
+    kind: str
+    layer: dict[str, Any]
+    given: DataFrame | None = field(default=None, compare=False)
+    maker: Any = field(default=None, compare=False)
+
+    @property
+    def parameter(self) -> dict[str, Any]:
+        """The layer's fields about its rows, as a dict."""
+        return self.layer.get(PARAMETER[self.layer["type"]], {})
+
+    @property
+    def uri(self) -> str:
+        """`source` of the layer; a local path is absolute."""
+        uri = self.parameter.get("source", "")
+        return (local_path(uri, self.conf.net_file) or uri) if is_local(uri, self.spark) else uri
+
+    @property
+    def file_format(self) -> str:
+        return self.parameter.get("dataframe_format") or "parquet"
+
+    @property
+    def selection(self) -> list[str]:
+        """`dataframe_column_select`: SQL expressions; empty means the columns as they are."""
+        return list(self.parameter.get("dataframe_column_select", []))
+
+    def wanted_columns(self, available: dict[str, str]) -> list[str]:
+        """The columns that the layer reads, of those `available`, which have types.
+
+        Raises:
+            FlagError: one that the layer needs is missing.
+        """
+        if self.layer["type"] == "MemoryData":
+            needed, optional = _IMAGE_COLUMNS[:2], _IMAGE_COLUMNS[2:]
+        else:
+            needed = tuple(top["name"] for top in self.parameter.get("top", []))
+            optional = ("id", "SampleID")
+        for name in needed:
+            if name not in available:
+                known = ", ".join(f"{column} {kind}" for column, kind in available.items())
+                raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
+        return [*needed, *(name for name in optional if name in available and name not in needed)]
+
+    def file_rows(self) -> FileRows | LmdbRows | None:
+        """The rows as each rank reads them by itself, where it can; else None.
+
+        Raises:
+            FlagError: the files are not there or cannot be read, or lack a column.
+        """
+        if self._is_lmdb:
+            return self._lmdb(self.conf.cluster_size)
+        columns = self._file_columns()
+        return None if columns is None else FileRows(self.uri, tuple(columns))
+
+    def _file_columns(self) -> list[str] | None:
+        """The columns as file_reader names them where it can read this source, else None."""
+        by_spark = self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
+        if by_spark or self.file_format != "parquet" or not is_local(self.uri, self.spark):
+            return None
+        try:
+            types = file_reader.column_types(self.uri)
+        except (ValueError, OSError) as error:
+            raise FlagError(str(error)) from None
+        try:
+            pairs = [file_reader.parse_column(item) for item in self.selection or types]
+        except ValueError:  # an SQL expression
+            return None
+        names = {alias: name for name, alias in pairs}
+        wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
+        return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
+
+    def frame(self, blobs: list[str] | None = None) -> DataFrame:
+        """The rows as a DataFrame with only the columns that the layer reads.
+
+        `blobs`: what will be asked of the net; columns that none of them depends on, labels for
+        instance, may then be missing.
+        """
+        frame = self._whole_frame()
+        if self.selection:
+            frame = frame.selectExpr(*self.selection)
+        if blobs is not None:
+            frame = with_unread_columns(frame, self.conf.net, self.layer, blobs)
+        types = {item.name: item.dataType.simpleString() for item in frame.schema.fields}
+        return frame.select(*(f"`{name}`" for name in self.wanted_columns(types)))
+
+    def _whole_frame(self) -> DataFrame:
+        if self.given is not None:
+            return self.given
+        if self.maker is not None:
+            return self._made()
+        if self._is_lmdb:
+            return self._lmdb(self.conf.lmdb_partitions).frame(self.spark)
+        if self.kind == "SeqImageDataSource":
+            return sequence_frame(self.spark, self._spark_uri, self.conf.cluster_size)
+        return self.spark.read.format(self.file_format).load(self._spark_uri)
+
+    @property
+    def _where(self) -> str:
+        """What the rows come from, for a message."""
+        if self.given is not None:
+            return "the DataFrame"
+        return f"the DataFrame of {type(self.maker).__name__}" if self.maker else self.uri
+
+    @property
+    def _is_lmdb(self) -> bool:
+        return self.kind == "LMDB" and self.given is None
+
+    @property
+    def _spark_uri(self) -> str:
+        """As Spark finds it whatever its default file system is."""
+        uri = self.uri
+        return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
+
+    def _lmdb(self, parts: int) -> LmdbRows:
+        """Its parts as they are now. Raises FlagError."""
+        if not is_local(self.uri, self.spark):
+            raise FlagError(
+                f"{self.uri}: an LMDB is read in place, so it must lie under a path that all hosts "
+                "see (file:...); or convert it to Parquet, which may lie anywhere"
+            )
+        try:
+            return LmdbRows(self.uri, parts).pin()
+        except (ValueError, OSError) as error:
+            raise FlagError(str(error)) from None
+
+    def _made(self) -> DataFrame:
+        frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)
+        if not hasattr(frame, "mapInArrow"):
+            raise FlagError(
+                f"makeFrame() of {type(self.maker).__name__} gave a {type(frame).__name__} "
+                "instead of a DataFrame"
+            )
+        return frame

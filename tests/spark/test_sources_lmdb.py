@@ -1,0 +1,145 @@
+"""An LMDB as the source of a fed layer: read in place, by ranges of keys, the same every time."""
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lmdb_files import datum, write_lmdb
+from PIL import Image
+from source_nets import SourceNet, check_content, digit_rows
+
+from hearth import HearthError
+from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.rows.file_rows import LmdbRows
+
+KIND = "com.yahoo.ml.caffe.LMDB"
+ROWS = 103  # a remainder for any number of parts
+SHAPE = (1, 28, 28)
+
+
+def key(number):
+    return f"{number:08d}"
+
+
+@pytest.fixture(scope="module")
+def rows(digits):
+    """The digits by key."""
+    return [{**row, "id": key(number)} for number, row in enumerate(digit_rows(digits, ROWS))]
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return SourceNet(tmp_path_factory.mktemp("lmdb"))
+
+
+@pytest.fixture(scope="module")
+def database(rows, net):
+    records = {row["id"]: datum(row["image"], row["label"], SHAPE) for row in rows}
+    return write_lmdb(net.folder / "digits_lmdb", records)
+
+
+@pytest.fixture(scope="module")
+def trained(spark, net, database):
+    conf = net.config(spark, KIND, f"file:{database}")
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    return conf
+
+
+def weights_of(conf):
+    from hearth.caffe.proto import caffe_pb2
+
+    net = caffe_pb2.NetParameter()
+    net.ParseFromString(Path(conf.modelPath.removeprefix("file:")).read_bytes())
+    return [list(blob.data) for layer in net.layer for blob in layer.blobs]
+
+
+def test_a17_an_lmdb_trains_as_parquet_with_its_rows_in_key_order_does(spark, net, rows, trained):
+    table = pa.Table.from_pylist(rows).rename_columns({"image": "data"})
+    pq.write_table(table, net.folder / "rows.parquet")
+    source = f"file:{net.folder}/rows.parquet"
+    conf = net.config(spark, "com.yahoo.ml.caffe.ImageDataFrame", source)
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    weights = weights_of(trained)
+    assert [len(blob) for blob in weights] == [7840, 10]
+    assert weights == weights_of(conf)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 16])
+def test_a10_features_have_each_record_once_in_any_number_of_partitions(
+    spark, rows, trained, partitions
+):
+    trained.lmdb_partitions = partitions
+    features = CaffeOnSpark(spark).features(DataSource(spark).getSource(trained, False))
+    assert features.rdd.getNumPartitions() == partitions
+    check_content(features, rows)
+
+
+def test_more_parts_than_records_are_empty_or_have_one(spark, net):
+    path = write_lmdb(net.folder / "two", {"a": datum(b"1", 1, (1, 1, 1)), "b": b""})
+    frame = LmdbRows(path, 5).frame(spark)
+    assert [(row.id, row.label, row.data) for row in frame.collect()] == [
+        ("a", 1, b"1"),
+        ("b", 0, None),
+    ]
+    empty = write_lmdb(net.folder / "empty", {})
+    assert LmdbRows(empty, 3).frame(spark).collect() == []
+
+
+def test_damaged_records_count_as_bad_rows_and_pictures_are_decoded(spark, net, rows, trained):
+    picture = io.BytesIO()
+    Image.frombytes("L", (28, 28), rows[0]["image"]).save(picture, "PNG")
+    records = {row["id"]: datum(row["image"], row["label"], SHAPE) for row in rows[1:40]}
+    records |= {
+        rows[0]["id"]: datum(picture.getvalue(), rows[0]["label"], (1, 28, 28), encoded=True),
+        "bad-cut": datum(rows[0]["image"], 3, SHAPE)[:-300],
+        "bad-short": datum(b"too few", 3, SHAPE),
+        "bad-text": b"no Datum at all",
+        # Of its own pages in the file.
+        "bad-long": datum(b"\x01" * 40_000, 3, (1, 200, 200)),
+    }
+    path = write_lmdb(net.folder / "spoiled", records)
+    flags = {"features": "data,label", "model": trained.modelPath, "maxBadRecords": "4"}
+    conf = net.config(spark, KIND, f"file:{path}", **flags)
+    told = []
+    features = CaffeOnSpark(spark, told.append).features(DataSource(spark).getSource(conf, False))
+    check_content(features, rows[:40])
+    assert "4 of 44 rows cannot be used" in told[0]["text"]
+    assert all(name in told[0]["text"] for name in records if name.startswith("bad"))
+    conf.maxBadRecords = "3"
+    with pytest.raises(HearthError, match="but -maxBadRecords allows 3"):
+        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gone", "gone is no LMDB on this host: there is no .*gone"),
+        ("text", "data.mdb is not an LMDB"),
+    ],
+)
+def test_what_is_no_lmdb_is_said_in_a_sentence(spark, net, name, said):
+    folder = net.folder / f"no_{name}"
+    folder.mkdir()
+    if name == "text":
+        (folder / "data.mdb").write_bytes(b"no database" * 1000)
+    path = folder if name == "text" else folder / name
+    source = DataSource(spark).getSource(net.config(spark, KIND, f"file:{path}"), True)
+    with pytest.raises(FlagError, match=said) as caught:
+        CaffeOnSpark(spark).train(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_lmdb_that_changes_in_between_is_said(net, database):
+    pinned = LmdbRows(database, 2).pin()
+    copy = LmdbRows(str(net.folder / "other"), 2, pinned.pinned)
+    write_lmdb(net.folder / "other", {key(1): b"x" * 100_000})
+    with pytest.raises(ValueError, match=r"data\.mdb has \d+ bytes instead of \d+ on host"):
+        list(copy.read(0, 2))
+
+
+def test_an_lmdb_elsewhere_is_refused_with_what_to_do(spark, net):
+    source = DataSource(spark).getSource(net.config(spark, KIND, "hdfs://name/digits"), True)
+    with pytest.raises(FlagError, match=r"an LMDB is read in place.*convert it to Parquet"):
+        CaffeOnSpark(spark).train(source)

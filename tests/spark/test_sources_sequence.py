@@ -1,0 +1,133 @@
+"""SequenceFiles of pictures as the source of a fed layer, with keys that Java itself serialized."""
+
+import pytest
+from source_nets import SourceNet, check_content, digit_rows
+
+from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.caffeonspark.java_keys import key_values
+from hearth.caffeonspark.sequence_file import sequence_frame
+
+KIND = "com.yahoo.ml.caffe.SeqImageDataSource"
+ROWS = 60
+
+
+def serialized(spark, value):
+    """What Java's own ObjectOutputStream makes of a value."""
+    jvm = spark._jvm
+    stream = jvm.java.io.ByteArrayOutputStream()
+    writer = jvm.java.io.ObjectOutputStream(stream)
+    writer.writeObject(value)
+    writer.flush()
+    return bytes(stream.toByteArray())
+
+
+def java_key(spark, row, form):
+    jvm = spark._jvm
+    if form == "pair":  # of two fields, as CaffeOnSpark's own Pair, whose class is not to be had
+        key = serialized(spark, jvm.scala.Tuple2(row["id"], str(row["label"])))
+        return (
+            key.replace(b"scala.Tuple2", b"com.own.Pair")
+            .replace(b"\x00\x02_1", b"\x00\x05first")
+            .replace(b"\x00\x02_2", b"\x00\x06second")
+        )
+    if form == "two":
+        return serialized(spark, jvm.scala.Tuple2(row["id"], str(row["label"])))
+    numbers = (row["id"], str(row["label"]), 1, 28, 28, False)
+    return serialized(spark, jvm.scala.Tuple6(*numbers))
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return SourceNet(tmp_path_factory.mktemp("sequence"))
+
+
+@pytest.fixture(scope="module")
+def rows(digits):
+    return digit_rows(digits, ROWS)
+
+
+def write(spark, path, records):
+    pairs = spark.sparkContext.parallelize(
+        [(bytearray(key), bytearray(value)) for key, value in records], 3
+    )
+    pairs.saveAsSequenceFile(str(path))
+    return f"file:{path}"
+
+
+@pytest.fixture(scope="module")
+def trained(spark, net, rows):
+    records = [(java_key(spark, row, "six"), row["image"]) for row in rows]
+    source = write(spark, net.folder / "digits_seq", records)
+    conf = net.config(spark, KIND, source)
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    return conf
+
+
+def test_a17_a_sequence_file_trains_and_its_pictures_come_through(spark, rows, trained):
+    features = CaffeOnSpark(spark).features(DataSource(spark).getSource(trained, False))
+    check_content(features, rows)
+
+
+def test_all_forms_of_keys_are_read(spark, rows):
+    for row in rows[:3]:
+        plain = [row["id"], str(row["label"])]
+        assert key_values(java_key(spark, row, "two")) == plain
+        assert key_values(java_key(spark, row, "pair")) == plain
+        assert key_values(java_key(spark, row, "six")) == [*plain, 1, 28, 28, False]
+
+
+def test_texts_that_java_writes_in_its_own_form_are_read(spark):
+    odd = "zero \0, rocket \U0001f680, ä"
+    assert key_values(serialized(spark, spark._jvm.scala.Tuple2(odd, odd))) == [odd, odd]
+
+
+def test_no_damage_of_a_key_does_more_than_a_value_error(spark, rows):
+    key = java_key(spark, rows[0], "six")
+    for place in range(len(key)):
+        for value in (0, 0x71, 0x73, 0x7E, 0xFF):
+            for damaged in (key[:place], key[:place] + bytes([value]) + key[place + 1 :]):
+                try:
+                    key_values(damaged)
+                except ValueError as error:
+                    assert str(error)
+    other = serialized(spark, spark._jvm.java.util.Date())
+    with pytest.raises(ValueError, match=r"neither a pair nor a tuple|writes itself"):
+        key_values(other)
+
+
+def test_a_record_whose_key_is_none_counts_as_a_bad_row(spark, net, rows, trained):
+    records = [(java_key(spark, row, "six"), row["image"]) for row in rows[:10]]
+    records += [(b"\x00\x01", rows[0]["image"])]
+    records += [(java_key(spark, {"id": "bad-short", "label": 1}, "six"), b"short")]
+    source = write(spark, net.folder / "spoiled_seq", records)
+    conf = net.config(spark, KIND, source, model=trained.modelPath, features="data,label")
+    conf.maxBadRecords = "2"
+    told = []
+    features = CaffeOnSpark(spark, told.append).features(DataSource(spark).getSource(conf, False))
+    check_content(features, rows[:10])
+    assert "2 of 12 rows cannot be used" in told[0]["text"]
+    assert "bad-short" in told[0]["text"]
+
+
+def test_partitions_and_compressed_rows_of_40_kb(spark, net):
+    records = [
+        (java_key(spark, {"id": f"{i:02d}", "label": i}, "two"), bytes([i]) * 40_000)
+        for i in range(40)
+    ]
+    path = net.folder / "large_seq"
+    pairs = spark.sparkContext.parallelize([(bytearray(k), bytearray(v)) for k, v in records], 4)
+    pairs.saveAsSequenceFile(str(path), "org.apache.hadoop.io.compress.DefaultCodec")
+    frame = sequence_frame(spark, f"file:{path}", 16)
+    found = {row.id: (row.label, bytes(row.data), row.encoded) for row in frame.collect()}
+    assert found == {f"{i:02d}": (str(i), bytes([i]) * 40_000, True) for i in range(40)}
+
+
+def test_what_is_no_sequence_file_is_said_in_a_sentence(spark, net):
+    (net.folder / "text_seq").write_text("no SequenceFile")
+    for name, said in (("gone", "gone"), ("text_seq", "not a SequenceFile")):
+        conf = net.config(spark, KIND, f"file:{net.folder / name}")
+        with pytest.raises(
+            FlagError, match=f"cannot be read as a SequenceFile: .*{said}"
+        ) as caught:
+            CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+        assert "\n" not in str(caught.value)
