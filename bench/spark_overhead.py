@@ -91,7 +91,8 @@ class SparkRun:
                 clock = datetime.strptime(found[1], "%H:%M:%S.%f").timestamp()
                 marks.append((int(found[2]), clock))
 
-        conf = Config(spark, {"conf": str(solver), "model": f"file:{solver}.caffemodel"})
+        flags = {"conf": str(solver), "model": f"file:{solver}.caffemodel", "clusterSize": "1"}
+        conf = Config(spark, flags)
         start = time.perf_counter()
         CaffeOnSpark(spark, on_event).train(DataSource(spark).getSource(conf, True))
         return SparkRun(images_per_second(marks), first[0] - start)

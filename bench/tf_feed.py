@@ -52,9 +52,9 @@ def main() -> None:
         tf_upstream.bench(table, shape, min(flags.rounds, 3), flags.fewer)
     tf_cluster_costs.bench_times(session, table, flags.rounds)
     tf_cluster_costs.bench_memory(session, table)
-    rows = tf_rows.Bench(session, table, flags.rounds)
+    rows = tf_rows.Bench(session, table, flags.rounds, flags.fewer)
     for shape in tf_shapes.SHAPES:
-        rows.shape(shape, flags.fewer)
+        rows.shape(shape)
     table.save(flags.json)
 
 

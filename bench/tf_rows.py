@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import marked_processes
 import report
 from hearth.tensorflowonspark import TFCluster
 from tf_shapes import SHAPES, Shape
-from tf_upstream import Measured, add_pair
+from tf_upstream import LEAST_S, Measured, add_pair
 from tf_upstream_side import take_arrays, take_rows
 
 
@@ -37,26 +38,31 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         yield batch.slice(0, 0).select([1])
 
 
-def measured(call: Callable[[], Any], rows: int) -> Measured:
-    """One call, with the processor time of all of the session's processes."""
+def measured(call: Callable[[], Any], rows: int, least_s: float) -> Measured:
+    """Calls again and again for at least `least_s`; all processes of the session are counted."""
     mark = marked_processes.own_mark()
+    taken = 0
     before = marked_processes.cpu_seconds(mark)
-    wall = report.seconds(call)
-    return rows / wall, (marked_processes.cpu_seconds(mark) - before) / rows * 1e6
+    start = time.perf_counter()
+    while (wall := time.perf_counter() - start) < least_s:
+        call()
+        taken += rows
+    return taken / wall, (marked_processes.cpu_seconds(mark) - before) / taken * 1e6
 
 
 class Bench:
     """The cases of one session."""
 
-    def __init__(self, session: Callable[[], Any], table: report.Report, rounds: int):
+    def __init__(self, session: Callable[[], Any], table: report.Report, rounds: int, fewer: int):
         self._session = session
         self._table = table
         self._rounds = rounds
+        self._fewer = fewer
 
-    def shape(self, name: str, fewer: int) -> None:
+    def shape(self, name: str) -> None:
         """The DataFrame's rows and the RDD's rows of one shape."""
         shape = SHAPES[name]
-        count = shape.rows // fewer
+        count = shape.rows // self._fewer
         kinds = [f"dataframe/{name}", f"rdd/{name}", f"rdd/{name}/arrays"]
         if not any(map(self._table.wants, kinds)):
             return
@@ -84,7 +90,7 @@ class Bench:
             train = partial(cluster.train, data, num_epochs=1)
             a, b = report.alternate(
                 self._rounds,
-                lambda: measured(train, count),
-                lambda: measured(call, count),
+                lambda: measured(train, count, LEAST_S / self._fewer),
+                lambda: measured(call, count, LEAST_S / self._fewer),
             )
         add_pair(self._table, name, a, b, peer_name)

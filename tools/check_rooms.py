@@ -51,6 +51,7 @@ PYTHON_MAY_USE = {
     "caffeonspark": _BELOW_APIS | {"trainer"},
     "tensorflow": {"native"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
+    "torch": _BELOW_APIS | {"cluster"},
     "cli": {"native", "tools"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
