@@ -44,6 +44,7 @@ PYTHON_MAY_USE = {
     "files": {"native"},
     "spark": {"native", "files"},
     "rows": {"native", "files", "spark"},
+    "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
     "cluster": _BELOW_APIS,
     "tools": {"native", "files"},
@@ -51,7 +52,7 @@ PYTHON_MAY_USE = {
     "caffeonspark": _BELOW_APIS | {"trainer"},
     "tensorflow": {"native"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
-    "torch": _BELOW_APIS | {"cluster"},
+    "torch": _BELOW_APIS | {"cluster", "collective"},
     "cli": {"native", "tools"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }

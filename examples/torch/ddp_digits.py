@@ -29,7 +29,7 @@ def main_fun(args, ctx):
     torch.manual_seed(0)
     model = make_model().to(ctx.device)
     parallel = DistributedDataParallel(model)
-    optimizer = torch.optim.Adam(parallel.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(parallel.parameters(), lr=5e-3)
     batches = ctx.get_data_feed().as_iterable_dataset(args.batch_size, ("image", "label"))
     for (image, label), weight in in_step(batches):
         optimizer.zero_grad()
@@ -77,7 +77,7 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True, help="file for the model's state_dict")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch_size", type=int, default=32)
     return parser.parse_args(argv)
 

@@ -11,7 +11,8 @@ import pytest
 from hearth.torch import NodeError, TorchCluster
 
 
-def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told):
+@pytest.mark.parametrize("backend", ["hearth", "gloo"])
+def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told, backend):
     def main(told, ctx):
         import os
 
@@ -20,13 +21,13 @@ def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told):
 
         sums = []
         for number in range(20):  # what the first group left in the store must not be met again
-            dist.init_process_group("gloo")
+            dist.init_process_group(backend)
             value = torch.tensor([ctx.rank + 1.0 + number])
             dist.all_reduce(value)
             sums.append(value.item())
             dist.destroy_process_group()
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
-        assert (ctx.backend, ctx.device.type) == ("gloo", "cpu")
+        assert (ctx.backend, ctx.device.type) == ("hearth", "cpu")
         told.write(ctx, [sums, [int(os.environ[name]) for name in names]])
 
     TorchCluster.run(spark, main, told, workers=2, feeds=(), gpus_per_worker=0).shutdown()
@@ -50,7 +51,7 @@ def reduces(when, ctx):
     import torch
     import torch.distributed as dist
 
-    dist.init_process_group("gloo")
+    dist.init_process_group(when["backend"])
     for step in range(10**9):
         if ctx.rank == 1 and step == 3:
             with open(when["file"], "w") as file:
@@ -65,6 +66,7 @@ def reduces(when, ctx):
         dist.all_reduce(torch.zeros(1000))
 
 
+@pytest.mark.parametrize("backend", ["hearth", "gloo"])
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -73,9 +75,9 @@ def reduces(when, ctx):
     ],
 )
 def test_of_a_rank_that_ends_its_peers_complaint_is_not_what_the_driver_is_told(
-    spark, tmp_path, how, words
+    spark, tmp_path, backend, how, words
 ):
-    when = {"file": str(tmp_path / "when"), "how": how, "late": 1.0}
+    when = {"file": str(tmp_path / "when"), "how": how, "late": 1.0, "backend": backend}
     cluster = TorchCluster.run(spark, reduces, when, workers=2)
     with pytest.raises(NodeError, match=words) as found:
         cluster.train(spark.range(1000))

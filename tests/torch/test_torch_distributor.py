@@ -50,7 +50,7 @@ def test_a_file_runs_as_a_main_program_and_its_failure_is_the_drivers(spark, tmp
     program.write_text(
         "import sys, os, beside, torch.distributed as dist\n"
         "if __name__ == '__main__':\n"
-        "    dist.init_process_group('gloo')\n"
+        "    dist.init_process_group('hearth')\n"
         "    folder, how = sys.argv[1:]\n"
         "    open(f'{folder}/{beside.name}{dist.get_rank()}', 'w').close()\n"
         "    dist.barrier()\n"

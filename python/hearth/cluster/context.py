@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.cluster import roles
@@ -27,6 +27,7 @@ class NodeContext:
         restart_count: how often the cluster has started again.
         mgr: the node's feeds by name, and a few values of its own.
         port: this node's socket, where it was not released before the main function.
+        collective_key: a secret of this start of the cluster, by which its nodes know each other.
     """
 
     node_id: int
@@ -38,6 +39,7 @@ class NodeContext:
     restart_count: int = 0
     mgr: Any = None
     port: socket.socket | None = None
+    collective_key: str = field(default="", repr=False)
 
     @property
     def num_workers(self) -> int:

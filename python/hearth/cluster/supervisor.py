@@ -6,6 +6,7 @@ connections to it, and tells driver and feed tasks how it ended, also where it c
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import queue
@@ -139,6 +140,7 @@ class Supervisor:
             "default_fs": job["defaultFS"],
             "working_dir": job["working_dir"],
             "restart_count": job["restart_count"],
+            "collective_key": _collective_key(job["token"]),
         }
 
     def _join(self, info: dict[str, Any]) -> list[dict[str, Any]]:
@@ -302,6 +304,11 @@ class Supervisor:
                     self._member.done(json.dumps({"event": "stopped"}))
             with suppress(OSError):
                 self._task.send({"event": "done"})
+
+
+def _collective_key(token: str) -> str:
+    """A key of its own, so that what a program does with it tells nothing of the cluster's."""
+    return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
 
 
 def _reserve_port(ports: Sequence[int]) -> socket.socket:

@@ -70,8 +70,8 @@ class TorchContext(NodeContext):
 
     @property
     def backend(self) -> str:
-        """What suits init_process_group() here: "nccl" with GPUs, else "gloo"."""
-        return "nccl" if self.device.type == "cuda" else "gloo"
+        """What suits init_process_group() here: "hearth", with GPUs "cpu:hearth,cuda:nccl"."""
+        return "cpu:hearth,cuda:nccl" if self.device.type == "cuda" else "hearth"
 
     def get_data_feed(
         self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None

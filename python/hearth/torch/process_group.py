@@ -24,7 +24,11 @@ _store: Any = None
 
 
 def prepare(ctx: TorchContext) -> None:
-    """Sets the environment of this process and, on rank 0, opens the store."""
+    """Sets the environment of this process, makes the backend "hearth" known and, on rank 0, opens
+    the store."""
+    from hearth.torch import backend
+
+    backend.register(ctx.collective_key)
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
@@ -123,6 +127,10 @@ def may_follow(error: BaseException | None) -> bool:
     """Whether an error, or what it was raised from, may be the echo of a rank that went away."""
     from torch.distributed import DistError
 
+    from hearth.collective.ranks import lost_a_rank
+
+    if lost_a_rank():
+        return True
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

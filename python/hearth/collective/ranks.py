@@ -1,0 +1,210 @@
+"""How processes that share nothing but a place for one text become ranks of one group.
+
+Rank 0 opens the rendezvous and says where it is; all join it, and connect to each other. Each
+proves that it knows the key before anything that it sends is read.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import hmac
+import secrets
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from hearth import HearthError
+from hearth.native import _core
+from hearth.spark.addresses import address_towards
+
+# How long rank 0 waits at its end for the others', whose last operation may not be over yet.
+_LAST_WAIT_S = 2.0
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the ranks of one group find each other.
+
+    Attributes:
+        publish: gives all ranks a text; rank 0 calls it once.
+        read: waits for that text. Raises where it does not come.
+        withdraw: removes it; rank 0 calls it once all have read it, so that nobody who meets there
+            later takes it for theirs.
+        host: this process's address, which the others reach; empty: the one towards rank 0.
+        key: the secret that all ranks know; empty: one that rank 0 makes and publishes, so that
+            whoever reads what it publishes may join.
+    """
+
+    publish: Callable[[str], None]
+    read: Callable[[], str]
+    withdraw: Callable[[], object]
+    host: str = ""
+    key: str = ""
+
+
+class Ranks:
+    """This process's rank of a group that is connected. Any thread may use it.
+
+    Attributes:
+        rank, world: its number and how many there are.
+    """
+
+    def __init__(self, meeting: Meeting, rank: int, world: int, timeout_s: float):
+        """Returns once all ranks have come. An operation may take `timeout_s` from its start.
+
+        Raises:
+            TimeoutError: not all came; names those that are missing.
+            ConnectionError: one left before all were connected, or rank 0 cannot be reached.
+            HearthError: one failed.
+        """
+        self.rank, self.world = rank, world
+        self._coordinator: Any = None
+        if rank == 0:
+            self._coordinator, key = _open(meeting, world, timeout_s)
+            host, port = self._coordinator.host(), self._coordinator.port()
+        else:
+            host, port, key = _found(meeting)
+        own = meeting.host or (host if rank == 0 else address_towards(host, port))
+        try:
+            self._member = _core.Member(
+                host=host,
+                port=port,
+                token=key,
+                rank=rank,
+                world=world,
+                host_name=socket.gethostname(),
+                connect_timeout_s=timeout_s,
+            )
+            self._member.reserve("{}")
+            if rank == 0:
+                meeting.withdraw()
+            self._group = _core.Group.connect(self._member, listen_host=own, timeout_s=timeout_s)
+        except BaseException:
+            self._close_coordinator()
+            raise
+        self._queue = _core.Queue(self._group, timeout_s)
+        self._left = False
+        _open_ranks.add(self)
+
+    def submit(self, request: Any) -> Callable[[float], None]:
+        """Gives a core's Request to its Queue, which carries all out in the order of submission.
+
+        Returns a function that waits, for seconds, until the operation is over, and raises what
+        it raised: ConnectionError, TimeoutError, ValueError where ranks disagree, HearthError.
+
+        Raises:
+            HearthError: the group was closed.
+            ValueError: the arrays' sizes do not fit.
+        """
+        queue = self._queue
+        if queue is None:
+            raise HearthError("the group of ranks was closed before this operation")
+        handle = queue.submit(request)
+
+        def wait(seconds: float) -> None:
+            try:
+                handle.wait(seconds)
+            except (ConnectionError, HearthError):
+                _lost.set()
+                raise
+
+        return wait
+
+    def failure(self) -> str | None:
+        """What ended the group, where it has failed: a rank that is lost, for instance."""
+        member = self._member
+        failure = member.failure() if member is not None else None
+        return failure["message"] if failure else None
+
+    def abort(self, reason: str) -> None:
+        """Ends what runs and all that is submitted later, here and on the other ranks."""
+        group = self._group
+        if group is not None:
+            group.abort(reason)
+        self.leave()
+
+    def close(self) -> None:
+        """Ends this rank's part. What other ranks still wait for from it fails. Idempotent."""
+        self.leave()
+        self._close_coordinator()
+        # Their sockets are closed now, not when Python finds that nobody has this object.
+        self._queue = self._group = self._member = None
+
+    def leave(self) -> None:
+        """The first half of close(): waits for nobody. For who has several ranks to close, as
+        rank 0's close() waits for the others' leave()."""
+        if self._left:
+            return
+        self._left = True
+        _open_ranks.discard(self)
+        self._queue.close()
+        with suppress(Exception):  # the group has failed before, and all know
+            self._member.done()
+
+    def _close_coordinator(self) -> None:
+        coordinator, self._coordinator = self._coordinator, None
+        if coordinator is None:
+            return
+        limit = time.monotonic() + _LAST_WAIT_S
+        while not (coordinator.finished() or coordinator.failure() or time.monotonic() > limit):
+            time.sleep(_POLL_S)
+        coordinator.close()
+
+
+_lost = threading.Event()
+
+
+def lost_a_rank() -> bool:
+    """Whether an operation of this process has failed because another rank went away."""
+    return _lost.is_set()
+
+
+# Whoever ends without close() has not failed by that: it says that it is done.
+_open_ranks: weakref.WeakSet[Ranks] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    left = list(_open_ranks)
+    for ranks in left:
+        ranks.leave()
+    for ranks in left:
+        ranks.close()
+
+
+def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
+    """Rank 0's rendezvous and its key."""
+    host = meeting.host or "127.0.0.1"
+    nonce = secrets.token_hex(16)
+    key = _derived(meeting.key, nonce) if meeting.key else _core.new_token()
+    coordinator = _core.Coordinator(
+        world=world, token=key, bind_host=host, advertise_host=host, reserve_timeout_s=timeout_s
+    )
+    shown = nonce if meeting.key else key
+    meeting.publish(f"{coordinator.host()} {coordinator.port()} {shown}")
+    return coordinator, key
+
+
+def _found(meeting: Meeting) -> tuple[str, int, str]:
+    """Where rank 0's rendezvous is, and its key."""
+    text = meeting.read()
+    try:
+        host, port, shown = text.split(" ")
+        return host, int(port), _derived(meeting.key, shown) if meeting.key else shown
+    except ValueError:
+        raise ConnectionError(
+            f"rank 0 left {text!r} where its address should be: do all ranks run the same program "
+            "and version of hearth?"
+        ) from None
+
+
+def _derived(key: str, nonce: str) -> str:
+    """A key for one group, so that two groups of the same ranks are never taken for each other."""
+    return hmac.new(key.encode(), nonce.encode(), hashlib.sha256).hexdigest()

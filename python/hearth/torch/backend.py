@@ -1,0 +1,351 @@
+"""The backend "hearth" of torch.distributed: tensors of the CPU travel by the core's collective.
+
+    torch.distributed.init_process_group("hearth")
+
+The installed package names register() as an entry point, so PyTorch finds the backend by itself;
+in a Hearth cluster it is registered before the main function. Beside NCCL:
+init_process_group("cpu:hearth,cuda:nccl").
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import Backend
+from torch.distributed import Work
+
+from hearth.collective.ranks import Meeting, Ranks
+from hearth.native import _core
+from hearth.spark.addresses import address_towards
+from hearth.torch.exchange import check, moved, nothing, received, reducible
+from hearth.torch.lanes import Lanes
+from hearth.torch.work import Notifier, Submitted
+
+NAME = "hearth"
+_STORE_KEY = "hearth"
+# What the core does itself, and what is worked out from everybody's tensors.
+_OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
+_FOLDED = {
+    "PRODUCT": torch.mul,
+    "BAND": torch.bitwise_and,
+    "BOR": torch.bitwise_or,
+    "BXOR": torch.bitwise_xor,
+}
+
+
+# What a Hearth cluster knows of its nodes; elsewhere the store's word is all there is.
+_key = ""
+
+
+def register(key: str = "") -> None:
+    """Makes the backend known to torch.distributed. Idempotent.
+
+    `key`: a secret that all ranks know; without one rank 0 leaves a key in the store.
+    """
+    global _key
+    _key = key or _key
+    if NAME.upper() not in dist.Backend._plugins:
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+
+
+def _host() -> str:
+    """This process's address on the interface towards rank 0's; empty where that is not known."""
+    master = os.environ.get("MASTER_ADDR")
+    return address_towards(master, int(os.environ.get("MASTER_PORT", "1"))) if master else ""
+
+
+def _create(options: Any, _: Any) -> HearthBackend:
+    return HearthBackend(
+        options.store, options.group_rank, options.group_size, options.timeout.total_seconds()
+    )
+
+
+class HearthBackend(Backend):
+    """One rank of a process group. All ranks call the same operations in the same order.
+
+    Each operation returns a Work at once; its wait() raises ConnectionError where a rank left and
+    TimeoutError where one did not come, both naming it, and ValueError, with what both called,
+    where a rank called something else. Results have the same bits on all ranks.
+    """
+
+    # Each must be said: PyTorch's own property asks the class that it is a property of.
+    supports_coalescing = False
+    supports_splitting = False
+    supports_shrinking = False
+    supports_reconfigure = False
+    supports_window = False
+    _supports_time_estimate = False
+
+    def __init__(self, store: Any, rank: int, world: int, timeout_s: float):
+        """Connects to the other ranks. Raises as Ranks."""
+        super().__init__(rank, world)
+        self._store = store
+        self._timeout_s = timeout_s
+        self._notifier = Notifier()
+        self._ranks = Ranks(self._meeting(_STORE_KEY), rank, world, timeout_s)
+        self._lanes = Lanes(rank, self._meeting, self._ranks.failure, timeout_s)
+
+    def _meeting(self, key: str) -> Meeting:
+        limit = timedelta(seconds=self._timeout_s)
+
+        def read() -> str:
+            self._store.wait([key], limit)
+            return self._store.get(key).decode()
+
+        return Meeting(
+            publish=lambda text: self._store.set(key, text),
+            read=read,
+            withdraw=lambda: self._store.delete_key(key),
+            host=_host(),
+            key=_key,
+        )
+
+    def getBackendName(self) -> str:
+        return NAME
+
+    # What is reduced.
+
+    def allreduce(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+        check(tensors)
+        fold = _FOLDED.get(_name_of(opts.reduceOp))
+        if fold is not None:
+            return self._fold(tensors, fold)
+        waits, ends = [], []
+        for tensor in tensors:
+            array, end = reducible(tensor)
+            waits.append(self._reduce("all_reduce", array, None, opts.reduceOp))
+            ends.append(end)
+        return self._work(waits, tensors, *ends)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+        [tensor] = tensors
+        if self.rank() == opts.rootRank:
+            return self.allreduce(tensors, opts)
+        return self.allreduce([tensor.detach().clone()], opts)
+
+    def reduce_scatter_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+        return self.reduce_scatter_single_coalesced([output], [given], opts)
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
+    ) -> Work:
+        check([*outputs, *inputs])
+        waits, ends = [], []
+        for output, given in zip(outputs, inputs, strict=True):
+            if given.numel() != output.numel() * self.size():
+                raise ValueError(
+                    f"reduce_scatter of {given.numel()} elements to {output.numel()} on each of "
+                    f"{self.size()} ranks: the input must have {output.numel() * self.size()}"
+                )
+            if output.dtype != given.dtype:
+                raise ValueError(f"reduce_scatter of {given.dtype} to {output.dtype}")
+            array, end = reducible(output)
+            waits.append(self._reduce("reduce_scatter", array, reducible(given)[0], opts.reduceOp))
+            ends.append(end)
+        return self._work(waits, outputs, *ends)
+
+    def reduce_scatter(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
+    ) -> Work:
+        [output], [parts] = outputs, inputs
+        return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
+
+    # What is gathered and spread.
+
+    def all_gather_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+        return self.all_gather_single_coalesced([output], [given], opts)
+
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
+    ) -> Work:
+        check([*outputs, *inputs])
+        waits, ends = [], []
+        for output, given in zip(outputs, inputs, strict=True):
+            array, end = received(output)
+            waits.append(self._submit("all_gather", array, moved(given)))
+            ends.append(end)
+        return self._work(waits, outputs, *ends)
+
+    def allgather(
+        self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
+    ) -> Work:
+        return self.allgather_coalesced(outputs, inputs, opts)
+
+    def allgather_coalesced(
+        self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
+    ) -> Work:
+        check(inputs)
+        waits, ends = [], []
+        for parts, given in zip(outputs, inputs, strict=True):
+            check(parts)
+            whole = given.new_empty((self.size(), *given.shape))
+            waits.append(self._submit("all_gather", moved(whole), moved(given)))
+            ends.append(functools.partial(_spread, parts, whole))
+        return self._work(waits, [part for parts in outputs for part in parts], *ends)
+
+    def gather(
+        self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
+    ) -> Work:
+        [given] = inputs
+        check(inputs)
+        if self.rank() != opts.rootRank:
+            return self._work([self._submit("send", None, moved(given), peer=opts.rootRank)], [])
+        [parts] = outputs
+        check(parts)
+        parts[self.rank()].copy_(given)
+        waits, ends = [], []
+        for rank in (rank for rank in range(self.size()) if rank != self.rank()):
+            array, end = received(parts[rank])
+            waits.append(self._submit("receive", array, peer=rank))
+            ends.append(end)
+        return self._work(waits, parts, *ends)
+
+    def scatter(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
+    ) -> Work:
+        [output] = outputs
+        check(outputs)
+        if self.rank() != opts.rootRank:
+            array, end = received(output)
+            wait = self._submit("receive", array, peer=opts.rootRank)
+            return self._work([wait], outputs, end)
+        [parts] = inputs
+        check(parts)
+        output.copy_(parts[self.rank()])
+        others = [rank for rank in range(self.size()) if rank != self.rank()]
+        waits = [self._submit("send", None, moved(parts[rank]), peer=rank) for rank in others]
+        return self._work(waits, outputs)
+
+    def broadcast(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+        check(tensors)
+        waits, ends = [], []
+        for tensor in tensors:
+            array, end = received(tensor)
+            if self.rank() == opts.rootRank:
+                array, end = moved(tensor), nothing
+            waits.append(self._submit("broadcast", array, peer=opts.rootRank))
+            ends.append(end)
+        return self._work(waits, tensors, *ends)
+
+    def all_to_all_single(
+        self,
+        output: Tensor,
+        given: Tensor,
+        output_sizes: Sequence[int],
+        input_sizes: Sequence[int],
+        opts: Any,
+    ) -> Work:
+        if output_sizes or input_sizes:
+            equal = [output.shape[0] // self.size()] * self.size()
+            return self.alltoall(
+                output.split(list(output_sizes) or equal),
+                given.split(list(input_sizes) or equal),
+                opts,
+            )
+        check([output, given])
+        array, end = received(output)
+        return self._work([self._submit("all_to_all", array, moved(given))], [output], end)
+
+    def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
+        check([*outputs, *inputs])
+        own = self.rank()
+        outputs[own].copy_(inputs[own])
+        waits, ends = [], []
+        # Everybody meets the others in the order of the pairs' ranks, so no two wait in a circle.
+        for other in (rank for rank in range(self.size()) if rank != own):
+            array, end = received(outputs[other])
+            steps = [
+                functools.partial(self._submit, "send", None, moved(inputs[other]), peer=other),
+                functools.partial(self._submit, "receive", array, peer=other),
+            ]
+            waits += [step() for step in (steps if own < other else reversed(steps))]
+            ends.append(end)
+        return self._work(waits, outputs, *ends)
+
+    def barrier(self, opts: Any) -> Work:
+        return self._work([self._submit("barrier")], [])
+
+    # Between two ranks.
+
+    def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
+        [tensor] = tensors
+        check(tensors)
+        request = _request("send", None, moved(tensor), name=f"tag {tag}")
+        return self._work([self._lanes.send(request, to)], tensors)
+
+    def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
+        [tensor] = tensors
+        check(tensors)
+        array, end = received(tensor)
+        request = _request("receive", array, name=f"tag {tag}")
+        return self._work([self._lanes.receive(request, source)], tensors, end)
+
+    # The end.
+
+    def abort(self) -> None:
+        """Ends what runs, on all ranks."""
+        self._ranks.abort("the process group was aborted")
+        self.shutdown()
+
+    def shutdown(self) -> None:
+        """Ends this rank's part; called by destroy_process_group(). Idempotent."""
+        self._lanes.leave()
+        self._ranks.leave()
+        self._notifier.close()
+        self._lanes.close()
+        self._ranks.close()
+
+    def _fold(self, tensors: Sequence[Tensor], fold: Callable[..., Tensor]) -> Work:
+        """Everybody has everybody's tensors, and works the result out in the order of the ranks."""
+        waits, ends = [], []
+        for tensor in tensors:
+            whole = tensor.new_empty((self.size(), *tensor.shape))
+            waits.append(self._submit("all_gather", moved(whole), moved(tensor)))
+            ends.append(lambda t=tensor, w=whole: t.detach().copy_(functools.reduce(fold, w)))
+        return self._work(waits, tensors, *ends)
+
+    def _reduce(self, operation: str, array: Tensor, given: Tensor | None, op: Any) -> Any:
+        name = _OPS.get(_name_of(op))
+        if name is None:
+            raise ValueError(
+                f'the backend "hearth" does {operation} by {", ".join(_OPS)}, not {_name_of(op)}'
+            )
+        return self._submit(operation, array, given, op=name)
+
+    def _submit(self, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
+        return self._ranks.submit(_request(operation, *arrays, **how))
+
+    def _work(
+        self, waits: Sequence[Any], results: Sequence[Tensor], *ends: Callable[[], Any]
+    ) -> Work:
+        def finish() -> None:
+            for end in ends:
+                end()
+
+        return Submitted(waits, finish, list(results), self._timeout_s, self._notifier)
+
+
+def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
+    request = _core.Request(operation, *arrays)
+    for key, value in how.items():
+        setattr(request, key, value)
+    return request
+
+
+def _name_of(op: Any) -> str:
+    """The name of a ReduceOp, which torch gives as itself or wrapped."""
+    return str(getattr(op, "op", op)).rpartition(".")[2]
+
+
+def _spread(parts: Sequence[Tensor], whole: Tensor) -> None:
+    for part, source in zip(parts, whole, strict=True):
+        part.detach().copy_(source)

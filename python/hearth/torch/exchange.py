@@ -1,0 +1,74 @@
+"""Tensors as the core takes them: contiguous, on the CPU, of a type that it knows.
+
+What is only moved may be of any type: it travels as bytes. What is reduced travels as a type that
+the core adds; the functions here give that tensor, and a way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_KNOWN = {
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+}
+# Types that the core has not, and the wider one in which the same values add up to the same bits.
+_WIDER = {torch.int8: torch.int32, torch.int16: torch.int32}
+
+Finish = Callable[[], Any]
+
+
+def check(tensors: Sequence[Tensor]) -> None:
+    """Raises ValueError for tensors of other devices, and for sparse ones."""
+    for tensor in tensors:
+        if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+            raise ValueError(
+                f'the backend "hearth" exchanges dense tensors of the CPU, not {tensor.layout} '
+                f"ones on {tensor.device}: for GPUs, init_process_group("
+                '"cpu:hearth,cuda:nccl")'
+            )
+
+
+def nothing() -> None:
+    """The way back of a tensor that is exchanged where it lies."""
+
+
+def moved(tensor: Tensor) -> Tensor:
+    """A contiguous tensor to send; the same memory where that can be."""
+    tensor = tensor.detach().contiguous()
+    return tensor if tensor.dtype in _KNOWN else tensor.reshape(-1).view(torch.uint8)
+
+
+def received(tensor: Tensor) -> tuple[Tensor, Finish]:
+    """A tensor to receive into, and what to call when it is full."""
+    tensor = tensor.detach()
+    if not tensor.is_contiguous():
+        whole = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        return moved(whole), lambda: tensor.copy_(whole)
+    return moved(tensor), nothing
+
+
+def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
+    """A tensor to reduce in place, and what to call afterwards.
+
+    Raises ValueError for a type that cannot be reduced.
+    """
+    tensor = tensor.detach()
+    wider = tensor.dtype
+    if wider not in _KNOWN and not wider.is_complex:
+        wider = _WIDER.get(tensor.dtype)
+    if wider is None:
+        raise ValueError(f'the backend "hearth" reduces no tensors of {tensor.dtype}')
+    whole = tensor.to(wider).contiguous()
+    end = nothing if whole is tensor else lambda: tensor.copy_(whole)
+    return (torch.view_as_real(whole) if wider.is_complex else whole), end

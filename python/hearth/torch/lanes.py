@@ -1,0 +1,131 @@
+"""Messages between two ranks: each direction of a pair has a connection and a thread of its own.
+
+So a send waits for nothing but its receiver, whatever else the two ranks do meanwhile. A lane is
+made when it is first used.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
+
+from hearth.collective.ranks import Meeting, Ranks
+
+# How often a wait looks whether a rank is lost.
+_FAILURE_POLL_S = 0.2
+
+
+class Lanes:
+    """The lanes of one rank. Any thread may use it.
+
+    `meeting_of` gives the place for a text by a lane's name; `failure`, what ended the group of
+    all ranks, as a rank that is lost may never come to its lanes.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        meeting_of: Callable[[str], Meeting],
+        failure: Callable[[], str | None],
+        timeout_s: float,
+    ):
+        self._rank = rank
+        self._failure = failure
+        self._meeting_of = meeting_of
+        self._timeout_s = timeout_s
+        self._lanes: dict[tuple[int, int], _Lane] = {}
+        self._lock = threading.Lock()
+
+    def send(self, request: Any, to: int) -> Callable[[float], None]:
+        """Returns at once, with a function that waits, for seconds, until the bytes are taken."""
+        return self._lane(self._rank, to).submit(request)
+
+    def receive(self, request: Any, source: int) -> Callable[[float], None]:
+        """Returns at once, with a function that waits, for seconds, until the bytes are there."""
+        return self._lane(source, self._rank).submit(request)
+
+    def leave(self) -> None:
+        """Ends all lanes; what waits in them fails. Waits for nobody."""
+        with self._lock:
+            for lane in self._lanes.values():
+                lane.leave()
+
+    def close(self) -> None:
+        """Ends what other ranks may still need a moment after leave()."""
+        with self._lock:
+            for lane in self._lanes.values():
+                lane.close()
+
+    def _lane(self, source: int, to: int) -> _Lane:
+        with self._lock:
+            lane = self._lanes.get((source, to))
+            if lane is None:
+                lane = _Lane(
+                    self._meeting_of(f"{source}-{to}"), self._failure, source, to, self._rank
+                )
+                lane.start(self._timeout_s)
+                self._lanes[source, to] = lane
+            return lane
+
+
+class _Lane:
+    """One direction of a pair of ranks, seen from one of them."""
+
+    def __init__(
+        self,
+        meeting: Meeting,
+        failure: Callable[[], str | None],
+        source: int,
+        to: int,
+        rank: int,
+    ):
+        self._meeting = meeting
+        self._failure = failure
+        self._sends = rank == source
+        self._name = f"the message from rank {source} to rank {to}"
+        self._asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._ranks: Ranks | None = None
+
+    def start(self, timeout_s: float) -> None:
+        threading.Thread(target=self._run, args=(timeout_s,), daemon=True).start()
+
+    def submit(self, request: Any) -> Callable[[float], None]:
+        request.peer = 1 if self._sends else 0
+        future: Future[None] = Future()
+        self._asked.put((request, future))
+        return lambda seconds: self._wait(future, seconds)
+
+    def leave(self) -> None:
+        self._asked.put(None)
+        if self._ranks is not None:
+            self._ranks.abort("the process group was destroyed")
+
+    def close(self) -> None:
+        if self._ranks is not None:
+            self._ranks.close()
+
+    def _wait(self, future: Future[None], seconds: float) -> None:
+        limit = time.monotonic() + seconds
+        while not wait([future], timeout=_FAILURE_POLL_S).done:
+            if lost := self._failure():
+                raise ConnectionError(f"{self._name}: {lost}")
+            if time.monotonic() > limit:
+                raise TimeoutError(f"{self._name} was not over within {seconds:g} s")
+        future.result()
+
+    def _run(self, timeout_s: float) -> None:
+        while (asked := self._asked.get()) is not None:
+            request, future = asked
+            try:
+                if self._ranks is None:
+                    self._ranks = Ranks(self._meeting, 0 if self._sends else 1, 2, timeout_s)
+                self._ranks.submit(request)(timeout_s)
+            except Exception as error:
+                error.add_note(self._name)
+                future.set_exception(error)
+            else:
+                future.set_result(None)

@@ -1,0 +1,106 @@
+"""What torch.distributed waits for: operations that were submitted, and what follows them."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from torch import Tensor
+from torch.distributed import Work
+from torch.futures import Future
+
+_NO_TIMEOUT = timedelta(0)  # wait()'s own default: the group's limit
+# The operation's own limit comes first, as its error says more.
+_GRACE_S = 5.0
+
+
+class Submitted(Work):
+    """Operations of one call. Any thread may wait for it.
+
+    `waits`: functions that take seconds and return once their operation is over, or raise; they
+    are called in this order. `finish` is called once, after them. `timeout_s` is how long each
+    operation may take.
+    """
+
+    def __init__(
+        self,
+        waits: Sequence[Callable[[float], None]],
+        finish: Callable[[], None],
+        results: list[Tensor],
+        timeout_s: float,
+        notifier: Notifier,
+    ):
+        super().__init__()
+        self._waits = waits
+        self._finish: Callable[[], None] | None = finish
+        self._results = results
+        self._timeout_s = timeout_s
+        self._notifier = notifier
+        self._lock = threading.Lock()
+        self._future: Future | None = None
+
+    def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
+        """Returns once the results are there.
+
+        Raises:
+            ConnectionError: a rank left. TimeoutError: one did not come in time. Both name it.
+            ValueError: a rank called something else.
+        """
+        seconds = timeout.total_seconds()
+        for wait in self._waits:
+            wait(seconds if seconds > 0 else self._timeout_s + _GRACE_S)
+        with self._lock:
+            finish, self._finish = self._finish, None
+            if finish is not None:
+                finish()
+        return True
+
+    def get_future(self) -> Future:
+        """A future of the results; the notifier's thread completes it."""
+        with self._lock:
+            if self._future is None:
+                over: Future = Future()
+                # What a callback raises is an error for C++, too, where DistributedDataParallel
+                # waits; an exception set by set_exception() would be taken for a result there.
+                self._future = over.then(lambda _: self._outcome())
+                self._notifier.tell(over, self.wait_quietly)
+            return self._future
+
+    def wait_quietly(self) -> None:
+        with suppress(Exception):  # wait() raises it again
+            self.wait()
+
+    def _outcome(self) -> list[Tensor]:
+        self.wait()
+        return self._results
+
+
+class Notifier:
+    """Completes futures in the order in which they were asked for, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def tell(self, over: Future, wait: Callable[[], object]) -> None:
+        """Completes `over` once wait() has returned."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+        self._asked.put((over, wait))
+
+    def close(self) -> None:
+        """The thread ends after what was told before."""
+        self._asked.put(None)
+
+    def _run(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            over, wait = asked
+            wait()
+            over.set_result(None)

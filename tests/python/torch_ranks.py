@@ -1,0 +1,76 @@
+"""Processes that are ranks of one process group "hearth", by a store of PyTorch's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+START = """
+import datetime, json, os, sys, time
+import torch
+import torch.distributed as dist
+from hearth.collective import ranks
+from hearth.torch import backend
+
+rank, world, port, shared, case, seconds = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+if not shared:
+    connect = ranks._core.Group.connect
+    class Tcp:
+        connect = staticmethod(lambda *a, **k: connect(*a, **k, shared_memory=False))
+    ranks._core.Group = Tcp
+backend.register()
+
+def start():
+    dist.init_process_group("hearth", timeout=datetime.timedelta(seconds=seconds))
+
+def say(value):
+    print(json.dumps(value), flush=True)
+
+start()
+"""
+
+
+class Ranks:
+    """Processes of one process group that run the same program."""
+
+    def __init__(self, program, *, world=2, shared=True, case="", seconds=120):
+        from torch.distributed import TCPStore
+
+        self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)
+        self.processes = []
+        # Else rank 0 opens the store itself.
+        environment = {"TORCHELASTIC_USE_AGENT_STORE": "True"}
+        for rank in range(world):
+            given = json.dumps([rank, world, self.store.port, shared, case, seconds])
+            code = f"import os; os.environ.update({environment!r})\n{START}{program}"
+            command = [sys.executable, "-c", code, given]
+            self.processes.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            )
+
+    def say(self, rank):
+        """The next line of a rank; fails the test when it ended without one."""
+        line = self.processes[rank].stdout.readline()
+        assert line, self.processes[rank].stderr.read()
+        return json.loads(line)
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def torch_ranks() -> Iterator[list[Ranks]]:
+    """Those put in here are ended with the test."""
+    started: list[Ranks] = []
+    yield started
+    for each in started:
+        each.end()
