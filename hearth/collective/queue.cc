@@ -13,15 +13,17 @@
 namespace hearth::collective {
 
 struct Handle::State {
-  explicit State(Request asked) : request(std::move(asked)) {}
+  State(Request asked, Queue::Callback callback)
+      : request(std::move(asked)), on_done(std::move(callback)) {}
 
-  void Finish(std::exception_ptr failure) {
+  void Finish(const std::exception_ptr& failure) {
     {
       const std::lock_guard lock(mutex);
       done = true;
-      error = std::move(failure);
+      error = failure;
     }
     changed.notify_all();
+    if (on_done) on_done(failure);
   }
 
   std::string Describe() const {
@@ -37,6 +39,7 @@ struct Handle::State {
   }
 
   const Request request;
+  const Queue::Callback on_done;
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
@@ -122,8 +125,10 @@ class Queue::Impl {
 Queue::Queue(Group& group, double timeout_s) : impl_(std::make_unique<Impl>(group, timeout_s)) {}
 Queue::~Queue() = default;
 
-Handle Queue::Submit(Request request) {
-  auto state = std::make_shared<Handle::State>(std::move(request));
+Handle Queue::Submit(Request request) { return Submit(std::move(request), nullptr); }
+
+Handle Queue::Submit(Request request, Callback on_done) {
+  auto state = std::make_shared<Handle::State>(std::move(request), std::move(on_done));
   impl_->Submit(state);
   return Handle(state);
 }

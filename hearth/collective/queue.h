@@ -2,6 +2,8 @@
 // out one after the other, in the order of their submission, which is the same on all ranks.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
 
 #include "hearth/base/deadline.h"
@@ -41,6 +43,10 @@ class Queue {
   // Any thread; with several, the caller sees to the order. The memory is the queue's until the
   // handle is done. After one operation failed all later ones fail with the same error.
   Handle Submit(Request request);
+  // `on_done` is called once when the operation is over, with what it threw or null, from the
+  // queue's thread, which it must not block; not at all where Submit throws.
+  using Callback = std::function<void(const std::exception_ptr&)>;
+  Handle Submit(Request request, Callback on_done);
 
  private:
   class Impl;

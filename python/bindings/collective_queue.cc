@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "hearth/base/error.h"
 #include "hearth/collective/group.h"
 #include "hearth/collective/queue.h"
+#include "hearth/collective/queue_c_api.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -36,6 +38,15 @@ class ArrayQueue {
   ArrayQueue& operator=(const ArrayQueue&) = delete;
   ~ArrayQueue() { Close(); }
 
+  // The address of the struct of collective/c_api.h. Valid until Close.
+  uintptr_t CApi() {
+    Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
+    if (c_api_ == nullptr) {
+      c_api_ = std::make_unique<collective::QueueCApi>(*queue_, group_->rank(), group_->world());
+    }
+    return reinterpret_cast<uintptr_t>(c_api_->get());
+  }
+
   std::shared_ptr<Submitted> Submit(const ArrayRequest& request) {
     Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
     std::erase_if(submitted_, [](const auto& each) { return each->handle.done(); });
@@ -50,11 +61,13 @@ class ArrayQueue {
     auto ending = std::move(queue_);
     WithoutGil([&] { ending.reset(); });
     submitted_.clear();
+    c_api_.reset();
   }
 
  private:
   const std::shared_ptr<Group> group_;
   std::unique_ptr<collective::Queue> queue_;
+  std::unique_ptr<collective::QueueCApi> c_api_;
   std::vector<std::shared_ptr<Submitted>> submitted_;  // whose arrays may be in use
 };
 
@@ -81,6 +94,9 @@ void RegisterCollectiveQueue(nb::module_& m) {
            "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
            "must stay as they are until the handle is done. Raises ValueError for arrays whose "
            "sizes do not fit.")
+      .def("c_api", &ArrayQueue::CApi,
+           "The address of its hearth_collective (hearth/collective/c_api.h), for a plug-in, which "
+           "must let go of it before close().")
       .def("close", &ArrayQueue::Close,
            "Waits for the operation that runs; those behind it fail. Group.abort() ends it at "
            "once.");

@@ -16,6 +16,7 @@ pytest.importorskip("tensorflow")
 def by_value():
     """The examples' functions travel by value, as those of a program's main module do."""
     import files
+    import keras_data_parallel
     import ml_pipeline
     import parallel_inference
     import streaming
@@ -23,7 +24,7 @@ def by_value():
 
     import feed
 
-    for module in (feed, files, ml_pipeline, parallel_inference, streaming):
+    for module in (feed, files, keras_data_parallel, ml_pipeline, parallel_inference, streaming):
         cloudpickle.register_pickle_by_value(module)
 
 
@@ -43,6 +44,13 @@ def test_a_node_trains_on_tfrecords(spark, tmp_path):
 
     arguments = ["--data", str(tmp_path / "data"), "--export", str(tmp_path / "model")]
     assert files.run(spark, files.parse(arguments)) >= 0.95
+
+
+def test_two_nodes_train_one_keras_model_by_fit(spark, tmp_path):
+    import keras_data_parallel
+
+    arguments = keras_data_parallel.parse(["--model", str(tmp_path / "digits.keras")])
+    assert keras_data_parallel.run(spark.sparkContext, arguments) >= 0.95
 
 
 def test_a_stream_of_files_trains(spark, tmp_path):

@@ -27,7 +27,8 @@ class NodeContext:
         restart_count: how often the cluster has started again.
         mgr: the node's feeds by name, and a few values of its own.
         port: this node's socket, where it was not released before the main function.
-        collective_key: a secret of this start of the cluster, by which its nodes know each other.
+        collective_key: a secret of this start of the cluster, by which its nodes know each other;
+            empty for nodes that have nothing to do with each other.
     """
 
     node_id: int
@@ -78,6 +79,29 @@ class NodeContext:
     def file_shares(self) -> Any:
         """By which the driver is asked for shares of files; None outside of a running node."""
         return getattr(self.mgr, "files", None)
+
+    def place(self) -> Any:
+        """This node's Place among those that take rows, for the collective; None for the others,
+        and outside of a running node."""
+        from hearth.collective.place import Place
+
+        meetings = getattr(self.mgr, "meetings", None)
+        if self.role in roles.UNFED_ROLES or meetings is None or not self.collective_key:
+            return None
+        return Place(*self.share(), self._meeting)
+
+    def _meeting(self, name: str) -> Any:
+        from hearth.collective.ranks import Meeting
+
+        own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
+        meetings = self.mgr.meetings
+        return Meeting(
+            publish=lambda text: meetings.publish(name, text),
+            read=lambda: meetings.read(name),
+            withdraw=lambda: None,  # a name serves once
+            host=own,
+            key=self.collective_key,
+        )
 
     def share(self) -> tuple[int, int]:
         """(this node's number among those that take rows, their number)."""

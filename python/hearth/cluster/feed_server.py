@@ -20,6 +20,7 @@ from typing import Any
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.file_shares import FileShares
+from hearth.cluster.meetings import Meetings
 from hearth.files.local_folders import spill_folder
 
 
@@ -106,6 +107,7 @@ class FeedServer:
         self.report = report
         self.failed = threading.Event()  # a node of the cluster has
         self.files = FileShares(report)
+        self.meetings = Meetings(report)
         self._sessions: set[Session] = set()
 
     @property
@@ -156,6 +158,7 @@ class FeedServer:
     def fail(self, reason: str) -> None:
         self.failed.set()
         self.files.fail(reason)
+        self.meetings.fail(reason)
         for queue in self.queues.values():
             queue.fail(reason)
 

@@ -39,6 +39,7 @@ def main() -> None:
 def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
     """Calls the main function; returns what to report."""
     from hearth.cluster.node_manager import NodeManager
+    from hearth.collective import place
 
     if go["release_port"]:
         port.close()
@@ -48,6 +49,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
         main_function, arguments, make_context = cloudpickle.loads(program)
         kept_port = None if go["release_port"] else port
         context = make_context(mgr=NodeManager(server), port=kept_port, **go["context"])
+        place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
         main_function(arguments, context)
@@ -90,6 +92,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.answer(message)
     elif operation == "files":
         server.files.answer(message)
+    elif operation == "meeting":
+        server.meetings.note(message)
     elif operation == "end":
         server.end()
     elif operation == "fail":

@@ -6,6 +6,7 @@ from typing import Any
 
 from hearth.cluster.feed_server import FeedServer
 from hearth.cluster.file_shares import FileShares
+from hearth.cluster.meetings import Meetings
 
 
 class NodeManager:
@@ -23,6 +24,11 @@ class NodeManager:
     def files(self) -> FileShares:
         """By which the node asks for its share of files."""
         return self._server.files
+
+    @property
+    def meetings(self) -> Meetings:
+        """Texts that nodes leave for each other."""
+        return self._server.meetings
 
     def get(self, key: str) -> Any:
         return self._values.get(key)

@@ -140,7 +140,7 @@ class Supervisor:
             "default_fs": job["defaultFS"],
             "working_dir": job["working_dir"],
             "restart_count": job["restart_count"],
-            "collective_key": _collective_key(job["token"]),
+            "collective_key": _collective_key(job["token"]) if job["coordinator"] else "",
         }
 
     def _join(self, info: dict[str, Any]) -> list[dict[str, Any]]:

@@ -200,6 +200,9 @@ class ClusterWatch:
             self._values.setdefault(rank, []).append(event["piece"])
         elif event["event"] in ("files", "files_read"):
             self.files.put((rank, event))
+        elif event["event"] == "meeting":
+            if not self._closing:
+                self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":

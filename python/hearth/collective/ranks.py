@@ -54,6 +54,7 @@ class Ranks:
 
     Attributes:
         rank, world: its number and how many there are.
+        timeout_s: how long an operation may take.
     """
 
     def __init__(self, meeting: Meeting, rank: int, world: int, timeout_s: float):
@@ -64,7 +65,7 @@ class Ranks:
             ConnectionError: one left before all were connected, or rank 0 cannot be reached.
             HearthError: one failed.
         """
-        self.rank, self.world = rank, world
+        self.rank, self.world, self.timeout_s = rank, world, timeout_s
         self._coordinator: Any = None
         if rank == 0:
             self._coordinator, key = _open(meeting, world, timeout_s)
@@ -116,6 +117,11 @@ class Ranks:
                 raise
 
         return wait
+
+    def c_api(self) -> int:
+        """The address by which a plug-in submits (hearth/collective/c_api.h). It must have let go
+        of it before close()."""
+        return self._queue.c_api()
 
     def failure(self) -> str | None:
         """What ended the group, where it has failed: a rank that is lost, for instance."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import queue
-import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-# How long a rank waits when no rank has rows, before they ask each other again.
-_IDLE_S = 0.1
-_END = object()
+from hearth.collective import steps
 
 
 def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[Any, float]]:
@@ -45,113 +40,32 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
         for batch in batches:
             yield batch, 1.0
         return
-    ahead = _Ahead(batches)
-    example: Any = None  # what a rank without rows computes on
-    dry = False
-    while True:
-        batch = ahead.take(0.0 if dry else patience_s)
-        if batch is not None and example is None:
-            example = _two_rows(batch)
-        states = _exchange(_State(_rows(batch), ahead.ended, example is not None))
-        total = sum(state.rows for state in states)
-        dry = batch is None
-        if total == 0:
-            if all(state.ended for state in states):
-                return
-            ahead.wait(_IDLE_S)
-            continue
-        if not all(state.has_example for state in states):
-            example = _share_example(example, [state.has_example for state in states])
-        if batch is None:
-            yield example, 0.0
-        else:
-            ahead.given()
-            yield batch, _rows(batch) * len(states) / total
+    yield from steps.in_step(batches, patience_s, _Tensors())
 
 
-class _Ahead:
-    """Takes minibatches in a thread of its own, each when it is asked for. One thread asks."""
+class _Tensors:
+    """PyTorch's side of the steps; see hearth.collective.steps.Exchange."""
 
-    def __init__(self, batches: Iterable[Any]):
-        self.ended = False
-        self._feed = getattr(getattr(batches, "dataset", batches), "feed", None)
-        self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._is_asked = False
-        self._batch: Any = None
-        # A daemon: it may wait for rows when the program has ended.
-        self._thread = threading.Thread(
-            target=self._run, args=(batches,), name="hearth-ahead", daemon=True
-        )
-        self._thread.start()
+    def tell(self, own: steps.State) -> list[steps.State]:
+        mine = torch.tensor([own.rows, own.ended, own.has_example], dtype=torch.int64)
+        mine = mine.to(_device())
+        every = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+        dist.all_gather(every, mine)
+        values = torch.stack(every).tolist()
+        return [steps.State(rows, bool(ended), bool(example)) for rows, ended, example in values]
 
-    def take(self, wait_s: float) -> Any:
-        """The next minibatch; None where it does not come in time, or all have ended."""
-        self.wait(wait_s)
-        return self._batch
+    def rows(self, batch: Any) -> int:
+        return _rows(batch)
 
-    def given(self) -> None:
-        """The program has the minibatch: the next take() is for another."""
-        self._batch = None
-        self._tell_feed(False)
+    def two_rows(self, batch: Any) -> Any:
+        return _two_rows(batch)
 
-    def wait(self, wait_s: float) -> None:
-        """Waits until there is a minibatch, or it is known that there is none."""
-        if self._batch is not None or self.ended:
-            return
-        if not self._is_asked:
-            self._tell_feed(True)
-            self._is_asked = True
-            self._wanted.put(None)
-        try:
-            found = self._found.get(timeout=wait_s) if wait_s > 0 else self._found.get_nowait()
-        except queue.Empty:
-            return
-        self._is_asked = False
-        if isinstance(found, BaseException):
-            raise found
-        if found is _END:
-            self.ended = True
-            self._tell_feed(False)
-        else:
-            self._batch = found
-
-    def _tell_feed(self, ahead: bool) -> None:
-        if self._feed is not None:
-            self._feed.ahead = ahead
-
-    def _run(self, batches: Iterable[Any]) -> None:
-        self._wanted.get()
-        try:
-            for batch in batches:
-                self._found.put(batch)
-                self._wanted.get()
-            self._found.put(_END)
-        except BaseException as error:
-            self._found.put(error)
+    def share(self, example: Any, source: int) -> Any:
+        return _share(example, source)
 
 
-@dataclass(frozen=True)
-class _State:
-    """What a rank tells the others before a step."""
-
-    rows: int
-    ended: bool
-    has_example: bool
-
-
-def _exchange(own: _State) -> list[_State]:
-    """Every rank's, by rank."""
-    mine = torch.tensor([own.rows, own.ended, own.has_example], dtype=torch.int64).to(_device())
-    every = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-    dist.all_gather(every, mine)
-    values = torch.stack(every).tolist()
-    return [_State(rows, bool(ended), bool(example)) for rows, ended, example in values]
-
-
-def _share_example(example: Any, have: list[bool]) -> Any:
-    """Gives the first example that a rank has to those that have none; each rank's own stays."""
-    source = have.index(True)
+def _share(example: Any, source: int) -> Any:
+    """Gives the example of rank `source` to those that have none; each rank's own stays."""
     device = _device()
     names, tensors = _parts(example) if example is not None else (None, [])
     spec = [[str(t.dtype).removeprefix("torch."), list(t.shape)] for t in tensors]
@@ -180,7 +94,7 @@ def _device() -> torch.device:
 
 
 def _rows(batch: Any) -> int:
-    return 0 if batch is None else len(_parts(batch)[1][0])
+    return len(_parts(batch)[1][0])
 
 
 def _two_rows(batch: Any) -> Any:

@@ -1,0 +1,111 @@
+#include "plugins/tensorflow/collective_call.h"
+
+#include <mutex>
+
+namespace hearth::tensorflow {
+namespace {
+
+std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for that
+const hearth_collective* in_use = nullptr;
+
+TF_Code CodeOf(hearth_result result) {
+  switch (result) {
+    case HEARTH_DONE:
+      return TF_OK;
+    case HEARTH_INVALID:
+      return TF_INVALID_ARGUMENT;
+    case HEARTH_TIMEOUT:
+      return TF_DEADLINE_EXCEEDED;
+    // TensorFlow makes its own "unavailable" of a function's an internal error.
+    case HEARTH_UNAVAILABLE:
+    case HEARTH_FAILED:
+      break;
+  }
+  return TF_ABORTED;
+}
+
+}  // namespace
+
+void Use(const hearth_collective* collective) {
+  const std::lock_guard lock(use_mutex);
+  in_use = collective;
+}
+
+int World() {
+  const std::lock_guard lock(use_mutex);
+  return in_use == nullptr ? 0 : in_use->world;
+}
+
+CollectiveCall::CollectiveCall(const Functions& functions, TF_OpKernelContext* context,
+                               TF_AsyncOpKernelDoneCallback* done, int operations)
+    : functions_(functions),
+      context_(context),
+      done_(functions, done),
+      left_(operations),
+      status_(functions.NewStatus()) {}
+
+CollectiveCall::~CollectiveCall() {
+  for (TF_Tensor* tensor : tensors_) functions_.DeleteTensor(tensor);
+  functions_.DeleteStatus(status_);
+}
+
+TF_Tensor* CollectiveCall::Input(int index) {
+  if (failed()) return nullptr;
+  TF_Tensor* tensor = nullptr;
+  functions_.GetInput(context_, index, &tensor, status_);
+  if (tensor != nullptr) tensors_.push_back(tensor);
+  if (functions_.GetCode(status_) == TF_OK) return tensor;
+  Fail(functions_.GetCode(status_), functions_.Message(status_));
+  return nullptr;
+}
+
+TF_Tensor* CollectiveCall::Output(int index, TF_DataType type, const std::vector<int64_t>& shape,
+                                  size_t bytes) {
+  if (failed()) return nullptr;
+  TF_Tensor* tensor = functions_.AllocateOutput(context_, index, type, shape.data(),
+                                                static_cast<int>(shape.size()), bytes, status_);
+  if (tensor != nullptr) tensors_.push_back(tensor);
+  if (functions_.GetCode(status_) == TF_OK) return tensor;
+  Fail(functions_.GetCode(status_), functions_.Message(status_));
+  return nullptr;
+}
+
+void CollectiveCall::Submit(const hearth_operation& operation) {
+  if (failed()) return CountOne();
+  std::unique_lock lock(use_mutex);
+  if (in_use != nullptr) return in_use->submit(in_use->self, &operation, &Over, this);
+  lock.unlock();
+  Fail(TF_FAILED_PRECONDITION, "no group of ranks: call hearth.tensorflow.init() first");
+  CountOne();
+}
+
+void CollectiveCall::Fail(TF_Code code, const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  if (code_ != TF_OK) return;
+  code_ = code;
+  message_ = message;
+}
+
+bool CollectiveCall::failed() {
+  const std::lock_guard lock(mutex_);
+  return code_ != TF_OK;
+}
+
+void CollectiveCall::Over(void* self, hearth_result result, const char* message) {
+  auto& call = *static_cast<CollectiveCall*>(self);
+  if (result != HEARTH_DONE) call.Fail(CodeOf(result), message);
+  call.CountOne();
+}
+
+void CollectiveCall::CountOne() {
+  if (left_.fetch_sub(1) != 1) return;
+  if (code_ != TF_OK) {
+    functions_.SetStatus(status_, code_, message_.c_str());
+    functions_.OpKernelContext_Failure(context_, status_);
+  }
+  const DoneCallback done = done_;
+  delete this;  // the tensors' references must be gone before TensorFlow goes on
+  done();
+}
+
+}  // namespace hearth::tensorflow

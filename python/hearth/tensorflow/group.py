@@ -1,0 +1,148 @@
+"""The group of ranks that TensorFlow's ops reduce in: one for each process."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+import threading
+from typing import Any
+
+from hearth import HearthError, native
+
+_LIBRARY = "libhearth_tensorflow_collective.so"
+_TIMEOUT_S = 600.0
+
+_lock = threading.Lock()
+_numbers = itertools.count()
+_ranks: Any = None
+_place: Any = None
+_plugin: Any = None
+_ops: Any = None
+
+
+def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
+    """Connects this process to the other ranks; more calls do nothing.
+
+    In a node of a Hearth cluster the nodes that take rows are the ranks, and nothing is to be
+    said. Elsewhere a process is alone, or gives its place.
+
+    Args:
+        place: a hearth.collective.place.Place.
+        timeout_s: for all ranks to come, and for each operation.
+
+    Raises:
+        ImportError: TensorFlow is missing, or has not the C interface of 2.16.
+        FileNotFoundError: hearth was built without TensorFlow.
+        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+    """
+    global _ranks, _place
+    from hearth.collective.place import Place, here
+    from hearth.collective.ranks import Ranks
+
+    with _lock:
+        if _ranks is not None:
+            return
+        _load()
+        place = place or here() or Place(0, 1, _alone)
+        name = f"hearth.tensorflow/{next(_numbers)}"
+        ranks = Ranks(place.meeting_of(name), place.rank, place.world, timeout_s)
+        _plugin.hearth_tensorflow_use(ctypes.c_void_p(ranks.c_api()))
+        _ranks, _place = ranks, place
+
+
+def shutdown() -> None:
+    """Leaves the group; ranks that still wait for this one fail. Idempotent."""
+    global _ranks
+    with _lock:
+        ranks, _ranks = _ranks, None
+        if ranks is not None:
+            _plugin.hearth_tensorflow_use(None)
+            ranks.close()
+
+
+# Before the ranks are closed by themselves: functions run in the opposite order.
+atexit.register(shutdown)
+
+
+def is_initialized() -> bool:
+    return _ranks is not None
+
+
+def rank() -> int:
+    """This process's number. Raises HearthError before init()."""
+    return _group().rank
+
+
+def size() -> int:
+    """How many ranks there are. Raises HearthError before init()."""
+    return _group().world
+
+
+def run(operation: str, *arrays: Any, **how: Any) -> None:
+    """One operation of the core on NumPy arrays, behind those that TensorFlow has submitted.
+
+    Raises HearthError before init(), and what the operation raises.
+    """
+    run_in(_group(), operation, *arrays, **how)
+
+
+def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
+    """run() in a group that another() gave."""
+    from hearth.native import _core
+
+    request = _core.Request(operation, *arrays)
+    for key, value in how.items():
+        setattr(request, key, value)
+    ranks.submit(request)(ranks.timeout_s)
+
+
+def another(purpose: str) -> Any:
+    """Ranks that are connected anew, for another thread. All call it in the same order."""
+    from hearth.collective.ranks import Ranks
+
+    own = _group()
+    name = f"hearth.tensorflow/{purpose}/{next(_numbers)}"
+    return Ranks(_place.meeting_of(name), own.rank, own.world, own.timeout_s)
+
+
+def ops() -> Any:
+    """The module of the ops. Raises HearthError before init()."""
+    _group()
+    return _ops
+
+
+def _group() -> Any:
+    ranks = _ranks
+    if ranks is None:
+        raise HearthError("this process has no group of ranks: call hearth.tensorflow.init() first")
+    return ranks
+
+
+def _alone(_: str) -> Any:
+    from hearth.collective.ranks import Meeting
+
+    return Meeting(publish=lambda _: None, read=str, withdraw=lambda: None)
+
+
+def _load() -> None:
+    global _plugin, _ops
+    if _plugin is not None:
+        return
+    library = native.DIRECTORY / _LIBRARY
+    if not library.is_file():
+        raise FileNotFoundError(
+            f"TensorFlow's ops for the collective are not at {library}: build hearth where "
+            "TensorFlow is installed"
+        )
+    import tensorflow as tf
+
+    ops = tf.load_op_library(str(library))
+    plugin = ctypes.CDLL(str(library))
+    if not plugin.hearth_tensorflow_registered():
+        raise ImportError(
+            f"TensorFlow {tf.__version__} took no ops of {library}: it needs the C interface of "
+            "2.16 or later"
+        )
+    plugin.hearth_tensorflow_use.restype = None
+    _plugin, _ops = plugin, ops

@@ -1,0 +1,148 @@
+"""Operations of all ranks on TensorFlow's tensors, and how gradients flow back through them.
+
+In a tf.function they run in program order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from hearth.tensorflow import group
+
+REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3}
+WIRES = {"float32": 0, "float16": 1, "bfloat16": 2}
+
+
+def allreduce(value: Any, op: str = "mean", wire: str = "float32", name: str = "") -> Any:
+    """The ranks' tensors combined, on all ranks with the same bits. Differentiable for sum, mean.
+
+    Args:
+        value: a tensor, or a tf.IndexedSlices, of the same shape on all ranks: float16, bfloat16,
+            float32, float64, int32, int64, uint8 or bool. Slices come back as those of all ranks.
+        op: "sum", "mean", "min" or "max"; slices take "sum" and "mean".
+        wire: what float32 sums and means travel as between hosts: "float32", "float16" or
+            "bfloat16".
+        name: compared between the ranks, and told in errors.
+
+    Raises:
+        ValueError: no such op or wire.
+        tf.errors.AbortedError: a rank left. DeadlineExceededError: one did not come.
+        InvalidArgumentError: a rank called something else. All name it.
+    """
+    return grouped_allreduce([value], op, wire, [name] if name else [])[0]
+
+
+def grouped_allreduce(
+    values: Sequence[Any], op: str = "mean", wire: str = "float32", names: Sequence[str] = ()
+) -> list[Any]:
+    """allreduce() of several tensors by one op, which is done when all are."""
+    _check(op, REDUCTIONS, "op")
+    _check(wire, WIRES, "wire")
+    results: list[Any] = list(values)
+    dense = [i for i, value in enumerate(values) if not isinstance(value, tf.IndexedSlices)]
+    if dense:
+        found = group.ops().hearth_all_reduce(
+            inputs=[tf.convert_to_tensor(values[i]) for i in dense],
+            reduction=REDUCTIONS[op],
+            wire=WIRES[wire],
+            names=[names[i] for i in dense] if names else [],
+        )
+        for i, tensor in zip(dense, found, strict=True):
+            results[i] = tensor
+    for i in set(range(len(values))) - set(dense):
+        results[i] = _reduce_slices(values[i], op)
+    return results
+
+
+def _reduce_slices(slices: tf.IndexedSlices, op: str) -> tf.IndexedSlices:
+    if op not in ("sum", "mean"):
+        raise ValueError(f"tf.IndexedSlices are reduced by 'sum' or 'mean', not {op!r}")
+    values = allgather(slices.values)
+    if op == "mean":
+        values /= tf.cast(group.size(), values.dtype)
+    return tf.IndexedSlices(values, allgather(slices.indices), slices.dense_shape)
+
+
+def allgather(value: Any, name: str = "") -> Any:
+    """The ranks' tensors along the first dimension, whose length may differ. Differentiable.
+
+    Raises as allreduce().
+    """
+    value = tf.convert_to_tensor(value)
+    own = tf.cast(tf.shape(value)[:1], tf.int64)
+    place = tf.one_hot(group.rank(), group.size(), dtype=tf.int64)
+    [rows] = group.ops().hearth_all_reduce(
+        inputs=[place * own], reduction=REDUCTIONS["sum"], wire=0, names=[]
+    )
+    found = group.ops().hearth_all_gather(input=value, rows=rows, names=[name] if name else [])
+    found.set_shape([None, *value.shape[1:]])
+    return found
+
+
+def broadcast(value: Any, root_rank: int = 0, name: str = "") -> Any:
+    """The tensor of rank `root_rank`, on all ranks. Differentiable. Raises as allreduce()."""
+    [found] = group.ops().hearth_broadcast(
+        inputs=[tf.convert_to_tensor(value)], root=root_rank, names=[name] if name else []
+    )
+    return found
+
+
+def broadcast_variables(variables: Sequence[Any], root_rank: int = 0) -> None:
+    """Sets variables, of TensorFlow or Keras, to those of rank `root_rank`. Raises as allreduce().
+
+    Outside of a tf.function.
+    """
+    plain = [getattr(variable, "value", variable) for variable in variables]
+    tensors = [tf.convert_to_tensor(each() if callable(each) else each) for each in plain]
+    numbers = [i for i, tensor in enumerate(tensors) if tensor.dtype != tf.string]
+    if not numbers:
+        return
+    found = group.ops().hearth_broadcast(
+        inputs=[tensors[i] for i in numbers],
+        root=root_rank,
+        names=[str(getattr(variables[i], "path", variables[i].name)) for i in numbers],
+    )
+    for i, tensor in zip(numbers, found, strict=True):
+        variables[i].assign(tensor)
+
+
+def _check(value: str, known: dict[str, int], what: str) -> None:
+    if value not in known:
+        raise ValueError(f"{what}={value!r}: it is one of {', '.join(map(repr, known))}")
+
+
+@tf.RegisterGradient("HearthAllReduce")
+def _of_all_reduce(op: Any, *gradients: Any) -> list[Any]:
+    """Each rank's input went into every rank's sum: the gradients are added up, too."""
+    reduction = op.get_attr("reduction")
+    name = next(name for name, number in REDUCTIONS.items() if number == reduction)
+    if name not in ("sum", "mean"):
+        raise LookupError(f"allreduce(op={name!r}) has no gradient: use 'sum' or 'mean'")
+    whole = [_whole(g, x) for g, x in zip(gradients, op.inputs, strict=True)]
+    return grouped_allreduce(whole, name)
+
+
+@tf.RegisterGradient("HearthAllGather")
+def _of_all_gather(op: Any, gradient: Any) -> list[Any]:
+
+    rows = op.inputs[1]
+    total = allreduce(tf.convert_to_tensor(gradient), "sum")
+    return [tf.split(total, rows, num=group.size())[group.rank()], None]
+
+
+@tf.RegisterGradient("HearthBroadcast")
+def _of_broadcast(op: Any, *gradients: Any) -> list[Any]:
+
+    whole = [_whole(g, x) for g, x in zip(gradients, op.inputs, strict=True)]
+    totals = grouped_allreduce(whole, "sum")
+    if group.rank() == op.get_attr("root"):
+        return totals
+    return [tf.zeros_like(total) for total in totals]
+
+
+def _whole(gradient: Any, like: Any) -> Any:
+    """A rank where a result was not used takes part with zeros."""
+    return tf.zeros_like(like) if gradient is None else tf.convert_to_tensor(gradient)

@@ -1,0 +1,114 @@
+"""Steps in which every rank takes part, for minibatches of NumPy arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hearth.collective import steps
+from hearth.tensorflow import group
+
+
+def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[Any, float]]:
+    """Yields (minibatch, weight) on all ranks equally often, until the rows of all have ended.
+
+    For model.fit, as the weight of each row:
+
+        def rows():
+            for (x, y), weight in in_step(batches):
+                yield x, y, np.full(len(y), weight, np.float32)
+
+        model.fit(rows())
+
+    A rank without rows gets two old ones with the weight 0; the weights of the others are their
+    share of the step's rows times the number of ranks, so that the mean over the ranks is the mean
+    over the rows. The ranks tell each other by connections of their own, so it may run in another
+    thread than the training. All ranks call it equally often.
+
+    Args:
+        batches: NumPy arrays with a first dimension of rows, or tuples, lists or dicts of them, of
+            numbers or truth values.
+        patience_s: how long the others wait for a rank that has just run out of rows.
+
+    Raises:
+        HearthError: before init(). TypeError: a minibatch is something else.
+        ConnectionError, TimeoutError: a rank left, or did not come; names it.
+    """
+    if group.size() == 1:
+        for batch in batches:
+            yield batch, 1.0
+        return
+    ranks = group.another("steps")
+    try:
+        yield from steps.in_step(batches, patience_s, _Arrays(ranks))
+    finally:
+        ranks.close()
+
+
+class _Arrays:
+    """The side of NumPy arrays; see hearth.collective.steps.Exchange."""
+
+    def __init__(self, ranks: Any):
+        self._ranks = ranks
+
+    def tell(self, own: steps.State) -> list[steps.State]:
+        every = np.zeros((self._ranks.world, 3), np.int64)
+        every[self._ranks.rank] = own.rows, own.ended, own.has_example
+        self._run("all_reduce", every)
+        return [steps.State(int(rows), bool(end), bool(has)) for rows, end, has in every]
+
+    def rows(self, batch: Any) -> int:
+        return len(_parts(batch)[1][0])
+
+    def two_rows(self, batch: Any) -> Any:
+        names, arrays = _parts(batch)
+        return _whole(names, [np.concatenate([a[:1], a[-1:]]) for a in arrays])
+
+    def share(self, example: Any, source: int) -> Any:
+        names, arrays = _parts(example) if example is not None else (None, [])
+        spec = [[array.dtype.str, list(array.shape)] for array in arrays]
+        text = np.frombuffer(json.dumps([names, spec]).encode(), np.uint8).copy()
+        length = np.array([len(text)])
+        self._run("broadcast", length, peer=source)
+        if self._ranks.rank != source:
+            text = np.empty(int(length[0]), np.uint8)
+        self._run("broadcast", text, peer=source)
+        names, spec = json.loads(text.tobytes())
+        received = []
+        for number, (kind, shape) in enumerate(spec):
+            mine = self._ranks.rank == source
+            value = np.ascontiguousarray(arrays[number]) if mine else np.empty(shape, kind)
+            self._run("broadcast", value.reshape(-1).view(np.uint8), peer=source)
+            received.append(value)
+        return example if example is not None else _whole(names, received)
+
+    def _run(self, operation: str, array: np.ndarray, **how: Any) -> None:
+        group.run_in(self._ranks, operation, array, **how)
+
+
+def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
+    """(what _whole() makes it from, its arrays)."""
+    if isinstance(batch, dict):
+        names, values = list(batch), list(batch.values())
+    elif isinstance(batch, tuple | list):
+        names, values = len(batch), list(batch)
+    else:
+        names, values = None, [batch]
+    arrays = [np.asarray(value) for value in values]
+    for number, array in enumerate(arrays):
+        if array.ndim == 0 or array.dtype.kind not in "biuf":
+            what = names[number] if isinstance(names, list) else number
+            raise TypeError(
+                f"in_step() takes minibatches of arrays of numbers with a first dimension of rows, "
+                f"but part {what!r} is {array.dtype} of shape {array.shape}"
+            )
+    return names, arrays
+
+
+def _whole(names: Any, arrays: list[np.ndarray]) -> Any:
+    if names is None:
+        return arrays[0]
+    return tuple(arrays) if isinstance(names, int) else dict(zip(names, arrays, strict=True))

@@ -1,0 +1,70 @@
+"""tf.distribute's own reductions between workers, by the collective instead of gRPC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hearth import HearthError
+from hearth.tensorflow import group
+
+
+def use_for_collectives() -> None:
+    """MultiWorkerMirroredStrategy's gradients travel by the collective from now on.
+
+    For programs with tf_keras or loops of their own, before the strategy is made; calls init(). The
+    strategy itself still starts TensorFlow's servers, and its variables' first values come by them.
+    Reductions among other devices than one per worker stay TensorFlow's.
+
+    Raises:
+        HearthError: this TensorFlow's launcher of collectives is not as that of 2.16 to 2.21.
+        What init() raises.
+    """
+    group.init()
+    from tensorflow.python.distribute import cross_device_utils
+
+    launcher = cross_device_utils.CollectiveReplicaLauncher
+    if getattr(launcher, "by_hearth", False):
+        return
+    for name in ("all_reduce", "_all_gather"):
+        if not hasattr(launcher, name):
+            raise HearthError(
+                f"TensorFlow's CollectiveReplicaLauncher has no {name}(): "
+                "use_for_collectives() knows TensorFlow 2.16 to 2.21"
+            )
+    launcher.all_reduce = _all_reduce_by(launcher.all_reduce)
+    launcher._all_gather = _all_gather_by(launcher._all_gather)
+    launcher.by_hearth = True
+
+
+def _is_ours(launcher: Any) -> bool:
+    return group.is_initialized() and launcher._group_size == group.size()
+
+
+def _all_reduce_by(theirs: Any) -> Any:
+    def all_reduce(self: Any, input_tensor: Any, control_input: Any = None, options: Any = None):
+        if not _is_ours(self):
+            return theirs(self, input_tensor, control_input, options)
+        import tensorflow as tf
+
+        with tf.device(self._device), self._control_input(control_input):
+            tensor = tf.convert_to_tensor(input_tensor)
+            [found] = group.ops().hearth_all_reduce(inputs=[tensor], reduction=0, wire=0, names=[])
+            return found
+
+    return all_reduce
+
+
+def _all_gather_by(theirs: Any) -> Any:
+    def all_gather(self: Any, input_tensor: Any, options: Any = None):
+        if not _is_ours(self):
+            return theirs(self, input_tensor, options)
+        import tensorflow as tf
+
+        with tf.device(self._device):
+            tensor = tf.convert_to_tensor(input_tensor)
+            own = tf.cast(tf.shape(tensor)[:1], tf.int64)
+            return group.ops().hearth_all_gather(
+                input=tensor, rows=tf.tile(own, [group.size()]), names=[]
+            )
+
+    return all_gather
