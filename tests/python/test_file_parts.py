@@ -69,6 +69,26 @@ def test_random_layouts_are_covered_in_equal_shares_and_always_the_same(whole):
         assert max(loads) <= fair + max(fair / 8, largest, 2 * MIB)
 
 
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [],
+        [(0, 400)],  # the end is missing
+        [(300, 700)],
+        [(500, 1000), (0, 500)],  # in another order
+        [(0, 600), (400, 1000)],  # overlapping
+        [(0, 1000), (1000, 1500)],  # one that is still written
+        [(0, 0), (0, 1000), (200, 300)],
+    ],
+)
+def test_each_byte_is_in_one_part_whatever_is_told_of_blocks(blocks, monkeypatch):
+    monkeypatch.setattr("hearth.rows.file_parts._LEAST_BYTES", 10)
+    told = tuple(Block(begin, end, frozenset({"a"})) for begin, end in blocks)
+    files = [StoredFile("f", 1000, told)]
+    for whole in (False, True):
+        assert covered(files, shares(files, [frozenset({"a"}), frozenset({"b"})], whole))
+
+
 def test_all_is_read_near_where_each_host_has_its_part():
     nodes = [frozenset({f"h{i}", f"10.0.0.{i}"}) for i in range(4)]
     files = [stored(f"f{i}", 512 * MIB, [[f"10.0.0.{i}", "far"]]) for i in range(4)]

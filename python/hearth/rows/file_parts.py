@@ -27,11 +27,28 @@ class Block:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as the driver saw it. `blocks` are in order and cover it; none: nobody knows them."""
+    """A file as the driver saw it. `blocks`: as the file system tells them; none: it does not."""
 
     uri: str
     size: int
     blocks: tuple[Block, ...] = ()
+
+    @property
+    def cover(self) -> tuple[Block, ...]:
+        """Blocks with each byte of the file in one, in order; what nobody tells is on no host."""
+        cover: list[Block] = []
+        at = 0
+        for block in sorted(self.blocks, key=lambda block: block.begin):
+            begin, end = max(at, block.begin), min(block.end, self.size)
+            if begin >= end:
+                continue
+            if at < begin:
+                cover.append(Block(at, begin, frozenset()))
+            cover.append(Block(begin, end, block.hosts))
+            at = end
+        if at < self.size:
+            cover.append(Block(at, self.size, frozenset()))
+        return tuple(cover)
 
 
 @dataclass(frozen=True)
@@ -96,10 +113,7 @@ def _pieces(
     file: StoredFile, nodes: Sequence[frozenset[str]], most: int, whole: bool
 ) -> list[tuple[Part, frozenset[int]]]:
     """A file cut into parts, and the nodes that have them on their hosts."""
-    if whole or not file.blocks:
-        blocks = [Block(0, file.size, _hosts_of_most(file))]
-    else:
-        blocks = list(file.blocks)
+    blocks = (Block(0, file.size, _hosts_of_most(file)),) if whole else file.cover
     pieces = []
     for block in blocks:
         near = frozenset(i for i, host in enumerate(nodes) if host & block.hosts)
