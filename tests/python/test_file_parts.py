@@ -14,6 +14,7 @@ from hearth.cluster.context import NodeContext
 from hearth.cluster.file_plans import FilePlans, fed_nodes
 from hearth.cluster.file_shares import FileShares
 from hearth.rows import far_listing
+from hearth.rows.far_reader import read_parts
 from hearth.rows.file_parts import Block, Part, StoredFile, packed, shares, unpacked
 
 ROWS = 1000
@@ -213,6 +214,20 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
     near = sizes["part-r-00000"] + sizes["part-r-00001"]
     assert (cluster.plans.near, cluster.plans.far) == (near, sum(sizes.values()) - near)
+
+
+def test_a_row_group_that_begins_in_no_part_is_an_error(tmp_path):
+    path = tmp_path / "a.parquet"
+    ids = TABLE.select(["id"])
+    pq.write_table(ids, path, row_group_size=500, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    footer = content[-8 - int.from_bytes(content[-8:-4], "little") :]
+    begins_at_4, before_the_file = b"\x26\x08", b"\x26\x07"
+    assert begins_at_4 in footer
+    path.write_bytes(content.removesuffix(footer) + footer.replace(begins_at_4, before_the_file))
+    part = Part(path.as_uri(), len(content), 0, len(content))
+    with pytest.raises(ValueError, match=r"a.parquet is damaged: .* group 0 begins at byte -4"):
+        list(read_parts([part], [], [], lambda size, near: None))
 
 
 def test_the_files_stay_those_that_the_driver_found_first(tmp_path, monkeypatch):

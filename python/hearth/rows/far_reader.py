@@ -79,6 +79,12 @@ def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[
         file = pq.ParquetFile(source, pre_buffer=True)
         _check_columns(part.uri, file.schema_arrow.names, columns)
         starts = [_start(file.metadata.row_group(i)) for i in range(file.num_row_groups)]
+        for group, start in enumerate(starts):
+            if not 0 <= start < part.size:  # it would be in nobody's part
+                raise ValueError(
+                    f"{part.uri} is damaged: it says that its row group {group} begins at byte "
+                    f"{start} of {part.size}; write it again"
+                )
         groups = [i for i, start in enumerate(starts) if part.begin <= start < part.end]
         for group in groups:  # one by one: pre_buffer would fetch all of them
             for batch in file.iter_batches(_BATCH_ROWS, [group], list(columns) or None):
