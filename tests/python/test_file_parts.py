@@ -3,10 +3,9 @@
 import queue
 import random
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hearth.native._core import TfRecordWriter
+from table_files import ROWS, TABLE, WRITERS, write_parquet, write_records
 
 from hearth import HearthError
 from hearth.cluster import file_feed, file_plans
@@ -17,13 +16,6 @@ from hearth.rows import far_listing
 from hearth.rows.far_reader import read_parts
 from hearth.rows.file_parts import Block, Part, StoredFile, packed, shares, unpacked
 
-ROWS = 1000
-TABLE = pa.table(
-    {
-        "id": pa.array(range(ROWS), pa.int64()),
-        "x": pa.array([[i, i + 0.5] for i in range(ROWS)], pa.list_(pa.float32())),
-    }
-)
 MIB = 1 << 20
 
 
@@ -158,28 +150,7 @@ class Cluster:
         assert not self.thread.is_alive()
 
 
-def write_parquet(folder):
-    for i in range(2):
-        part = TABLE.slice(i * 600, 600)
-        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=70)
-
-
-def write_arrow(folder):
-    for i in range(4):
-        with pa.ipc.new_file(folder / f"part-{i}.arrow", TABLE.schema) as file:
-            file.write_table(TABLE.slice(i * 250, 250), max_chunksize=70)
-
-
-def write_records(folder):
-    for i in range(5):
-        writer = TfRecordWriter(str(folder / f"part-r-{i:05d}"))
-        for batch in TABLE.slice(i * 200, 200).to_batches():
-            writer.write(batch)
-        writer.finish()
-    (folder / "_SUCCESS").touch()
-
-
-@pytest.mark.parametrize("write", [write_parquet, write_arrow, write_records])
+@pytest.mark.parametrize("write", WRITERS)
 def test_the_nodes_read_each_row_once_per_epoch(write, tmp_path, monkeypatch):
     write(tmp_path)
     monkeypatch.setattr("hearth.rows.file_parts._LEAST_BYTES", 100)

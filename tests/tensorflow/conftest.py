@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
+from node_notes import Notes
 from pyspark import cloudpickle
 
-# Every process of the session inherits this: what outlives its cluster can be found.
+# Every process of the session inherits this (tests/conftest.py): what outlives its cluster can be
+# found.
 MARK = "HEARTH_TEST_MARK"
 
 
@@ -29,7 +29,6 @@ def pytest_collection_modifyitems(items):
 def spark():
     from hearth.spark import session as spark_session
 
-    os.environ.setdefault(MARK, str(uuid.uuid4()))
     session = spark_session.start("hearth-tests", executors=2)
     yield session
     session.stop()
@@ -38,32 +37,6 @@ def spark():
 @pytest.fixture(scope="session")
 def sc(spark):
     return spark.sparkContext
-
-
-class Notes:
-    """A folder where each node leaves one JSON file; goes to the nodes as an argument."""
-
-    def __init__(self, folder: str):
-        self.folder = folder
-
-    def write(self, ctx, value) -> None:
-        name = f"{ctx.job_name}{ctx.task_index}"
-        path = os.path.join(self.folder, f".{name}")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-        os.rename(path, os.path.join(self.folder, name))
-
-    def wait_for(self, name: str) -> None:
-        until = time.monotonic() + 60
-        while name not in self.read() and time.monotonic() < until:
-            time.sleep(0.05)
-
-    def read(self) -> dict:
-        files = [file for file in Path(self.folder).iterdir() if not file.name.startswith(".")]
-        return {file.name: json.loads(file.read_text()) for file in sorted(files)}
-
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
@@ -76,7 +49,7 @@ def notes(tmp_path):
 def node_processes() -> list[int]:
     """Ids of the session's supervisors and nodes, wherever they hang now."""
     found = []
-    mark = os.environ.get(MARK, "alone").encode()
+    mark = os.environ[MARK].encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue

@@ -1,21 +1,12 @@
 """Rows that nodes read from files by themselves: every row once, by columns."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hearth.native._core import TfRecordWriter
+from table_files import ROWS, WRITERS, write_parquet, write_records
 
 from tensorflowonspark.TFSparkNode import TFNodeContext
 
-ROWS = 1000
 SPEC = {"chief": ["a:1"], "ps": ["b:1"], "worker": ["c:1", "d:1"]}
-TABLE = pa.table(
-    {
-        "id": pa.array(range(ROWS), pa.int64()),
-        "x": pa.array([[i, i + 0.5] for i in range(ROWS)], pa.list_(pa.float32())),
-    }
-)
 
 
 def nodes():
@@ -26,31 +17,7 @@ def nodes():
     ]
 
 
-def write_parquet(folder):
-    for i in range(2):
-        part = TABLE.slice(i * 600, 600)
-        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=70)
-
-
-def write_arrow(folder):
-    for i in range(2):
-        with pa.ipc.new_file(folder / f"part-{i}.arrow", TABLE.schema) as file:
-            file.write_table(TABLE.slice(i * 600, 600), max_chunksize=70)
-
-
-def write_records(folder):
-    for i in range(5):
-        writer = TfRecordWriter(str(folder / f"part-r-{i:05d}"))
-        for batch in TABLE.slice(i * 200, 200).to_batches():
-            writer.write(batch)
-        writer.finish()
-    (folder / "_SUCCESS").touch()
-
-
-FORMATS = [write_parquet, write_arrow, write_records]
-
-
-@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize("write", WRITERS)
 def test_the_workers_read_each_row_once_per_epoch(write, tmp_path):
     write(tmp_path)
     seen = []
@@ -71,7 +38,7 @@ def test_the_workers_read_each_row_once_per_epoch(write, tmp_path):
     assert sorted(seen) == sorted([*range(ROWS)] * 2)
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize("write", WRITERS)
 def test_only_the_named_columns_are_read(write, tmp_path):
     write(tmp_path)
     feed = TFNodeContext(0, "worker", 0, {"worker": ["a:1"]}).get_file_feed(str(tmp_path), ["id"])

@@ -58,7 +58,7 @@ def run_program(text, folder, first_on_path=""):
     """Runs PROGRAM and `text`, with `folder` as a variable; what it printed."""
     folder.mkdir(exist_ok=True)
     path = os.pathsep.join(filter(None, [first_on_path, *sys.path]))
-    mark = {MARK: os.environ.get(MARK, "alone") + "-placement", "PYSPARK_PYTHON": sys.executable}
+    mark = {MARK: os.environ[MARK] + "-placement", "PYSPARK_PYTHON": sys.executable}
     code = f"{PROGRAM}\nfolder = {str(folder)!r}\n{textwrap.dedent(text)}"
     done = subprocess.run(
         [sys.executable, "-c", code],

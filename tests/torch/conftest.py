@@ -1,14 +1,12 @@
-"""A two-executor Spark session for the PyTorch tests; a folder where nodes tell what they saw."""
+"""A two-executor Spark session for the PyTorch tests; files through which nodes tell."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
+from node_notes import Notes
 from pyspark import cloudpickle
 
 
@@ -25,34 +23,13 @@ def pytest_collection_modifyitems(items):
 def spark():
     from hearth.spark import session as spark_session
 
-    os.environ.setdefault("HEARTH_TEST_MARK", str(uuid.uuid4()))
     session = spark_session.start("hearth-tests", executors=2)
     yield session
     session.stop()
 
 
-class Told:
-    """A folder where each node leaves one JSON file; goes to the nodes as an argument."""
-
-    def __init__(self, folder: Path):
-        self.folder = str(folder)
-
-    def write(self, ctx, value) -> None:
-        hidden = os.path.join(self.folder, f".{ctx.role}{ctx.index}")
-        with open(hidden, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-        os.rename(hidden, os.path.join(self.folder, f"{ctx.role}{ctx.index}"))
-
-    def read(self) -> dict:
-        files = [file for file in Path(self.folder).iterdir() if not file.name.startswith(".")]
-        return {file.name: json.loads(file.read_text()) for file in sorted(files)}
-
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
 @pytest.fixture
-def told(tmp_path):
-    folder = tmp_path / "told"
+def notes(tmp_path):
+    folder = tmp_path / "notes"
     folder.mkdir()
-    return Told(folder)
+    return Notes(str(folder))

@@ -12,8 +12,8 @@ from hearth.torch import NodeError, TorchCluster
 
 
 @pytest.mark.parametrize("backend", ["hearth", "gloo"])
-def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told, backend):
-    def main(told, ctx):
+def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, notes, backend):
+    def main(notes, ctx):
         import os
 
         import torch
@@ -28,22 +28,22 @@ def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, told, ba
             dist.destroy_process_group()
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
         assert (ctx.backend, ctx.device.type) == ("hearth", "cpu")
-        told.write(ctx, [sums, [int(os.environ[name]) for name in names]])
+        notes.write(ctx, [sums, [int(os.environ[name]) for name in names]])
 
-    TorchCluster.run(spark, main, told, workers=2, feeds=(), gpus_per_worker=0).shutdown()
+    TorchCluster.run(spark, main, notes, workers=2, feeds=(), gpus_per_worker=0).shutdown()
     sums = [3.0 + 2 * number for number in range(20)]
-    assert told.read() == {"worker0": [sums, [0, 2, 0, 2, 0]], "worker1": [sums, [1, 2, 1, 2, 0]]}
+    assert notes.read() == {"worker0": [sums, [0, 2, 0, 2, 0]], "worker1": [sums, [1, 2, 1, 2, 0]]}
 
 
-def test_an_evaluator_is_no_rank(spark, told):
-    def main(told, ctx):
+def test_an_evaluator_is_no_rank(spark, notes):
+    def main(notes, ctx):
         import os
 
-        told.write(ctx, [ctx.rank, os.environ.get("RANK"), ctx.world_size])
+        notes.write(ctx, [ctx.rank, os.environ.get("RANK"), ctx.world_size])
 
     roles = {"worker": 1, "evaluator": 1}
-    TorchCluster.run(spark, main, told, roles_of_nodes=roles, feeds=()).shutdown()
-    assert told.read() == {"worker0": [0, "0", 1], "evaluator0": [None, None, 1]}
+    TorchCluster.run(spark, main, notes, roles_of_nodes=roles, feeds=()).shutdown()
+    assert notes.read() == {"worker0": [0, "0", 1], "evaluator0": [None, None, 1]}
 
 
 def reduces(when, ctx):

@@ -80,10 +80,10 @@ def test_in_step_refuses_what_it_could_not_repeat():
     assert _two_rows((torch.tensor([[7]]),))[0].tolist() == [[7], [7]]
 
 
-def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(spark, told):
+def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(spark, notes):
     """Nine partitions, of which one node gets more, with rows of 40 KB; and only one at last."""
 
-    def main(told, ctx):
+    def main(notes, ctx):
         import torch
         import torch.distributed as dist
 
@@ -102,7 +102,7 @@ def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(s
             total += share * count  # the mean over the step's rows, times their number
             steps += 1
             rows += len(batch["id"]) if weight else 0
-        told.write(ctx, [steps, rows, total.item()])
+        notes.write(ctx, [steps, rows, total.item()])
 
     def payloads(batches):
         for batch in batches:
@@ -112,12 +112,12 @@ def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(s
             lists = pa.ListArray.from_arrays(offsets, values)
             yield pa.record_batch({"id": batch.column(0), "payload": lists})
 
-    with TorchCluster.run(spark, main, told, workers=2) as cluster:
+    with TorchCluster.run(spark, main, notes, workers=2) as cluster:
         for rows, parts in ((spark.range(0, 301, 1, 9), 9), (spark.range(0, 100, 1, 1), 1)):
             fed = rows.mapInArrow(payloads, "id long, payload array<float>")
             assert fed.rdd.getNumPartitions() == parts
             cluster.train(fed)
-    first, second = told.read().values()
+    first, second = notes.read().values()
     assert first[0] == second[0]  # as many steps
     assert first[1] + second[1] == 401
     assert first[2] == second[2] == pytest.approx(sum(range(301)) + sum(range(100)))
