@@ -14,6 +14,8 @@ from test_security import KEY, connect, door, knock  # noqa: F401 (a fixture)
 
 from tensorflowonspark import reservation
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.parametrize("afar", [False, True])
 def test_a_crowd_of_silent_connections_keeps_no_friend_out(door, afar):  # noqa: F811

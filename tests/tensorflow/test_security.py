@@ -16,6 +16,8 @@ from hearth.cluster.channel import Channel, handshake_terms
 from hearth.cluster.front_door import FrontDoor, feed_terms
 from tensorflowonspark import reservation
 
+pytestmark = pytest.mark.alone
+
 KEY = bytes(range(32)).hex()
 NODE = 2
 MAX_FRAME_BYTES = 1 << 20
