@@ -136,10 +136,10 @@ def test_a_session_that_is_found_keeps_its_home(spark, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("door", ["coordinator", "mesh"])
-def test_a_port_that_is_fixed_and_taken_is_named(spark, digits, door):
+@pytest.mark.parametrize("listener", ["coordinator", "mesh"])
+def test_a_port_that_is_fixed_and_taken_is_named(spark, digits, listener):
     conf = digits.config(spark, digits.solver(max_iter=5), clusterSize="2")
-    key = f"spark.hearth.{door}.port"
+    key = f"spark.hearth.{listener}.port"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         spark.conf.set(key, f"{port}-{port}")

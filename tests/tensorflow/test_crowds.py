@@ -1,4 +1,4 @@
-"""Doors of a cluster under crowds: friends get in, whatever strangers do."""
+"""Listeners of a cluster under crowds: friends get in, whatever strangers do."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from test_security import KEY, connect, door, knock  # noqa: F401 (a fixture)
+from test_security import KEY, connect, knock, listener  # noqa: F401 (a fixture)
 
 from tensorflowonspark import reservation
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.alone
 
 
 @pytest.mark.parametrize("afar", [False, True])
-def test_a_crowd_of_silent_connections_keeps_no_friend_out(door, afar):  # noqa: F811
-    crowd = [connect(door, afar) for _ in range(200)]
+def test_a_crowd_of_silent_connections_keeps_no_friend_out(listener, afar):  # noqa: F811
+    crowd = [connect(listener, afar) for _ in range(200)]
     try:
         for _ in range(4):
             began = time.monotonic()
-            friend = knock(door, afar=afar)
+            friend = knock(listener, afar=afar)
             friend.send({"op": "feed", "feed": "f"})
             assert friend.receive(5)[0] == {"op": "welcome"}
             assert time.monotonic() - began < 2  # a handshake may take 5 s
@@ -53,20 +53,20 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
 NO_DESCRIPTORS = """
 import os, resource, socket, sys, time
 from hearth.cluster.channel import Channel
-from hearth.cluster.front_door import FrontDoor, feed_terms
+from hearth.cluster.feed_listener import FeedListener, feed_terms
 
 node, ours = socket.socketpair()
 terms = feed_terms(bytes(range(32)).hex(), 2)
-door = FrontDoor(terms, Channel(ours), print, "127.0.0.1")
+listener = FeedListener(terms, Channel(ours), print, "127.0.0.1")
 used = len(os.listdir("/proc/self/fd"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, used + 4))
-print(door.name, door.port, flush=True)
+print(listener.name, listener.port, flush=True)
 sys.stdin.readline()
 """
 
 
 @pytest.mark.parametrize("afar", [False, True])
-def test_a_door_without_descriptors_opens_again(afar):
+def test_a_listener_without_descriptors_opens_again(afar):
     host = subprocess.Popen(
         [sys.executable, "-c", NO_DESCRIPTORS],
         stdin=subprocess.PIPE,
@@ -93,14 +93,14 @@ def test_a_door_without_descriptors_opens_again(afar):
         host.communicate("\n", timeout=10)
 
 
-def test_another_users_process_is_refused_before_it_says_a_word(door, capfd):  # noqa: F811
+def test_another_users_process_is_refused_before_it_says_a_word(listener, capfd):  # noqa: F811
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     code = f"""
     import os, socket
     os.setuid(65534)
     sock = socket.socket(socket.AF_UNIX)
-    sock.connect("\\0{door.name}")
+    sock.connect("\\0{listener.name}")
     sock.settimeout(3)
     try:
         print("got", sock.recv(100))
@@ -114,8 +114,8 @@ def test_another_users_process_is_refused_before_it_says_a_word(door, capfd):  #
         check=True,
         cwd="/",
     )
-    assert done.stdout == "got b''\n"  # not even the door's own greeting
-    assert door.refused == 1
+    assert done.stdout == "got b''\n"  # not even the listener's own greeting
+    assert listener.refused == 1
     words = r"process \d+ of user 65534 was refused at .*: it belongs to another user"
     assert re.search(words, capfd.readouterr().err)
 
@@ -145,7 +145,7 @@ def test_the_reservation_port_opens_when_it_is_asked_for(sc, notes):
         opened = listening() - before
         assert len(opened) == 1  # the coordinator's
         host, port = cluster.cluster_meta["server_addr"]
-        (door,) = listening() - before - opened
-        assert int(door.partition(":")[2], 16) == port
-        assert door.partition(":")[0] == "0100007F"  # where the coordinator is: this host's own
+        (listener,) = listening() - before - opened
+        assert int(listener.partition(":")[2], 16) == port
+        assert listener.partition(":")[0] == "0100007F"  # where the coordinator is: this host's own
         assert cluster.meta.get("server_addr") == (host, port)

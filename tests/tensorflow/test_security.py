@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from hearth.cluster.channel import Channel, handshake_terms
-from hearth.cluster.front_door import FrontDoor, feed_terms
+from hearth.cluster.feed_listener import FeedListener, feed_terms
 from tensorflowonspark import reservation
 
 pytestmark = pytest.mark.alone
@@ -26,19 +26,19 @@ FRAMES = 100_000  # of all strangers together
 
 
 @pytest.fixture
-def door():
+def listener():
     node, ours = socket.socketpair()
     errors = []
-    door = FrontDoor(feed_terms(KEY, NODE), Channel(ours), errors.append, "127.0.0.1")
-    door.errors = errors
-    door.node = Channel(node)
-    yield door
-    door.close()
+    listener = FeedListener(feed_terms(KEY, NODE), Channel(ours), errors.append, "127.0.0.1")
+    listener.errors = errors
+    listener.node = Channel(node)
+    yield listener
+    listener.close()
 
 
 def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others():
     ours, stranger = socket.socketpair()
-    door = Channel(ours)
+    listener = Channel(ours)
     gone = threading.Event()
 
     def drip():
@@ -50,25 +50,25 @@ def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others():
     began = time.monotonic()
     try:
         with pytest.raises(TimeoutError):
-            door.accept_handshake(feed_terms(KEY, NODE), 0.5)
+            listener.accept_handshake(feed_terms(KEY, NODE), 0.5)
         assert time.monotonic() - began < 2  # 80 bytes take 8 s
     finally:
         gone.set()
         slow.join()
-        door.close()
+        listener.close()
         stranger.close()
 
 
-def connect(door, afar):
+def connect(listener, afar):
     if afar:
-        return socket.create_connection(("127.0.0.1", door.port), 5)
+        return socket.create_connection(("127.0.0.1", listener.port), 5)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.connect("\0" + door.name)
+    sock.connect("\0" + listener.name)
     return sock
 
 
-def knock(door, terms=None, afar=False):
-    channel = Channel(connect(door, afar))
+def knock(listener, terms=None, afar=False):
+    channel = Channel(connect(listener, afar))
     channel.offer_handshake(terms or feed_terms(KEY, NODE))
     return channel
 
@@ -99,48 +99,48 @@ def send_noise(connect, noise):
 
 
 @pytest.mark.parametrize("afar", [False, True])
-def test_noise_at_the_front_door_reaches_nobody(door, afar):
-    send_noise(lambda: connect(door, afar), random.Random(1))
-    assert door.refused == STRANGERS
+def test_noise_at_the_feed_listener_reaches_nobody(listener, afar):
+    send_noise(lambda: connect(listener, afar), random.Random(1))
+    assert listener.refused == STRANGERS
     with pytest.raises(TimeoutError):
-        door.node.receive(0)
-    friend = knock(door, afar=afar)
+        listener.node.receive(0)
+    friend = knock(listener, afar=afar)
     friend.send({"op": "feed", "feed": "f"})
     assert friend.receive(5)[0] == {"op": "welcome"}
-    message, fds = door.node.receive(5, descriptors=1)
+    message, fds = listener.node.receive(5, descriptors=1)
     assert message == {"op": "feed", "from_afar": afar}
     node = Channel(socket.socket(fileno=fds[0]))
     for thread in threading.enumerate():
-        if thread.name == "hearth-door-peer":
+        if thread.name == "hearth-handshake":
             thread.join(60)  # the one that let the friend in lets go of its connection
     friend.send({"op": "rings"})
     assert node.receive(5)[0] == {"op": "rings"}
     node.close()
 
 
-def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(door, capfd):
-    slow = [connect(door, afar=True) for _ in range(100)]
+def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(listener, capfd):
+    slow = [connect(listener, afar=True) for _ in range(100)]
     began = time.monotonic()
-    friend = knock(door)
+    friend = knock(listener)
     friend.send({"op": "why"})
-    door.set_failure("over")
+    listener.set_failure("over")
     assert friend.receive(5)[0] == {"error": "over"}
     assert time.monotonic() - began < 3  # each of them may take 5 s
     for stranger in slow:
         stranger.close()
     for _ in range(100):
-        if door.refused == 100:
+        if listener.refused == 100:
             break
         time.sleep(0.1)
-    assert door.refused == 100
+    assert listener.refused == 100
     told = capfd.readouterr().err.splitlines()
     assert len(told) == 10
     assert told[0].startswith("hearth: 127.0.0.1 was refused at a node's listener: ")
 
 
-def test_the_front_door_listens_on_one_interface(door):
+def test_the_feed_listener_listens_on_one_interface(listener):
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", door.port), 5)
+        socket.create_connection(("127.0.0.2", listener.port), 5)
 
 
 @pytest.mark.parametrize(
@@ -154,22 +154,22 @@ def test_the_front_door_listens_on_one_interface(door):
     ids=["another key", "another service", "the rendezvous", "another node"],
 )
 @pytest.mark.parametrize("afar", [False, True])
-def test_who_looks_for_something_else_is_refused_on_both_sides(door, terms, words, afar, capfd):
+def test_who_looks_for_something_else_is_refused_on_both_sides(listener, terms, words, afar, capfd):
     key, service, node = terms
     key = bytes(32).hex() if key == "another" else key
     offer = feed_terms(key, node) if service == "feed" else handshake_terms(key, service, node)
     with pytest.raises(PermissionError, match=words) as refusal:
-        knock(door, offer, afar)
+        knock(listener, offer, afar)
     assert KEY not in str(refusal.value)
     with pytest.raises(TimeoutError):
-        door.node.receive(0.1)
-    assert door.refused == 1
+        listener.node.receive(0.1)
+    assert listener.refused == 1
     told = capfd.readouterr().err
     assert "was refused at a node's listener: " in told
     assert KEY not in told
 
 
-def test_an_impostor_at_a_doors_address_hears_nothing_of_the_feed():
+def test_an_impostor_at_a_listeners_address_hears_nothing_of_the_feed():
     ours, theirs = socket.socketpair()
 
     def accept():
@@ -185,15 +185,15 @@ def test_an_impostor_at_a_doors_address_hears_nothing_of_the_feed():
     thread.join(10)
 
 
-def test_a_failed_node_says_why_to_whoever_may_know(door):
-    door.set_failure("worker:0 failed: no memory")
-    door.set_failure("a consequence")
+def test_a_failed_node_says_why_to_whoever_may_know(listener):
+    listener.set_failure("worker:0 failed: no memory")
+    listener.set_failure("a consequence")
     for greeting in ({"op": "feed", "feed": "f"}, {"op": "why"}):
-        friend = knock(door)
+        friend = knock(listener)
         friend.send(greeting)
         assert friend.receive(5)[0] == {"error": "worker:0 failed: no memory"}
     text = "worker:0 failed: no memory"
-    assert door.errors == [{"event": "feed_error", "feed": "f", "text": text, "timeout": False}]
+    assert listener.errors == [{"event": "feed_error", "feed": "f", "text": text, "timeout": False}]
 
 
 def test_noise_at_the_rendezvous_reaches_nobody():

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import FeedTimeoutError, NodeError
+from hearth.cluster.feed_listener import feed_terms
 from hearth.cluster.feed_spec import FeedSpec
-from hearth.cluster.front_door import feed_terms
 from hearth.cluster.node_process import executor_pid
 from hearth.rows import pickles
 

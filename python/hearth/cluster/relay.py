@@ -1,8 +1,8 @@
 """Carries a feed's connection from a host without a node to a node of another host.
 
 Feed tasks and nodes know rings and a unix socket only. Between two hosts each side has a relay at
-the other end of its rings; the two relays speak over one TCP connection, which the front door has
-authenticated: frames of the channel, and rows as Arrow IPC streams of one batch.
+the other end of its rings; the two relays speak over one TCP connection, which the feed listener
+has authenticated: frames of the channel, and rows as Arrow IPC streams of one batch.
 """
 
 from __future__ import annotations

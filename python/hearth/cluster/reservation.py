@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, Message, handshake_terms
-from hearth.cluster.door import Door
 from hearth.spark import addresses
 from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.ports import COORDINATOR, ports_of
@@ -97,7 +97,7 @@ class Server(MessageSocket):
         self._stopped = threading.Event()
         self._hosts = hosts
         self._ports = ports
-        self._door: Door | None = None
+        self._acceptor: Acceptor | None = None
         self._port = 0
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
 
@@ -108,7 +108,7 @@ class Server(MessageSocket):
         address = (host, listener.getsockname()[1])
         self._port = address[1]
         _keys[self._port] = self.key
-        self._door = Door(_terms(self.key), listener, self._serve, "the reservation server")
+        self._acceptor = Acceptor(_terms(self.key), listener, self._serve, "the reservation server")
         return address
 
     def start_listening_socket(self):
@@ -159,10 +159,10 @@ class Server(MessageSocket):
         """Ends the server. Idempotent."""
         self.done = True
         self._stopped.set()
-        if self._door is not None:
+        if self._acceptor is not None:
             _keys.pop(self._port, None)
-            self._door.close()
-            self._door = None
+            self._acceptor.close()
+            self._acceptor = None
 
     def _serve(self, peer: Channel) -> None:
         if not self._clients.acquire(blocking=False):
@@ -245,7 +245,7 @@ def _terms(key: bytes) -> Any:
 
 
 def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
-    """The ports that a cluster's doors in the driver may take, and what names them.
+    """The ports that a cluster's listeners in the driver may take, and what names them.
 
     Raises:
         HearthError: the setting is neither a port nor a range of them.

@@ -1,4 +1,4 @@
-"""The process above a node's program: its place in the cluster, its front door, its end.
+"""The process above a node's program: its place in the cluster, its feed listener, its end.
 
 It joins the rendezvous, starts the program in a child process once all nodes are there, hands feed
 connections to it, and tells driver and feed tasks how it ended, also where it cannot say so itself.
@@ -22,7 +22,7 @@ from typing import Any
 
 from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
-from hearth.cluster.front_door import FrontDoor, feed_terms
+from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
@@ -64,7 +64,7 @@ class Supervisor:
         self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
         coordinator = job["coordinator"]
         self._host = address_towards(*(coordinator or ("127.0.0.1", 1)))
-        self._door = FrontDoor(
+        self._listener = FeedListener(
             feed_terms(job["token"], job["executor_id"]),
             self._channel,
             self._report_feed_error,
@@ -85,7 +85,7 @@ class Supervisor:
             self._fail(f"{self._where} failed: {type(error).__name__}: {error}")
         finally:
             with ExitStack() as ends:  # each of them, also where another fails
-                ends.callback(self._door.close)
+                ends.callback(self._listener.close)
                 if self._board is not None:
                     ends.callback(self._board.stop)
                 ends.callback(self._end_child)
@@ -104,8 +104,8 @@ class Supervisor:
             "port": self._port.getsockname()[1],
             "tb_pid": self._board.pid if self._board else 0,
             "tb_port": self._board.port if self._board else 0,
-            "addr": self._door.name,
-            "feed_port": self._door.port,
+            "addr": self._listener.name,
+            "feed_port": self._listener.port,
             "executor_pid": job["executor_pid"],
         }
         roster = self._join(info)
@@ -177,7 +177,7 @@ class Supervisor:
             return True
         if kind == "failure":  # perhaps another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
-            self._door.set_failure(reason)
+            self._listener.set_failure(reason)
             with suppress(OSError):
                 self._channel.send({"op": "fail", "reason": reason})
             return True
@@ -201,9 +201,9 @@ class Supervisor:
 
     def _on_success(self, terminated: bool) -> bool:
         if terminated:
-            self._door.set_terminated()
+            self._listener.set_terminated()
         else:
-            self._door.set_failure(
+            self._listener.set_failure(
                 f"{self._where} takes no more rows: its main function has returned (it should "
                 "call terminate() on its feed to skip the rest)"
             )
@@ -216,7 +216,7 @@ class Supervisor:
         return self._job["background"]
 
     def _fail(self, reason: str) -> bool:
-        self._door.set_failure(reason)
+        self._listener.set_failure(reason)
         if self._member is not None:
             # The rendezvous says which node and host; see roles.describe_failure().
             self._member.send_failure(reason.removeprefix(f"{self._where} failed: "))

@@ -1,6 +1,6 @@
 """A listening socket that admits only peers that know the token.
 
-Shared by a node's front door and the reservation server. Only so many peers may be in the
+Shared by a node's feed listener and the reservation server. Only so many peers may be in the
 handshake, and the oldest is dropped first: crowds of silent ones keep nobody out.
 """
 
@@ -25,7 +25,7 @@ _TOLD_REFUSALS = 10
 _PAUSE_S = 0.05
 
 
-class Door:
+class Acceptor:
     """One listener. Its thread accepts until close(), through every error but that.
 
     `admit` gets the channel of each peer with the same handshake_terms(), in a thread of its own;
@@ -46,7 +46,7 @@ class Door:
         self._strangers: dict[Channel, None] = {}  # the oldest first
         self._closed = threading.Event()
         listener.listen(128)
-        self._thread = threading.Thread(target=self._run, name="hearth-door", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="hearth-accept", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Door:
                 if len(self._strangers) > MAX_STRANGERS:
                     self._end_oldest()
             serve = threading.Thread(
-                target=self._serve, args=(peer, who), name="hearth-door-peer", daemon=True
+                target=self._serve, args=(peer, who), name="hearth-handshake", daemon=True
             )
             serve.start()
         except BaseException:

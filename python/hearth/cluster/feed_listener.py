@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, Message, handshake_terms
-from hearth.cluster.door import Door
 from hearth.spark.ports import FEED, first_free
 
 # A connection may ask why the node ended a moment before that is known.
@@ -32,7 +32,7 @@ def _listen(address: str, family: int, port: int) -> socket.socket:
     return socket.create_server((address, port), family=family)
 
 
-class FrontDoor:
+class FeedListener:
     """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
 
     def __init__(
@@ -64,12 +64,12 @@ class FrontDoor:
             listeners.append(first_free(ports, FEED, listen))
             self.port = listeners[1].getsockname()[1]
         # Strangers of the network are counted apart from those of this host.
-        self._doors = [self._open(terms, listener) for listener in listeners]
+        self._acceptors = [self._open(terms, listener) for listener in listeners]
 
     @property
     def refused(self) -> int:
         """How many were refused."""
-        return sum(door.refused for door in self._doors)
+        return sum(acceptor.refused for acceptor in self._acceptors)
 
     def set_failure(self, reason: str) -> None:
         """From now on every peer that connects is told `reason`; the first reason stays."""
@@ -81,12 +81,12 @@ class FrontDoor:
         self._terminated = True
 
     def close(self) -> None:
-        for door in self._doors:
-            door.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
 
-    def _open(self, terms: Any, listener: socket.socket) -> Door:
+    def _open(self, terms: Any, listener: socket.socket) -> Acceptor:
         from_afar = listener.family != socket.AF_UNIX
-        return Door(terms, listener, partial(self._admit, from_afar), "a node's listener")
+        return Acceptor(terms, listener, partial(self._admit, from_afar), "a node's listener")
 
     def _admit(self, from_afar: bool, channel: Channel) -> None:
         greeting, _ = channel.receive(_REASON_WAIT_S)
