@@ -57,7 +57,7 @@ format: setup
 
 bench: build
 	@mkdir -p bench/results
-	@for name in collective feed spark_overhead engine tf_feed; do \
+	@for name in collective feed spark_overhead engine tf_feed torch_ddp; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
 # 100 kills (25 minutes), then 200 draws of the property test; docs/reliability.md keeps the last table.

@@ -99,6 +99,50 @@ TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
   });
 }
 
+// HEARTH_TRANSPORT while this lives.
+class Chosen {
+ public:
+  explicit Chosen(const char* transport) { setenv("HEARTH_TRANSPORT", transport, 1); }
+  ~Chosen() { unsetenv("HEARTH_TRANSPORT"); }
+};
+
+TEST(Transport, IsWhatTheEnvironmentChooses) {
+  const std::map<const char*, std::string> descriptions = {
+      {"auto", "shared memory"}, {"shm", "shared memory"}, {"tcp", "tcp"}};
+  for (const auto& [transport, description] : descriptions) {
+    const Chosen chosen(transport);
+    RunRanks(2, [&](rendezvous::Member& member) {
+      const auto groups = Group::Connect(member, {});
+      EXPECT_EQ(groups.front()->description(), description) << transport;
+      groups.front()->Barrier(Deadline::After(20));
+    });
+  }
+}
+
+TEST(Transport, OfSharedMemoryAloneIsRefusedBetweenHosts) {
+  const Chosen chosen("shm");
+  try {
+    RunRanks(2, [](rendezvous::Member& member) {
+      Group::Connect(member, {.host_id = std::to_string(member.rank())});
+    });
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("HEARTH_TRANSPORT=shm, but"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(Transport, OfAnotherNameIsRefused) {
+  const Chosen chosen("pigeon");
+  try {
+    RunRanks(1, [](rendezvous::Member& member) { Group::Connect(member, {}); });
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(error.message().find("HEARTH_TRANSPORT=pigeon"), std::string::npos);
+  }
+}
+
 TEST(ConnectedMesh, TakesTheFirstPortOfItsRangeThatIsFree) {
   const TcpListener taken("127.0.0.1");
   RunRanks(1, [&](rendezvous::Member& member) {

@@ -59,6 +59,11 @@ Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
       topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {
+  Require(!setup_.identity.options.only_shared_memory || topology_.one_host(),
+          ErrorCode::kInvalidArgument,
+          "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
+          "they would talk over {}; use auto",
+          topology_.Describe());
   if (roster_.first_local == 0 && roster_.ranks.size() > 1) {
     log::Info("{} ranks talk over {}", roster_.ranks.size(), topology_.Describe());
   }

@@ -19,11 +19,12 @@ namespace hearth::collective {
 
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the interface whose address the peers connect to
-  int listen_port = 0;        // 0: the system chooses; else the first of those that are tried
-  int listen_ports = 1;       // how many that are
-  double timeout_s = 30;      // for connecting, and for Allocate
-  int local_ranks = 1;        // ranks in this process, one per device thread
-  bool shared_memory = true;  // false: tcp also within a host
+  int listen_port = 0;              // 0: the system chooses; else the first of those that are tried
+  int listen_ports = 1;             // how many that are
+  double timeout_s = 30;            // for connecting, and for Allocate
+  int local_ranks = 1;              // ranks in this process, one per device thread
+  bool shared_memory = true;        // false: tcp also within a host
+  bool only_shared_memory = false;  // true: ranks that do not share memory are an error
   // Ranks with different ids never share memory. Tests use it to act as several hosts.
   std::string host_id = {};
 };
@@ -34,7 +35,8 @@ class Group {
  public:
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
   // prove to see the same memory share it; others talk over authenticated tcp. A failure that
-  // `member` hears of aborts the groups; `member` must live until Connect returns.
+  // `member` hears of aborts the groups; `member` must live until Connect returns. The environment
+  // variable HEARTH_TRANSPORT, the same on all ranks, comes before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.

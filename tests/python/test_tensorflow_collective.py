@@ -27,17 +27,12 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import hearth.tensorflow as hvt
-from hearth.collective import ranks as hearth_ranks
 from hearth.collective.place import Place
 from hearth.collective.ranks import Meeting
 
 rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
 tf.config.threading.set_intra_op_parallelism_threads(1)
-if not shared:
-    connect = hearth_ranks._core.Group.connect
-    class Tcp:
-        connect = staticmethod(lambda *a, **k: connect(*a, **k, shared_memory=False))
-    hearth_ranks._core.Group = Tcp
+os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
 
 def meeting(name):
     path = Path(folder, name.replace("/", "_"))

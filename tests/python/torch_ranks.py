@@ -13,18 +13,13 @@ START = """
 import datetime, json, os, sys, time
 import torch
 import torch.distributed as dist
-from hearth.collective import ranks
 from hearth.torch import backend
 
 rank, world, port, shared, case, seconds = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-if not shared:
-    connect = ranks._core.Group.connect
-    class Tcp:
-        connect = staticmethod(lambda *a, **k: connect(*a, **k, shared_memory=False))
-    ranks._core.Group = Tcp
+os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
 backend.register()
 
 def start():

@@ -79,7 +79,8 @@ def run(environment: Path, folder: Path, *command: str, status: int = 0) -> str:
 def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"hearth/native/hearth", "hearth/native/libhearth_feed.so", "hearth/cli.py"} <= names
-    assert "hearth/native/libhearth_tensorflow_files.so" in names  # where TensorFlow is installed
+    for plugin in ("files", "collective"):  # where TensorFlow is installed
+        assert f"hearth/native/libhearth_tensorflow_{plugin}.so" in names
     for module in ("_core", "_caffe"):
         assert any(name.startswith(f"hearth/native/{module}.") for name in names), module
     assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names

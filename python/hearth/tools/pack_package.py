@@ -21,7 +21,7 @@ _NATIVE = "hearth/native"
 _ENGINE = ("hearth", "_caffe.*.so")
 _TORCH = ("torch_version",)
 _BINDINGS = ("_core.*.so", "libhearth_feed.so")
-_PLUGINS = ("libhearth_tensorflow_files.so",)
+_PLUGINS = ("libhearth_tensorflow_collective.so", "libhearth_tensorflow_files.so")
 
 _LAUNCHER = """#!/bin/sh
 # Hearth's program, wherever the archive was unpacked; PYSPARK_PYTHON chooses the interpreter.
