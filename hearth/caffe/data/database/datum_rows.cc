@@ -78,15 +78,25 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts) {
   LmdbParts divided{pages.records(), {}};
   for (uint64_t part = 0; part < parts; ++part) {
     divided.first_keys.emplace_back(pages.valid() ? pages.key() : "");
-    pages.Skip(PartBegin(divided.records, part + 1, parts) -
-               PartBegin(divided.records, part, parts));
+    const uint64_t begin = PartBegin(divided.records, part, parts);
+    const uint64_t count = PartBegin(divided.records, part + 1, parts) - begin;
+    Require(pages.valid() || count == 0, ErrorCode::kDataLoss,
+            "the LMDB {} is damaged: it says that it has {} records, but ends after {} or before;"
+            " create it again from its source",
+            path, divided.records, begin);
+    pages.Skip(count);
   }
   return divided;
 }
 
 DatumRows::DatumRows(const std::string& path, const std::string& first_key, uint64_t count)
     : path_(path), pages_(path), left_(count) {
-  if (count > 0) pages_.Seek(first_key);
+  if (count == 0) return;
+  pages_.Seek(first_key);
+  Require(pages_.valid() && pages_.key() == first_key, ErrorCode::kDataLoss,
+          "the LMDB {} has no record '{}' any more, with which a part of it begins; it must not be"
+          " written while it is read",
+          path_, TextOf(first_key));
 }
 
 std::shared_ptr<const feed::BatchView> DatumRows::Next() {

@@ -28,7 +28,7 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 // are floats has no data. One thread. Throws kDataLoss where the file is damaged.
 class DatumRows {
  public:
-  // `count` records from `first_key` on.
+  // `count` records from that of `first_key` on. Throws kDataLoss where there is none of this key.
   DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
 
   // The next rows, some megabytes of them; null at the end.

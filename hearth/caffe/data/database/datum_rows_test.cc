@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
@@ -13,6 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// The number of records in a meta page: behind its header, its 24 bytes and the free pages' 48.
+constexpr std::streamoff kRecordsAt = 16 + 24 + 48 + 32;
 
 class DatumRowsTest : public testing::Test {
  protected:
@@ -100,6 +106,28 @@ TEST_F(DatumRowsTest, FewerRecordsThanToldAreAnError) {
   EXPECT_THROW(rows.Next(), Error);
   EXPECT_THROW(DivideLmdb(file_, 0), Error);
   EXPECT_EQ(DatumRows(file_, "", 0).Next(), nullptr);
+}
+
+// Each part would else begin at the first record again.
+TEST_F(DatumRowsTest, AFalseCountDoublesNoRecord) {
+  std::vector<std::pair<std::string, std::string>> records;
+  for (int i = 0; i < 100; ++i) records.emplace_back(fmt::format("{:08}", i), RecordOf("a", i));
+  Write(records);
+  std::fstream file(file_, std::ios::binary | std::ios::in | std::ios::out);
+  for (const std::streamoff meta : {0, 4096}) {
+    file.seekp(meta + kRecordsAt);
+    file.write("\xc8", 1);  // 200
+  }
+  file.close();
+  EXPECT_THAT([&] { DivideLmdb(file_, 2); },
+              ThrowsMessage<Error>(HasSubstr("says that it has 200")));
+}
+
+TEST_F(DatumRowsTest, APartWhoseFirstRecordIsGoneIsAnError) {
+  Write({{"a", RecordOf("x", 1)}, {"c", RecordOf("y", 2)}});
+  EXPECT_THAT([&] { DatumRows(file_, "b", 1); }, ThrowsMessage<Error>(HasSubstr("no record 'b'")));
+  EXPECT_THROW(DatumRows(file_, "d", 1), Error);
+  EXPECT_THROW(DatumRows(file_, "", 1), Error);
 }
 
 }  // namespace

@@ -171,7 +171,9 @@ void LmdbPages::Enter(uint64_t page) {
   RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
                "a page is of the wrong kind", page);
   const size_t lower = At<uint16_t>(page, kLowerAt);
-  RequireSound(lower > kHeaderBytes && lower <= page_size_, "a page has no nodes", page);
+  // Leaves without any record, which no count bounds, could be met for ever.
+  RequireSound(lower >= kHeaderBytes + sizeof(uint16_t) && lower <= page_size_,
+               "a page has no nodes", page);
   levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
 }
 

@@ -109,5 +109,20 @@ TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
   EXPECT_GT(refused, 150);
 }
 
+// Where all leaves say that they have half a node, a tree whose branches name them again and again
+// would be walked for ever.
+TEST_F(LmdbPagesTest, ALeafWithoutRecordsIsAnError) {
+  Write(20);
+  std::string bytes = Bytes();
+  constexpr size_t kPage = 4096, kFlagsAt = 10, kLowerAt = 12;
+  for (size_t page = 2 * kPage; page < bytes.size(); page += kPage) {
+    if (bytes[page + kFlagsAt] != 2) continue;
+    bytes[page + kLowerAt] = 17;
+    bytes[page + kLowerAt + 1] = 0;
+  }
+  Overwrite(bytes);
+  EXPECT_THAT([&] { ReadAll(); }, testing::ThrowsMessage<Error>(HasSubstr("a page has no nodes")));
+}
+
 }  // namespace
 }  // namespace hearth::caffe
