@@ -6,13 +6,16 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "hearth/base/parent_death.h"
 
@@ -60,8 +63,13 @@ void Silence() {
 [[noreturn]] void RunChild(pid_t parent, unsigned cpu_seconds, const std::function<void()>& work,
                            SharedFlag* finished) {
   // Whoever handles these in the parent would report the child's end as its own.
-  for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGTERM}) {
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU}) {
     ::signal(number, SIG_DFL);
+  }
+  // These mean the parent, which decides what comes of it: they are sent to whole process groups,
+  // and its handlers may write to what both have open. Its own end is the child's, too.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    ::signal(number, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -79,17 +87,49 @@ void Silence() {
   ::_exit(0);
 }
 
-std::string EndOf(pid_t child, int status, bool known) {
-  if (!known) return fmt::format("an unknown end of process {}", child);
-  if (!WIFSIGNALED(status)) return fmt::format("exit status {}", WEXITSTATUS(status));
+TrialEnd EndOf(pid_t child, int status, bool known) {
+  if (!known) return {false, false, fmt::format("an unknown end of process {}", child)};
+  if (!WIFSIGNALED(status)) {
+    return {false, false, fmt::format("exit status {}", WEXITSTATUS(status))};
+  }
   const int number = WTERMSIG(status);
-  return fmt::format("signal {} ({})", number, ::strsignal(number));
+  return {false, number == SIGKILL, fmt::format("signal {} ({})", number, ::strsignal(number))};
+}
+
+// The processor time that a child has used until now, in nanoseconds; 0 where nobody knows.
+int64_t UsedBy(pid_t child) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(child, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+}
+
+// Waits for the child's end as waitpid() does; false where it did nothing for so long that it is
+// ended here.
+bool WaitFor(pid_t child, std::chrono::milliseconds longest_pause, int* status, bool* known) {
+  using std::chrono::microseconds;
+  constexpr microseconds kLongestLook{20'000};
+  microseconds look{100}, pause{0};
+  int64_t used = 0;
+  for (bool ended_here = false;; std::this_thread::sleep_for(look)) {
+    const pid_t ended = ::waitpid(child, status, ended_here ? 0 : WNOHANG);
+    *known = ended == child;
+    if (ended != 0 && (ended > 0 || errno != EINTR)) return !ended_here;
+    const int64_t now = UsedBy(child);
+    pause = now == used ? pause + look : microseconds{0};
+    used = now;
+    if (pause >= longest_pause) {
+      ::kill(child, SIGKILL);
+      ended_here = true;
+    }
+    look = std::min(2 * look, kLongestLook);
+  }
 }
 
 }  // namespace
 
-TrialEnd RunTrial(std::mutex& during_fork, unsigned cpu_seconds,
-                  const std::function<void()>& work) {
+TrialEnd RunTrial(std::mutex& during_fork, unsigned cpu_seconds, const std::function<void()>& work,
+                  std::chrono::milliseconds longest_pause) {
   SharedFlag finished;
   if (!finished.ok()) return {};
   const pid_t self = ::getpid();
@@ -99,12 +139,10 @@ TrialEnd RunTrial(std::mutex& during_fork, unsigned cpu_seconds,
   if (child < 0) return {};
   if (child == 0) RunChild(self, cpu_seconds, work, &finished);
   int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = ::waitpid(child, &status, 0);
-  } while (ended < 0 && errno == EINTR);
-  if (finished.IsSet()) return {};
-  return {false, EndOf(child, status, ended == child)};
+  bool known = false;
+  const bool went_on = WaitFor(child, longest_pause, &status, &known);
+  if (finished.IsSet() || !went_on) return {};
+  return EndOf(child, status, known);
 }
 
 }  // namespace hearth

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
@@ -37,6 +38,28 @@ TEST(Trial, WhatNeverEndsIsEnded) {
     }
   });
   EXPECT_FALSE(end.survived);
+}
+
+// As a child may that was copied while another thread loaded a library.
+TEST(Trial, WhatWaitsForALockThatNobodyHoldsAnyMoreIsEndedAndNoCrash) {
+  std::mutex mutex, held;
+  const std::lock_guard<std::mutex> lock(held);
+  const auto wait = [&] { const std::lock_guard<std::mutex> never(held); };
+  EXPECT_TRUE(RunTrial(mutex, kSeconds, wait, std::chrono::milliseconds(200)).survived);
+}
+
+TEST(Trial, ASignalThatAsksTheProcessToEndIsNoCrash) {
+  std::mutex mutex;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    const TrialEnd end = RunTrial(mutex, kSeconds, [&] { ::raise(number); });
+    EXPECT_TRUE(end.survived) << end.how;
+  }
+}
+
+TEST(Trial, WhoIsKilledHasNotCrashed) {
+  std::mutex mutex;
+  EXPECT_TRUE(RunTrial(mutex, kSeconds, [] { ::raise(SIGKILL); }).killed);
+  EXPECT_FALSE(RunTrial(mutex, kSeconds, [] { ::raise(SIGSEGV); }).killed);
 }
 
 TEST(Trial, AnIgnoredEndOfChildrenIsNoCrash) {

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -42,7 +43,7 @@ class Walk {
   static void Try(const std::function<void()>& read) {
     try {
       read();
-    } catch (const Error&) {
+    } catch (const std::exception&) {  // memory that is not there, too
     }
   }
 
@@ -105,6 +106,11 @@ void TryHdf5(const std::string& name, const std::string& path, int64_t bytes,
     const Hdf5File file = open();
     Walk(file).Group("/", 0);
   });
+  Require(
+      end.survived || !end.killed, ErrorCode::kResourceExhausted,
+      "{} cannot be read: a process of its own that read it first was killed ({}), as the system"
+      " does when memory runs out; give the process more memory",
+      name, end.how);
   Require(
       end.survived, ErrorCode::kDataLoss,
       "{} is damaged: the HDF5 library ended by {} when it read the file in a process of its own;"
