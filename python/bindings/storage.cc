@@ -14,6 +14,7 @@
 
 #include "gil.h"
 #include "hearth/base/error.h"
+#include "hearth/base/local_folders.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/file_system.h"
 #include "module.h"
@@ -133,6 +134,16 @@ void RegisterStorage(nb::module_& m) {
       .def_ro("size", &FileStatus::size)
       .def_ro("modified_ms", &FileStatus::modified_ms);
   RegisterOpenFiles(m);
+  m.def(
+      "local_folders",
+      [] {
+        nb::list folders;  // bytes: a path need not be UTF-8
+        for (const std::string& folder : LocalFolders()) {
+          folders.append(nb::bytes(folder.data(), folder.size()));
+        }
+        return folders;
+      },
+      "The folders of this executor for temporary files, one on each disk; none without Spark.");
   m.def("read_file", &ReadFile, "uri"_a, "The contents of a file.");
   m.def("write_file", &WriteFile, "uri"_a, "contents"_a,
         "Writes a whole file, which appears under its name when it is complete.");

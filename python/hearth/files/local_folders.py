@@ -9,9 +9,6 @@ from contextlib import suppress
 # A disk with less room is as good as full: a spool would end on it within seconds.
 _ENOUGH_BYTES = 256 << 20
 
-# How Spark and YARN join the folders of an executor; the first variable that is set counts.
-_VARIABLES = (("SPARK_EXECUTOR_DIRS", os.pathsep), ("LOCAL_DIRS", ","), ("SPARK_LOCAL_DIRS", ","))
-
 
 def spill_folder(turn: int = 0) -> str:
     """The folder for the file of number `turn`: all folders are used in turn.
@@ -37,8 +34,6 @@ def free_bytes(folder: str) -> int:
 
 
 def _folders() -> list[str]:
-    for name, separator in _VARIABLES:
-        named = os.environ.get(name, "").split(separator)
-        if folders := [folder for folder in named if folder and os.path.isdir(folder)]:
-            return folders
-    return []
+    from hearth.native._core import local_folders
+
+    return [folder for folder in map(os.fsdecode, local_folders()) if os.path.isdir(folder)]
