@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "hearth/base/error.h"
@@ -191,6 +192,24 @@ bool Connection::WaitReadable(Deadline deadline) const {
 void Connection::Shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
 TcpListener::TcpListener(const std::string& host, int port) {
+  const int error = TryListen(host, port);
+  if (error != 0) ThrowErrno(error, fmt::format("listening on {}:{}", host, port));
+}
+
+TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
+  for (int port = ports.first; port <= ports.last(); ++port) {
+    const int error = TryListen(host, port);
+    if (error == 0) return;
+    const bool is_taken = error == EADDRINUSE || error == EACCES;
+    if (is_taken && port < ports.last()) continue;
+    Require(!is_taken || ports.setting.empty(), ErrorCode::kResourceExhausted,
+            "no port of {} ({}-{}) is free: listening on {}:{}: {}", ports.setting, ports.first,
+            ports.last(), host, port, std::strerror(error));
+    ThrowErrno(error, fmt::format("listening on {}:{}", host, port));
+  }
+}
+
+int TcpListener::TryListen(const std::string& host, int port) {
   const Addresses addresses = Resolve(host, port, AI_PASSIVE);
   const addrinfo& address = *addresses;
   fd_.Reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -199,9 +218,10 @@ TcpListener::TcpListener(const std::string& host, int port) {
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (::bind(fd_.get(), address.ai_addr, address.ai_addrlen) != 0 ||
       ::listen(fd_.get(), SOMAXCONN) != 0) {
-    ThrowErrno(errno, fmt::format("listening on {}:{}", host, port));
+    return errno;
   }
   port_ = BoundPort(fd_.get());
+  return 0;
 }
 
 Connection TcpListener::Accept(Deadline deadline) {

@@ -57,10 +57,22 @@ class Connection {
   std::string peer_;
 };
 
+// Ports that may be taken, in this order. `setting` is what names them in an error.
+struct PortRange {
+  int first = 0;  // 0: the system chooses
+  int count = 1;
+  std::string setting = {};
+
+  int last() const { return first + count - 1; }
+};
+
 class TcpListener {
  public:
   // Binds to the one interface that `host` names; port 0 lets the system choose.
   explicit TcpListener(const std::string& host, int port = 0);
+  // On the first port that nobody has and this process may take. Throws kResourceExhausted where
+  // there is none.
+  TcpListener(const std::string& host, const PortRange& ports);
 
   // Throws kDeadlineExceeded when nobody came, kResourceExhausted while descriptors or memory are
   // used up; skips a peer that has left again before it was accepted.
@@ -70,6 +82,9 @@ class TcpListener {
   int fd() const { return fd_.get(); }
 
  private:
+  // 0 or an errno.
+  int TryListen(const std::string& host, int port);
+
   Fd fd_;
   int port_ = 0;
 };

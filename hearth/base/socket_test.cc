@@ -151,5 +151,27 @@ TEST(TcpListener, TakenPortIsAnError) {
   EXPECT_THROW(TcpListener("127.0.0.1", first.port()), Error);
 }
 
+TEST(TcpListener, PortsOfARangeThatAreTakenArePassedOver) {
+  const TcpListener first("127.0.0.1");
+  const PortRange range = {first.port(), 200, "a.port"};
+  const TcpListener next("127.0.0.1", range);
+  EXPECT_GT(next.port(), first.port());
+  EXPECT_LE(next.port(), range.last());
+}
+
+TEST(TcpListener, ARangeThatIsTakenNamesItsSetting) {
+  const TcpListener first("127.0.0.1");
+  const int port = first.port();
+  const Error error = Thrown([&] { TcpListener("127.0.0.1", PortRange{port, 1, "a.port"}); });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message(), testing::StartsWith(fmt::format(
+                                   "no port of a.port ({0}-{0}) is free: listening on", port)));
+}
+
+TEST(TcpListener, AnAddressOfAnotherMachineEndsTheSearchAtOnce) {
+  const Error error = Thrown([&] { TcpListener("192.0.2.1", PortRange{7300, 9, "a.port"}); });
+  EXPECT_THAT(error.message(), testing::StartsWith("listening on 192.0.2.1:7300: "));
+}
+
 }  // namespace
 }  // namespace hearth

@@ -16,22 +16,6 @@
 namespace hearth::collective {
 namespace {
 
-// On the first port that nobody has.
-std::unique_ptr<TcpListener> Listen(const GroupOptions& options) {
-  const int last = options.listen_port + options.listen_ports - 1;
-  for (int port = options.listen_port;; ++port) {
-    try {
-      return std::make_unique<TcpListener>(options.listen_host, port);
-    } catch (const Error& error) {
-      if (port < last) continue;
-      Require(options.listen_port == 0, error.code(),
-              "no port of spark.hearth.mesh.port ({}-{}) is free: {}", options.listen_port, last,
-              error.message());
-      throw;
-    }
-  }
-}
-
 // The ranks of one process wait for each other too, so each has a thread.
 void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
   std::vector<Thread> threads;
@@ -43,7 +27,11 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
 
 Draft MakeDraft(const Identity& identity) {
   Draft draft;
-  if (!identity.token.empty()) draft.listener = Listen(identity.options);
+  if (identity.token.empty()) return draft;
+  const GroupOptions& options = identity.options;
+  draft.listener = std::make_unique<TcpListener>(
+      options.listen_host,
+      PortRange{options.listen_port, options.listen_ports, "spark.hearth.mesh.port"});
   return draft;
 }
 

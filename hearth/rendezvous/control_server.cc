@@ -26,7 +26,7 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
     : options_(std::move(options)),
       credentials_(options_.token, kControlService),
       handler_(handler),
-      listener_(options_.bind_host, options_.bind_port),
+      listener_(options_.bind_host, options_.bind_ports),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       came_(static_cast<size_t>(options_.world)),
       next_beat_(Deadline::After(options_.heartbeat_interval_s)) {

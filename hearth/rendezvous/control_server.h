@@ -33,7 +33,7 @@ struct Refusals {
 
 struct ControlServerOptions {
   std::string bind_host;
-  int bind_port = 0;
+  PortRange bind_ports;
   std::string token;
   uint32_t generation = 0;
   int world = 1;

@@ -24,7 +24,7 @@ CoordinatorOptions Checked(CoordinatorOptions options) {
 ControlServerOptions ServerOptions(const CoordinatorOptions& options) {
   ControlServerOptions server;
   server.bind_host = options.bind_host;
-  server.bind_port = options.bind_port;
+  server.bind_ports = options.bind_ports;
   server.token = options.token;
   server.generation = options.generation;
   server.world = options.world;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
+#include "hearth/base/socket.h"
 #include "hearth/rendezvous/control_server.h"
 #include "hearth/rendezvous/event_queue.h"
 #include "hearth/rendezvous/failure.h"
@@ -24,7 +25,7 @@ struct CoordinatorOptions {
   std::string token;  // 64 hex digits, see NewToken()
   uint32_t generation = 0;
   std::string bind_host = "127.0.0.1";
-  int bind_port = 0;                // 0: the system chooses
+  PortRange bind_ports;
   std::string advertise_host;       // what members connect to; empty: bind_host
   double reserve_timeout_s = 60;    // from the first reservation to the last
   double heartbeat_interval_s = 1;  // of both sides; members learn it

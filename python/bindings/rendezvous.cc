@@ -65,15 +65,15 @@ nb::list ToPythonList(const std::vector<Json>& values) {
 }
 
 void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t generation,
-                     std::string bind_host, int bind_port, std::string advertise_host,
-                     double reserve_timeout_s, double heartbeat_interval_s,
-                     double heartbeat_timeout_s) {
+                     std::string bind_host, int bind_port, int bind_ports, std::string setting,
+                     std::string advertise_host, double reserve_timeout_s,
+                     double heartbeat_interval_s, double heartbeat_timeout_s) {
   CoordinatorOptions options;
   options.world = world;
   options.token = std::move(token);
   options.generation = generation;
   options.bind_host = std::move(bind_host);
-  options.bind_port = bind_port;
+  options.bind_ports = {bind_port, bind_ports, std::move(setting)};
   options.advertise_host = std::move(advertise_host);
   options.reserve_timeout_s = reserve_timeout_s;
   options.heartbeat_interval_s = heartbeat_interval_s;
@@ -84,10 +84,12 @@ void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t g
 void RegisterCoordinator(nb::module_& m) {
   nb::class_<Coordinator>(m, "Coordinator", R"(Where the ranks of one attempt of a run meet.
 
-Listens at once; a thread of its own does the work. The token is 64 hex digits (new_token()).)")
+Listens at once, on the first of `bind_ports` ports from `bind_port` on that is free (OSError: none
+is; `setting` is what names them). A thread of its own does the work. The token is 64 hex digits
+(new_token()).)")
       .def("__init__", &MakeCoordinator, nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0,
-           "bind_host"_a = "127.0.0.1", "bind_port"_a = 0, "advertise_host"_a = "",
-           "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
+           "bind_host"_a = "127.0.0.1", "bind_port"_a = 0, "bind_ports"_a = 1, "setting"_a = "",
+           "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
            "heartbeat_timeout_s"_a = 10.0)
       .def("host", &Coordinator::host, "The host that members should connect to.")
       .def("port", &Coordinator::port)

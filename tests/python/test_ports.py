@@ -68,14 +68,16 @@ def test_all_taken_is_one_line(taken):
 def test_the_coordinator_passes_over_what_is_taken(taken):
     from hearth.native._core import Coordinator, new_token
 
-    def make(port: int) -> Coordinator:
-        return Coordinator(world=1, token=new_token(), bind_port=port)
+    def make(last: int) -> Coordinator:
+        named = ports.coordinator_ports(range(taken, last + 1), MESH)
+        return Coordinator(world=1, token=new_token(), **named)
 
-    coordinator = ports.first_free(range(taken, min(taken + 200, 65536)), "x", make)
-    assert taken < coordinator.port() < taken + 200
+    coordinator = make(min(taken + 200, 65535))
+    assert taken < coordinator.port() <= taken + 200
     coordinator.close()
-    with pytest.raises(OSError, match=r"no port of x .* is free: .*already in use"):
-        ports.first_free([taken], "x", make)
+    said = rf"no port of {MESH} \({taken}-{taken}\) is free: .*already in use"
+    with pytest.raises(OSError, match=said):
+        make(taken)
 
 
 def test_other_failures_are_told_as_they_are():

@@ -14,7 +14,7 @@ from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
 from hearth.native.failure import TaskError
-from hearth.spark.ports import first_free
+from hearth.spark.ports import coordinator_ports
 from hearth.spark.silent_executors import give_up_executor
 
 logger = logging.getLogger(__name__)
@@ -45,16 +45,13 @@ class ClusterStart:
         self._template = meta["cluster_template"]
         bind_host, host = spark.coordinator_hosts()
         token = new_token()
-        self.coordinator: Any = first_free(
-            *reservation.ports_of_driver(spark.conf),
-            lambda port: Coordinator(
-                world=meta["num_executors"],
-                token=token,
-                bind_host=bind_host,
-                bind_port=port,
-                # Its own limit starts with the first node; this one is the driver's.
-                reserve_timeout_s=timeout_s + 60,
-            ),
+        self.coordinator: Any = Coordinator(
+            world=meta["num_executors"],
+            token=token,
+            bind_host=bind_host,
+            # Its own limit starts with the first node; this one is the driver's.
+            reserve_timeout_s=timeout_s + 60,
+            **coordinator_ports(*reservation.ports_of_driver(spark.conf)),
         )
         meta["token"] = Key(token)
         meta["coordinator"] = (host, self.coordinator.port())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hearth.spark.dynamic_allocation import Setting
 
@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 
 
 def ports_of(setting: Setting, key: str) -> list[int]:
-    """The ports to try, in this order; [0] where the system is to choose.
+    """The ports to try, each the next of the last; [0] where the system is to choose.
 
     Raises:
         HearthError: the setting is neither a port nor a range of them.
@@ -57,8 +57,8 @@ def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> 
     for port in ports:
         try:
             return make(port)
-        except (OSError, ValueError) as error:
-            if not _is_taken(error):
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
             last = error
     raise OSError(
@@ -66,7 +66,6 @@ def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> 
     ) from last
 
 
-def _is_taken(error: Exception) -> bool:
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in (errno.EADDRINUSE, errno.EACCES)
-    return "ddress already in use" in str(error) or "ermission denied" in str(error)
+def coordinator_ports(ports: Sequence[int], what: str) -> dict[str, Any]:
+    """The arguments by which a Coordinator takes the first of the ports that nobody has."""
+    return {"bind_port": ports[0], "bind_ports": len(ports), "setting": what}

@@ -22,7 +22,7 @@ from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
 from hearth.spark.job import SparkJob
-from hearth.spark.ports import COORDINATOR, MESH, first_free, ports_of
+from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports, ports_of
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
@@ -286,16 +286,12 @@ class _Attempt:
         from hearth.native._core import Coordinator
 
         bind_host, host = coordinator_hosts(self._spark)
-        self._coordinator = first_free(
-            ports_of(self._spark.conf.get, COORDINATOR),
-            COORDINATOR,
-            lambda port: Coordinator(
-                world=self._plan.world,
-                token=self._token,
-                generation=self._generation,
-                bind_host=bind_host,
-                bind_port=port,
-            ),
+        self._coordinator = Coordinator(
+            world=self._plan.world,
+            token=self._token,
+            generation=self._generation,
+            bind_host=bind_host,
+            **coordinator_ports(ports_of(self._spark.conf.get, COORDINATOR), COORDINATOR),
         )
         return host, self._coordinator.port()
 

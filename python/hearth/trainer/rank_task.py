@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.file_rows import FileRows, LmdbRows
-from hearth.spark.ports import COORDINATOR, MESH, first_free
+from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
     Event,
@@ -158,16 +158,12 @@ def _host_coordinator(
     one_host = len(set(hosts)) == 1
     if context.partitionId() == 0:
         address = "127.0.0.1" if one_host else socket.gethostbyname(hosts[0])
-        coordinator = first_free(
-            spec.ports.get(COORDINATOR, [0]),
-            COORDINATOR,
-            lambda port: Coordinator(
-                world=spec.world,
-                token=spec.token,
-                generation=spec.generation,
-                bind_host=address,
-                bind_port=port,
-            ),
+        coordinator = Coordinator(
+            world=spec.world,
+            token=spec.token,
+            generation=spec.generation,
+            bind_host=address,
+            **coordinator_ports(spec.ports.get(COORDINATOR, [0]), COORDINATOR),
         )
         stack.enter_context(closing(coordinator))
         port = coordinator.port()
