@@ -4,13 +4,22 @@
 # or use all cores, so ctest runs nothing beside them.
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 
+# libtorch's headers take half a minute: `first` has them compiled, all others with its flags use them.
+function(hearth_precompile target first)
+  if(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()
+
 function(hearth_room name)
   cmake_parse_arguments(ROOM "TORCH;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   add_library(hearth_${name} STATIC ${ROOM_SOURCES})
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
   if(ROOM_TORCH)
-    target_precompile_headers(hearth_${name} PRIVATE <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
+    hearth_precompile(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
   endif()
   if(HEARTH_TESTS AND ROOM_TESTS)
     add_executable(hearth_${name}_test ${ROOM_TESTS})
