@@ -39,6 +39,7 @@ void* Group::Allocate(size_t bytes) {
 }
 
 void Group::Run(const Request& request, Deadline deadline) { impl_->Execute(request, deadline); }
+void Group::Check(const Request& request) const { impl_->Check(request); }
 
 void Group::AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline) {
   Run({.operation = Operation::kAllReduce,

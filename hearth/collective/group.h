@@ -62,6 +62,8 @@ class Group {
   // with the reason; kInvalidArgument when ranks disagree about the operation, with what both
   // called. A request that makes no sense by itself is kInvalidArgument too, but not final.
   void Run(const Request& request, Deadline deadline);
+  // Throws as Run does for a request that makes no sense by itself. Any thread, at any time.
+  void Check(const Request& request) const;
 
   // Shorthands, in place on `count` elements at `buffer`.
   void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);

@@ -35,6 +35,7 @@ class Group::Impl {
     if (backend != nullptr) backend->Leave();
   }
 
+  void Check(const Request& request) const;
   void Execute(const Request& request, Deadline deadline);
 
   // Runs one operation; its failure is final and gets the operation's name.
@@ -53,7 +54,6 @@ class Group::Impl {
   }
 
  private:
-  void Check(const Request& request) const;
   Call CallOf(const Request& request) const;
   // The memory that the backend works on in place, with the input copied to it.
   Buffer Prepare(const Request& request);

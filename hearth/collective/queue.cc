@@ -90,6 +90,8 @@ class Queue::Impl {
     changed_.notify_all();
   }
 
+  const Group& group() const { return group_; }
+
  private:
   void Loop() {
     std::unique_lock lock(mutex_);
@@ -128,6 +130,7 @@ Queue::~Queue() = default;
 Handle Queue::Submit(Request request) { return Submit(std::move(request), nullptr); }
 
 Handle Queue::Submit(Request request, Callback on_done) {
+  impl_->group().Check(request);
   auto state = std::make_shared<Handle::State>(std::move(request), std::move(on_done));
   impl_->Submit(state);
   return Handle(state);

@@ -41,7 +41,9 @@ class Queue {
   ~Queue();
 
   // Any thread; with several, the caller sees to the order. The memory is the queue's until the
-  // handle is done. After one operation failed all later ones fail with the same error.
+  // handle is done. After one operation failed all later ones fail with the same error. Throws
+  // kInvalidArgument for a request that makes no sense by itself (Group::Check): had it only failed
+  // later, those behind it would meet other operations of the other ranks.
   Handle Submit(Request request);
   // `on_done` is called once when the operation is over, with what it threw or null, from the
   // queue's thread, which it must not block; not at all where Submit throws.

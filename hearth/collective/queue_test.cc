@@ -82,6 +82,19 @@ TEST_P(Queues, AWaitThatIsOverLeavesTheOperationRunning) {
   });
 }
 
+TEST(Queue, WhatMakesNoSenseIsRefusedBeforeAnotherTakesItsPlace) {
+  RunGroups(Wiring::kThreads, 2, [](Group& group) {
+    std::vector<float> data(10, 1);
+    Queue queue(group);
+    const Request to_itself = {
+        .operation = Operation::kSend, .output = data.data(), .count = 10, .peer = group.rank()};
+    EXPECT_THAT([&] { queue.Submit(to_itself); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("with itself")));
+    queue.Submit(Sum(data, "conv1")).Wait(Deadline::After(60));
+    EXPECT_EQ(data, std::vector<float>(10, 2));
+  });
+}
+
 TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     if (group.rank() == 1) return;

@@ -93,7 +93,7 @@ void RegisterCollectiveQueue(nb::module_& m) {
       .def("submit", &ArrayQueue::Submit, "request"_a,
            "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
            "must stay as they are until the handle is done. Raises ValueError for arrays whose "
-           "sizes do not fit.")
+           "sizes do not fit, and for a request that makes no sense by itself.")
       .def("c_api", &ArrayQueue::CApi,
            "The address of its hearth_collective (hearth/collective/c_api.h), for a plug-in, which "
            "must let go of it before close().")
