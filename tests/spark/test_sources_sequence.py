@@ -81,6 +81,16 @@ def test_texts_that_java_writes_in_its_own_form_are_read(spark):
     assert key_values(serialized(spark, spark._jvm.scala.Tuple2(odd, odd))) == [odd, odd]
 
 
+def heirs(count):
+    """An object of a class with so many above it, each described in an annotation of the next."""
+    key = b"\xac\xed\x00\x05s"
+    key += b"r\0\1a" + bytes(8) + b"\2\0\0"  # a class, whose annotations hold the others
+    for i in range(count):
+        above = b"p" if i == 0 else b"q" + (0x7E0000 + i).to_bytes(4, "big")
+        key += b"r\0\1b" + bytes(8) + b"\2\0\0x" + above
+    return key + b"xq" + (0x7E0000 + count).to_bytes(4, "big")
+
+
 def test_no_damage_of_a_key_does_more_than_a_value_error(spark, rows):
     key = java_key(spark, rows[0], "six")
     for place in range(len(key)):
@@ -90,6 +100,8 @@ def test_no_damage_of_a_key_does_more_than_a_value_error(spark, rows):
                     key_values(damaged)
                 except ValueError as error:
                     assert str(error)
+    with pytest.raises(ValueError, match="more than 15 above it"):
+        key_values(heirs(2000))
     other = serialized(spark, spark._jvm.java.util.Date())
     with pytest.raises(ValueError, match=r"neither a pair nor a tuple|writes itself"):
         key_values(other)
@@ -107,6 +119,28 @@ def test_a_record_whose_key_is_none_counts_as_a_bad_row(spark, net, rows, traine
     check_content(features, rows[:10])
     assert "2 of 12 rows cannot be used" in told[0]["text"]
     assert "bad-short" in told[0]["text"]
+
+
+def test_numbers_in_a_key_are_not_changed_on_their_way(spark, net, rows):
+    tuple6 = spark._jvm.scala.Tuple6
+    number = spark._jvm.java.lang.Long
+    keys = [
+        serialized(spark, tuple6("one", "3", 1, 28, 28, 1)),
+        serialized(spark, tuple6("large", "3", number(2**32 + 1), 28, 28, False)),
+    ]
+    source = write(spark, net.folder / "numbers_seq", [(key, b"x" * 784) for key in keys])
+    found = {row.id: row for row in sequence_frame(spark, source, 1).collect()}
+    assert found["one"].encoded is True
+    assert "large" not in found
+    assert sorted(row.channels is None for row in found.values()) == [False, True]
+
+
+@pytest.mark.parametrize("key", ["a text", 10**15])
+def test_a_sequence_file_of_other_things_is_said_in_a_sentence(spark, net, key):
+    path = net.folder / f"other_{type(key).__name__}_seq"
+    spark.sparkContext.parallelize([(key, bytearray(b"x"))]).saveAsSequenceFile(str(path))
+    with pytest.raises(Exception, match=f"other_.*_seq has keys or values .* {type(key).__name__}"):
+        sequence_frame(spark, f"file:{path}", 1).collect()
 
 
 def test_partitions_and_compressed_rows_of_40_kb(spark, net):

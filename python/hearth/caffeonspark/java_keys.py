@@ -32,6 +32,8 @@ class _Class:
         while known is not None:
             if known in found:
                 raise ValueError("a class that inherits from itself")
+            if len(found) == _DEEPEST:
+                raise ValueError(f"a class with more than {_DEEPEST - 1} above it")
             found.insert(0, known)
             known = known.parent
         return found

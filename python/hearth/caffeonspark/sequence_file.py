@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
@@ -36,10 +37,15 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
         pairs = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)
     except Exception as error:  # of the JVM: no such path, another format
         raise FlagError(f"{uri} cannot be read as a SequenceFile: {_reason(error)}") from None
-    return spark.createDataFrame(pairs.map(_row), SCHEMA, verifySchema=False)
+    return spark.createDataFrame(pairs.map(partial(_row, uri)), SCHEMA, verifySchema=False)
 
 
-def _row(pair: tuple[Any, Any]) -> tuple[Any, ...]:
+def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
+    if kinds := [type(part).__name__ for part in pair if not isinstance(part, (bytes, bytearray))]:
+        raise TypeError(
+            f"{uri} has keys or values of Python's type {kinds[0]}; a SequenceFile of pictures has "
+            "BytesWritable for both, as Binary2Sequence and LMDB2Sequence write them"
+        )
     key, value = bytes(pair[0]), pair[1]
     try:
         return (*_picture_of(key_values(key)), value)
@@ -54,7 +60,11 @@ def _picture_of(values: list[Any]) -> tuple[Any, ...]:
     for value, kinds in zip(values, _KINDS, strict=True):
         if value is not None and not isinstance(value, kinds):
             raise ValueError(f"{value!r:.40} is not what a key has in its place")
-    return tuple(values)
+        if isinstance(value, int) and value.bit_length() > 31:  # Spark would drop the upper bits
+            raise ValueError(f"{value} is no size of a picture")
+    *others, encoded = values
+    # Spark would take a number in the place of a boolean for null.
+    return (*others, encoded if encoded is None else bool(encoded))
 
 
 def _reason(error: Exception) -> str:
