@@ -76,9 +76,29 @@ def test_a_missing_path_is_named(tmp_path):
         next(file_reader.read_rows(f"file:{tmp_path}/nowhere", [], 0, 1))
 
 
-def test_an_expression_is_not_a_column():
-    with pytest.raises(ValueError, match="cast"):
-        file_reader.parse_column("cast(id as string) as id")
+@pytest.mark.parametrize(
+    "item",
+    [
+        "cast(id as string) as id",
+        "cast(id as int)",
+        "id+1 as id",
+        "upper(id) as id",
+        "1 as id",
+        "7",
+    ],
+)
+def test_an_expression_is_not_a_column(item):
+    with pytest.raises(ValueError, match="neither a column name"):
+        file_reader.parse_column(item)
+
+
+def test_columns_of_any_name_are_read(tmp_path):
+    names = ["0", "my-column", "two words", "größe"]
+    table = pa.table({name: [i] for i, name in enumerate(names)})
+    pq.write_table(table, tmp_path / "part.parquet")
+    for columns in ([], names):
+        (batch,) = file_reader.read_rows(str(tmp_path), columns, 0, 1)
+        assert batch.to_pylist() == table.to_pylist()
 
 
 def read_pinned(pinned, rank, world):

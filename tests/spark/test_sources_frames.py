@@ -99,6 +99,23 @@ def test_a17_columns_are_chosen_by_sql_and_formats_by_name(spark, net, rows, fra
     check_content(features_of(spark, conf), rows)
 
 
+@pytest.mark.parametrize(
+    ("label", "by_ranks"),
+    [("label", True), ("digit as label", True), ("digit+0 as label", False), ("5 as label", False)],
+)
+def test_what_only_spark_can_compute_is_not_looked_for_in_files(spark, net, frame, label, by_ranks):
+    path = str(net.folder / "computed.parquet")
+    table = frame.selectExpr("image as data", "label", "int(label) as digit")
+    table.limit(2).write.mode("overwrite").parquet(path)
+    fields = f'channels: 1 height: 28 width: 28 dataframe_column_select: "{label}" '
+    conf = net.config(
+        spark, IMAGES, f"file:{path}", fields=fields + 'dataframe_column_select: "data"'
+    )
+    source = DataSource(spark).getSource(conf, True)
+    assert (source.file_rows() is not None) == by_ranks
+    assert source.frame().columns == ["label", "data"]
+
+
 def test_an_array_of_the_wrong_length_counts_as_a_bad_row(spark, net, rows, frame, trained):
     short = frame.selectExpr(
         "id", "label", f"if(id = '{rows[3]['id']}', slice(listed, 1, 783), listed) as image"

@@ -102,10 +102,12 @@ class Source:
         except (ValueError, OSError) as error:
             raise FlagError(str(error)) from None
         try:
-            pairs = [file_reader.parse_column(item) for item in self.selection or types]
+            pairs = [file_reader.parse_column(item) for item in self.selection]
         except ValueError:  # an SQL expression
             return None
-        names = {alias: name for name, alias in pairs}
+        names = {alias: name for name, alias in pairs or zip(types, types, strict=True)}
+        if len(names) < len(pairs):  # Spark says which name stands for two columns
+            return None
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
 

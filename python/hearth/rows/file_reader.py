@@ -40,9 +40,10 @@ def parse_column(item: str) -> tuple[str, str]:
         ValueError: any other SQL expression; only Spark can compute those.
     """
     words = item.split()
-    if len(words) == 1 and words[0].replace("_", "a").isalnum():
+    named = all(word.isidentifier() for word in words)  # "a+1 as b" is for Spark to compute
+    if named and len(words) == 1:
         return words[0], words[0]
-    if len(words) == 3 and words[1].lower() == "as":
+    if named and len(words) == 3 and words[1].lower() == "as":
         return words[0], words[2]
     raise ValueError(f"'{item}' is neither a column name nor 'name as alias'")
 
@@ -66,7 +67,7 @@ def read_rows(
     """
     pinned = pinned or pin_files(source)
     known = pinned.schema.names
-    pairs = [parse_column(item) for item in columns or known]
+    pairs = [(item, item) if item in known else parse_column(item) for item in columns or known]
     for name, _ in pairs:
         if name not in known:
             raise ValueError(f"column '{name}' is not in {source}, which has: {', '.join(known)}")
