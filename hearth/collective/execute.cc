@@ -29,8 +29,9 @@ void Copy(std::byte* to, const void* from, size_t bytes) {
 void Group::Impl::Execute(const Request& request, Deadline deadline) {
   if (broken_.has_value()) throw Error(*broken_);
   Check(request);
-  const Buffer work = Prepare(request);
   const Call call = CallOf(request);
+  Buffer work;
+  Guard(call, [&] { work = Prepare(request); });
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
   Run(call, compared, [&] {
     if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);

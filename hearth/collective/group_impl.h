@@ -1,6 +1,7 @@
 // What a Group consists of. Connecting builds it; Group forwards to it.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,22 +39,31 @@ class Group::Impl {
   void Check(const Request& request) const;
   void Execute(const Request& request, Deadline deadline);
 
-  // Runs one operation; its failure is final and gets the operation's name.
+  // Runs one operation.
   template <typename Body>
   void Run(Call call, const void* buffer, const Body& body) {
     if (broken_.has_value()) throw Error(*broken_);
     call.place = PlaceOf(buffer, call.bytes);
     local->Begin(call);
     backend->Begin(call);
-    try {
-      body();
-    } catch (const Error& error) {
-      Break(call, error);
-      throw Error(*broken_);
-    }
+    Guard(call, body);
   }
 
  private:
+  // A failure of the body is final and gets the operation's name. Without the memory for it, too:
+  // the other ranks are in the operation that this one leaves out.
+  template <typename Body>
+  void Guard(const Call& call, const Body& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      Break(call, error);
+    } catch (const std::exception& error) {
+      Break(call, Error(ErrorCode::kResourceExhausted, error.what()));
+    }
+    throw Error(*broken_);
+  }
+
   Call CallOf(const Request& request) const;
   // The memory that the backend works on in place, with the input copied to it.
   Buffer Prepare(const Request& request);

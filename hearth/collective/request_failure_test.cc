@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/error_testing.h"
 #include "hearth/base/socket.h"
 #include "hearth/collective/ranks_testing.h"
 
@@ -140,6 +141,25 @@ TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
       EXPECT_THAT(error.message(), HasSubstr("send of 400 bytes"));
     }
   });
+}
+
+TEST_P(RequestFailures, WantOfMemoryIsFinalAsEveryFailure) {
+  std::vector<uint8_t> data(8);
+  Request request = {.operation = Operation::kAllToAll, .output = data.data()};
+  request.count = size_t{1} << 62;  // no system has them, so none is touched
+  request.type = DataType::kUint8;
+  Request copied = request;
+  copied.operation = Operation::kReduceScatter;
+  const std::vector<uint8_t> input(8);
+  copied.input = input.data();
+  for (const Request& each : {request, copied}) {
+    RunGroups(GetParam(), 2, [&](Group& group) {
+      const Error error = Thrown([&] { group.Run(each, Deadline::After(kLong)); });
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted) << error.message();
+      const Error next = Thrown([&] { group.Barrier(Deadline::After(kLong)); });
+      EXPECT_EQ(next.message(), error.message());
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
