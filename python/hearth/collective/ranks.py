@@ -102,7 +102,7 @@ class Ranks:
 
         Raises:
             HearthError: the group was closed.
-            ValueError: the arrays' sizes do not fit.
+            ValueError: the arrays' sizes do not fit, or the request makes no sense by itself.
         """
         queue = self._queue
         if queue is None:
