@@ -1,7 +1,9 @@
 """Parts of files that lie elsewhere: each row read once, near its block, in equal shares."""
 
+import os
 import queue
 import random
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -113,10 +115,7 @@ class Cluster:
         def listed(session, uri):
             files = real(session, uri)
             place = hosts or (lambda _: [])
-            return [
-                StoredFile(f.uri, f.size, (Block(0, f.size, frozenset(place(f.uri))),))
-                for f in files
-            ]
+            return [replace(f, blocks=(Block(0, f.size, frozenset(place(f.uri))),)) for f in files]
 
         monkeypatch.setattr(file_plans, "list_stored", listed)
         self.files = queue.SimpleQueue()
@@ -209,8 +208,17 @@ def test_the_files_stay_those_that_the_driver_found_first(tmp_path, monkeypatch)
     pq.write_table(TABLE, tmp_path / "part-9.parquet")
     feed = node.get_file_feed(tmp_path.as_uri(), ["id"])
     assert sum(len(feed.next_batch(64)) for _ in range(20)) == ROWS
-    pq.write_table(TABLE, tmp_path / "part-0.parquet")
+    first = tmp_path / "part-0.parquet"
+    content, written = first.read_bytes(), first.stat().st_mtime
+    pq.write_table(TABLE, first)
     with pytest.raises(ValueError, match=r"part-0.parquet has \d+ bytes instead of \d+"):
+        node.get_file_feed(tmp_path.as_uri()).next_batch(1)
+    first.write_bytes(content)
+    os.utime(first, (written - 5, written - 5))
+    with pytest.raises(ValueError, match=r"part-0.parquet was written again: nodes read the files"):
+        node.get_file_feed(tmp_path.as_uri()).next_batch(1)
+    first.unlink()
+    with pytest.raises(FileNotFoundError, match=r"part-0.parquet"):
         node.get_file_feed(tmp_path.as_uri()).next_batch(1)
     with pytest.raises(HearthError, match="there are no files in file:///nowhere"):
         node.get_file_feed("file:///nowhere")

@@ -59,8 +59,9 @@ class HadoopFiles:
                 return []
             return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
-    def located(self, uri: str) -> Iterator[tuple[str, int, bool, list[Any]]]:
-        """(URI, bytes, whether it is a folder, blocks) of what a folder holds, or of the file.
+    def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
+        """(URI, bytes, whether it is a folder, milliseconds since 1970 when it was written last,
+        blocks) of what a folder holds, or of the file.
 
         A block is (begin, end, names and addresses of the hosts that have it).
         """
@@ -71,7 +72,8 @@ class HadoopFiles:
                 status = listing.next()
                 blocks = [_block(block) for block in status.getBlockLocations() or ()]
                 name = str(status.getPath().toString())
-                yield name, int(status.getLen()), bool(status.isDirectory()), blocks
+                is_folder, modified = bool(status.isDirectory()), status.getModificationTime()
+                yield name, int(status.getLen()), is_folder, int(modified), blocks
 
     def read(self, uri: str) -> bytes:
         """The content of a small file."""

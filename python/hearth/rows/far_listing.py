@@ -22,7 +22,7 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
     files = HadoopFiles.of(session)
     found = files.located(uri) if files is not None else _listed_by_core(uri)
     stored = []
-    for name, size, is_folder, blocks in found:
+    for name, size, is_folder, modified_ms, blocks in found:
         base = name.rstrip("/").rpartition("/")[2]
         if base.startswith(("_", ".")):
             continue
@@ -32,7 +32,8 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
                 "by Spark only; feed its rows, or name one of the folders"
             )
         if not is_folder:
-            stored.append(StoredFile(name, size, tuple(Block(*block) for block in blocks)))
+            blocks = tuple(Block(*block) for block in blocks)
+            stored.append(StoredFile(name, size, blocks, modified_ms // 1000))
     if not stored:
         raise HearthError(f"there are no files in {uri}")
     suffixes = {file.uri.endswith(".parquet") for file in stored}
@@ -41,7 +42,7 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
     return sorted(stored, key=lambda file: file.uri)
 
 
-def _listed_by_core(uri: str) -> list[tuple[str, int, bool, list[Any]]]:
+def _listed_by_core(uri: str) -> list[tuple[str, int, bool, int, list[Any]]]:
     from hearth import HearthError
     from hearth.native._core import list_folder, stat_file
 
@@ -52,4 +53,4 @@ def _listed_by_core(uri: str) -> list[tuple[str, int, bool, list[Any]]]:
         listed = list_folder(uri) if status.is_folder else [status]
     except (OSError, RuntimeError, ValueError) as error:
         raise HearthError(f"cannot list {uri}: {error}") from None
-    return [(file.uri, file.size, file.is_folder, []) for file in listed]
+    return [(file.uri, file.size, file.is_folder, file.modified_ms, []) for file in listed]

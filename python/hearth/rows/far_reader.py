@@ -59,16 +59,26 @@ def _open(part: Part, count: Count) -> Any:
     from hearth.native._core import InputFile
 
     file = InputFile(part.uri)
-    _check(part, file.size())
+    _check(part)
     return pa.PythonFile(CoreInput(file, lambda size: count(size, part.near)), mode="r")
 
 
-def _check(part: Part, size: int) -> None:
-    if size != part.size:
-        raise ValueError(
-            f"{part.uri} has {size} bytes instead of {part.size}: nodes read the files that the "
-            "driver found first; put the file back, or start the program anew"
-        )
+def _check(part: Part) -> None:
+    from hearth.native._core import stat_file
+
+    status = stat_file(part.uri)
+    if status is None:
+        what = "is gone"
+    elif status.size != part.size:
+        what = f"has {status.size} bytes instead of {part.size}"
+    elif part.modified_s and status.modified_ms // 1000 != part.modified_s:
+        what = "was written again"
+    else:
+        return
+    raise ValueError(
+        f"{part.uri} {what}: nodes read the files that the driver found first; put the file back, "
+        "or start the program anew"
+    )
 
 
 def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
@@ -126,7 +136,6 @@ def _read_records(
 
     from hearth.files.tfrecord_files import open_records, schema_of
     from hearth.files.tfrecord_schema import arrow_columns, feature_kind
-    from hearth.native._core import stat_file
 
     schema = schema_of(first)
     if columns:
@@ -134,8 +143,7 @@ def _read_records(
         schema = StructType([schema[name] for name in columns])
     wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
     for part in parts:
-        status = stat_file(part.uri)
-        _check(part, status.size if status else 0)
+        _check(part)
         reader = open_records(part.uri)
         while (found := reader.read(wanted, _RECORD_ROWS)) is not None:
             yield arrow_columns(schema, *found)

@@ -7,7 +7,7 @@ import itertools
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 # Parts are at most a block, and so many for each node that shares of equal size can be made of
 # them; smaller ones than this cost more to open than they help.
@@ -27,11 +27,16 @@ class Block:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as the driver saw it. `blocks`: as the file system tells them; none: it does not."""
+    """A file as the driver saw it.
+
+    `blocks`: as the file system tells them; none: it does not. `modified_s`: when it was written
+    last, in seconds since 1970 as not every client of HDFS tells more; 0: not known.
+    """
 
     uri: str
     size: int
     blocks: tuple[Block, ...] = ()
+    modified_s: int = 0
 
     @property
     def cover(self) -> tuple[Block, ...]:
@@ -54,6 +59,7 @@ class StoredFile:
 @dataclass(frozen=True)
 class Part:
     """Bytes [begin, end) of a file of `size` bytes; `near`: its reader's own host has them.
+    `modified_s` is the file's.
 
     What begins in these bytes (a row group) belongs to the part, whole, wherever it ends.
     """
@@ -63,6 +69,7 @@ class Part:
     begin: int
     end: int
     near: bool = False
+    modified_s: int = 0
 
     @property
     def bytes(self) -> int:
@@ -122,7 +129,8 @@ def _pieces(
         cuts = [block.begin + i * size // count for i in range(count + 1)]
         for begin, end in itertools.pairwise(cuts):
             if begin < end:
-                pieces.append((Part(file.uri, file.size, begin, end), near))
+                part = Part(file.uri, file.size, begin, end, modified_s=file.modified_s)
+                pieces.append((part, near))
     return pieces
 
 
@@ -144,7 +152,7 @@ def _joined(node: int, pieces: Sequence[tuple[Part, frozenset[int]]]) -> list[Pa
         begin = part.begin
         if last and (last.uri, last.end, last.near) == (part.uri, begin, near):
             begin = joined.pop().begin
-        joined.append(Part(part.uri, part.size, begin, part.end, near))
+        joined.append(replace(part, begin=begin, near=near))
     return joined
 
 
