@@ -303,6 +303,7 @@ class HearthBackend(Backend):
         self._notifier.close()
         self._lanes.close()
         self._ranks.close()
+        self._store = None  # its connection ends now, not with this object
 
     def _fold(self, tensors: Sequence[Tensor], fold: Callable[..., Tensor]) -> Work:
         """Everybody has everybody's tensors, and works the result out in the order of the ranks."""
