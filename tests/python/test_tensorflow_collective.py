@@ -59,8 +59,8 @@ hvt.init(Place(rank, world, meeting), seconds)
 class Ranks:
     """Processes that run the same program."""
 
-    def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120, **settings):
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **settings}
+    def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
         self.processes = []
         for rank in range(world):
             given = json.dumps([rank, world, str(folder), shared, case, seconds])
@@ -197,7 +197,7 @@ alone = make(sgd())
 alone.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
 own = make(hvt.DistributedOptimizer(sgd()))
 mine = np.arange(96).reshape(-1, world, 16 // world)[:, rank].reshape(-1)
-options = {"callbacks": [hvt.MetricAverageCallback()]} if case == "keras" else {}
+options = {} if case == "tf_keras" else {"callbacks": [hvt.MetricAverageCallback()]}
 told = own.fit(x[mine], y[mine], batch_size=16 // world, epochs=2, shuffle=False, verbose=0,
                **options)
 for ours, theirs in zip(own.get_weights(), alone.get_weights()):
@@ -206,7 +206,7 @@ weights = [w.tolist() for w in own.get_weights()]
 if case == "keras":
     own.save(f"{folder}/{rank}.keras")
     assert type(keras.models.load_model(f"{folder}/{rank}.keras").optimizer) is keras.optimizers.SGD
-say([weights, told.history["loss"] if case == "keras" else []])
+say([weights, [] if case == "tf_keras" else told.history["loss"]])
 """
 
 
@@ -218,6 +218,21 @@ def test_fit_on_two_ranks_is_fit_on_one_at_the_global_batch(ranks, tmp_path, cas
     ranks.append(Ranks(tmp_path, FIT, shared=shared, case=case))
     first, second = (ranks[0].say(rank) for rank in range(2))
     assert first == second
+
+
+OTHER_BACKEND = """
+import keras
+keras.backend.backend = lambda: "jax"  # as with KERAS_BACKEND=jax, which is not installed
+try:
+    hvt.DistributedOptimizer(keras.optimizers.SGD(0.1))
+except RuntimeError as error:
+    say(str(error))
+"""
+
+
+def test_another_backend_of_keras_is_refused(ranks, tmp_path):
+    ranks.append(Ranks(tmp_path, OTHER_BACKEND, world=1))
+    assert ranks[0].say(0).startswith("Keras runs on 'jax' here, but")
 
 
 UNEVEN = """

@@ -129,7 +129,7 @@ def test_rows_that_no_step_has_used_yet_are_not_committed():
     import torch
 
     from hearth.torch.feeds import DataFeed
-    from hearth.torch.steps import _Ahead
+    from hearth.collective.steps import Ahead
 
     commits, came = [], threading.Event()
 
@@ -146,7 +146,7 @@ def test_rows_that_no_step_has_used_yet_are_not_committed():
     feed._source = Source()
     rows = Rows()
     rows.feed = feed
-    ahead = _Ahead(rows)
+    ahead = Ahead(rows)
     assert ahead.take(0.0) is None
     feed.commit()
     came.set()

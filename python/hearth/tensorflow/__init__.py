@@ -29,7 +29,6 @@ _HOMES = {
     "reduce_gradients": "training",
     "DistributedOptimizer": "training",
     "DistributedGradientTape": "training",
-    "BroadcastCallback": "training",
     "MetricAverageCallback": "training",
     "use_for_collectives": "strategies",
     "in_step": "steps",

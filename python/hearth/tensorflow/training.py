@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from hearth.tensorflow import group
-from hearth.tensorflow.operations import allreduce, broadcast_variables, grouped_allreduce
+from hearth import HearthError
+from hearth.tensorflow.operations import allreduce, grouped_allreduce
 
 # Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
 # gradients of the layers before them are still worked out.
@@ -48,8 +47,8 @@ def _buckets(gradients: Sequence[Any]) -> list[list[int]]:
 def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32") -> Any:
     """An optimizer of the same class and settings that applies the ranks' combined gradients.
 
-    For Keras 3 (with its TensorFlow, PyTorch or JAX backend without jit_compile) and tf_keras, in
-    model.fit and in loops. What is saved with it loads as the plain optimizer.
+    For Keras 3 on TensorFlow, without jit_compile, and tf_keras, in model.fit and in loops. What is
+    saved with it loads as the plain optimizer.
 
     Args:
         optimizer: a Keras optimizer, not yet used.
@@ -57,6 +56,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
 
     Raises:
         ValueError: no such op or wire. TypeError: this is no Keras optimizer.
+        HearthError: Keras runs on something else than TensorFlow.
         The operations' errors, when gradients are applied.
     """
     if op not in ("mean", "sum"):
@@ -64,6 +64,8 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
     plain = type(optimizer)
     if not hasattr(plain, "from_config"):
         raise TypeError(f"a Keras optimizer is wanted, not a {plain.__name__}")
+    if plain.__module__.partition(".")[0] == "keras":
+        _check_backend()
     method = "apply" if hasattr(plain, "apply") else "apply_gradients"
     reduce = _reducer(op, wire)
     members = {method: _APPLIES[method](plain, reduce), "__module__": plain.__module__}
@@ -72,21 +74,21 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
 
 def _reducer(op: str, wire: str) -> Any:
     def reduce(gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        if all(g is None or isinstance(g, tf.Tensor | tf.IndexedSlices) for g in gradients):
-            names = [str(getattr(v, "path", getattr(v, "name", ""))) for v in variables]
-            return reduce_gradients(gradients, op, wire, names)
-        return [None if g is None else _reduce_other(g, op, wire) for g in gradients]
+        names = [str(getattr(v, "path", getattr(v, "name", ""))) for v in variables]
+        return reduce_gradients(gradients, op, wire, names)
 
     return reduce
 
 
-def _reduce_other(gradient: Any, op: str, wire: str) -> Any:
-    """A gradient of another Keras backend, through its memory as NumPy sees it."""
-    from keras import ops
+def _check_backend() -> None:
+    import keras
 
-    array = np.array(ops.convert_to_numpy(gradient))
-    group.run("all_reduce", array, op=op, wire=wire)
-    return ops.convert_to_tensor(array)
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise HearthError(
+            f"Keras runs on {backend!r} here, but hearth.tensorflow combines TensorFlow gradients "
+            "alone: set KERAS_BACKEND=tensorflow"
+        )
 
 
 def _of_keras_3(plain: Any, reduce: Any) -> Any:
@@ -125,27 +127,6 @@ class DistributedGradientTape(tf.GradientTape):
         found = super().gradient(target, sources, *args, **kwargs)
         flat = tf.nest.flatten(found)
         return tf.nest.pack_sequence_as(found, reduce_gradients(flat, self._op, self._wire))
-
-
-def BroadcastCallback(root_rank: int = 0) -> Any:
-    """A Keras callback: all ranks begin with the variables of rank `root_rank`.
-
-    They are set after the first minibatch, when the optimizer has its own.
-    """
-    import keras
-
-    class Broadcast(keras.callbacks.Callback):
-        def __init__(self) -> None:
-            super().__init__()
-            self._done = False
-
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            if not self._done:
-                self._done = True
-                broadcast_variables(self.model.variables, root_rank)
-                broadcast_variables(self.model.optimizer.variables, root_rank)
-
-    return Broadcast()
 
 
 def MetricAverageCallback() -> Any:
