@@ -128,8 +128,8 @@ def test_rows_that_no_step_has_used_yet_are_not_committed():
 
     import torch
 
-    from hearth.torch.feeds import DataFeed
     from hearth.collective.steps import Ahead
+    from hearth.torch.feeds import DataFeed
 
     commits, came = [], threading.Event()
 
