@@ -26,15 +26,15 @@ demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(PYTHON) examples/digits/run.py
 
-# Two files at a time, each process with a Spark of its own; then those that bear nothing beside them.
+# Those without Spark two files at a time. Spark's own tests fill both cores each, and hold promises
+# about seconds.
 WITHOUT_SPARK := tests/golden tests/project tests/python
 WITH_SPARK := tests $(WITHOUT_SPARK:%=--ignore=%) --ignore=tests/wheel --ignore=tests/hadoop
 
 test: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile
-	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m "not alone"
-	@$(PYTHON) -m pytest $(WITH_SPARK) -m alone
+	@$(PYTHON) -m pytest $(WITH_SPARK)
 
 # Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.
 test-quick: build

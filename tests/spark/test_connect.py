@@ -16,7 +16,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # All of them together, on a machine that is busy.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 # The first layer in Python that comes to forward number 20 raises, and notes when. Each notes that
 # it was made.

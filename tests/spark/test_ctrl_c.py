@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 from faults import check_nothing_left, processes_with, wait_until
 
-pytestmark = pytest.mark.alone
-
 SLEEPS = """
 import time
 import caffe

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.mark.timeout(900)  # half a minute where nothing else runs
 def test_the_demo_reaches_its_accuracies(tmp_path):

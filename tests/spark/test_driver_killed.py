@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from faults import check_nothing_left, processes_with, wait_until
 
-pytestmark = pytest.mark.alone
-
 PROGRAM = """
 import sys
 sys.path.insert(0, {tests!r})

@@ -10,8 +10,6 @@ import pytest
 from hearth import HearthError
 from hearth.spark import dynamic_allocation
 
-pytestmark = pytest.mark.alone
-
 CACHED = "spark.dynamicAllocation.cachedExecutorIdleTimeout"
 
 # Three executors, of which Spark takes the one back that has no node; then the nodes are fed.

@@ -16,8 +16,6 @@ from hearth.trainer.launch import session_conf
 
 from conftest import marked_processes  # isort: skip
 
-pytestmark = pytest.mark.alone
-
 
 def wait_until(condition, timeout_s):
     deadline = time.monotonic() + timeout_s

@@ -5,13 +5,10 @@ import re
 import subprocess
 import sys
 
-import pytest
 from conftest import MARK
 from faults import wait_until
 from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
-
-pytestmark = pytest.mark.alone
 
 HEARTBEAT_S = 10
 ROWS = 600

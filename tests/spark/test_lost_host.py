@@ -19,8 +19,6 @@ from faults import trainers, wait_until
 from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
 
-pytestmark = pytest.mark.alone
-
 HERE = Path(__file__).resolve().parent
 HEARTBEAT_S = 10
 SNAPSHOT = 20

@@ -79,7 +79,6 @@ def test_a_layer_in_python_trains_the_model_that_hearths_own_does(train):
     assert weights_of(train("Relu")) == weights_of(train())
 
 
-@pytest.mark.alone
 def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train, tmp_path):
     mark = tmp_path / "raised"
     where = r"rank \d on host \S+ failed: iteration 19: layer 'relu1' \(Python\), forward: "

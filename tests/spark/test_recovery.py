@@ -9,8 +9,6 @@ from faults import KINDS, FullDisk, Quiet, Striker, trainers, wait_until
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 
-pytestmark = pytest.mark.alone
-
 MAX_ITER = 200
 HEARTBEAT_S = 10
 

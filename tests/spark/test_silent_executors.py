@@ -3,14 +3,11 @@
 import os
 import signal
 
-import pytest
 from faults import is_alive, wait_until
 
 from hearth.spark import silent_executors
 from hearth.spark.silent_executors import give_up_executor
 from hearth.spark.slots import SlotWait
-
-pytestmark = pytest.mark.alone
 
 
 def executors(sc, tag):

@@ -12,8 +12,6 @@ from conftest import MARK
 from faults import check_nothing_left, processes_with, wait_until
 from standalone import StandaloneCluster
 
-pytestmark = pytest.mark.alone
-
 HERE = Path(__file__).resolve().parent
 SOAK = HERE.parent / "soak" / "soak.py"
 

@@ -5,12 +5,9 @@ import secrets
 from base64 import b64encode
 from pathlib import Path
 
-import pytest
 from faults import Striker, wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource
-
-pytestmark = pytest.mark.alone
 
 
 def executor_logs() -> dict[Path, bytes]:

@@ -14,8 +14,6 @@ from test_security import KEY, connect, knock, listener  # noqa: F401 (a fixture
 
 from tensorflowonspark import reservation
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.mark.parametrize("afar", [False, True])
 def test_a_crowd_of_silent_connections_keeps_no_friend_out(listener, afar):  # noqa: F811

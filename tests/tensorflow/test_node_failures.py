@@ -21,8 +21,6 @@ from tensorflowonspark import TFCluster
 
 from conftest import MARK, no_node_left  # isort: skip
 
-pytestmark = pytest.mark.alone
-
 SPARK = TFCluster.InputMode.SPARK
 
 
@@ -219,7 +217,7 @@ def test_a_dead_driver_leaves_no_node(tmp_path):
         open({str(tmp_path / "up")!r}, "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    mark = {MARK: os.environ[MARK] + "-dies"}
+    mark = {MARK: os.environ.get(MARK, "alone") + "-dies"}
     driver = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**os.environ, **mark, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -241,7 +239,7 @@ def test_a_driver_that_forgets_its_cluster_ends_by_its_own_error(tmp_path):
         cluster = TFCluster.run(session, main, {}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
         raise SystemExit(7)
     """
-    mark = {MARK: os.environ[MARK] + "-forgets"}
+    mark = {MARK: os.environ.get(MARK, "alone") + "-forgets"}
     driver = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**os.environ, **mark, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

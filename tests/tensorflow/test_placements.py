@@ -258,7 +258,6 @@ def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_
     )
 
 
-@pytest.mark.alone  # within seconds, it says
 def test_failures_of_a_node_reach_another_host(two_hosts):
     said = two_hosts(
         """

@@ -19,8 +19,6 @@ from tensorflowonspark import TFCluster
 
 from conftest import no_node_left  # isort: skip
 
-pytestmark = pytest.mark.alone
-
 SPARK = TFCluster.InputMode.SPARK
 ROWS = 400
 

@@ -16,8 +16,6 @@ from hearth.cluster.channel import Channel, handshake_terms
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from tensorflowonspark import reservation
 
-pytestmark = pytest.mark.alone
-
 KEY = bytes(range(32)).hex()
 NODE = 2
 MAX_FRAME_BYTES = 1 << 20
