@@ -190,6 +190,22 @@ def test_a_rank_that_closed_its_connection_has_the_last_word_however_late(spark,
     assert caught.value.code == "invalid_argument"
 
 
+CLOSES_WHILE_ANOTHER_SPEAKS = """
+join()
+if rank == 0:
+    del member
+    time.sleep(60)  # its own words would come after the job's end
+time.sleep(2)
+fail("invalid_argument", "the words of another")
+"""
+
+
+def test_two_ranks_with_one_error_are_told_of_by_the_one_that_speaks_first(spark, start):
+    with pytest.raises(HearthError, match="the words of another") as caught:
+        start(CLOSES_WHILE_ANOTHER_SPEAKS, frames={"train": spark.range(10)}, max_restarts=1)
+    assert (caught.value.code, caught.value.rank) == ("invalid_argument", 1)
+
+
 DIES_ONCE_THEN_READS = """
 join()
 own = {name: read(name) for name in job["streams"]}

@@ -250,8 +250,10 @@ class _Attempt:
                 break
             if kind == "error":  # the job is over: nothing more will be said
                 told = Failure.find(str(value))
-                # A rank that told its task of an error and then went away is not lost.
-                return told if told is not None and told.rank == known.rank else known
+                # A rank that told its task of an error and then went away is not lost; nor is one
+                # that went away as another did, whose task was the first to speak.
+                speaks = told is not None and (told.rank == known.rank or not told.is_loss)
+                return told if speaks else known
         return known
 
     def _close_coordinator(self) -> None:
