@@ -36,7 +36,7 @@ TEST(MakeBuckets, APieceLargerThanABucketStandsAlone) {
 
 TEST(MakeBuckets, NoPiecesNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty()); }
 
-class Reducer : public ::testing::TestWithParam<Wiring> {};
+class Reducer : public WiringTest {};
 
 // Piece p of rank r holds r * 100 + p + round.
 TEST_P(Reducer, SumsAllPiecesInAnyOrderOfReadiness) {
@@ -114,7 +114,7 @@ TEST(BucketReducer, RefusesAPieceThatIsUnknownOrReadyTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Reducer,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kPairs),
+                                           Wiring::kUcx, Wiring::kUcxPairs, Wiring::kPairs),
                          [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace

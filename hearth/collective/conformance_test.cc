@@ -64,6 +64,10 @@ size_t CountWrong(const T* data, Range range, Op op, int world) {
 
 class Conformance : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
  protected:
+  void SetUp() override {
+    if (const std::string reason = WhyNot(wiring()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+
   Wiring wiring() const { return std::get<0>(GetParam()); }
   int world() const { return std::get<1>(GetParam()); }
 
@@ -174,7 +178,8 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
-                                                              Wiring::kTcp, Wiring::kPairs,
+                                                              Wiring::kTcp, Wiring::kUcx,
+                                                              Wiring::kUcxPairs, Wiring::kPairs,
                                                               Wiring::kInterleaved),
                                             ::testing::Range(1, 6)),
                          [](const auto& info) {

@@ -13,6 +13,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/socket.h"
 #include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/rdma_device.h"
 
 namespace hearth::collective {
 namespace {
@@ -129,6 +130,38 @@ TEST(Transport, OfSharedMemoryAloneIsRefusedBetweenHosts) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("HEARTH_TRANSPORT=shm, but"), std::string::npos)
         << error.message();
+  }
+}
+
+// What two ranks without an RDMA device hear when they ask for one.
+std::string RefusalOfRdma(const GroupOptions& options) {
+  try {
+    RunRanks(2, [&](rendezvous::Member& member) { Group::Connect(member, options); });
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(Transport, OfRdmaIsRefusedWhereNoDeviceIsUp) {
+  if (!FindRdmaDevice().name.empty()) GTEST_SKIP() << "there is a device";
+  const std::string reason = "rank 0 (host host0) has no RDMA: " + FindRdmaDevice().missing;
+  EXPECT_EQ(RefusalOfRdma({.wire = Medium::kRdma}),
+            "RDMA is asked for, but " + reason + "; ask for auto or tcp");
+  const Chosen chosen("rdma");
+  EXPECT_EQ(RefusalOfRdma({}), "RDMA is asked for, but " + reason + "; ask for auto or tcp");
+}
+
+TEST(Transport, BetweenHostsIsRdmaWhereEveryRankHasIt) {
+  if (const std::string reason = WhyNot(Wiring::kUcx); !reason.empty()) GTEST_SKIP() << reason;
+  for (const bool all_have_it : {true, false}) {
+    RunRanks(2, [&](rendezvous::Member& member) {
+      GroupOptions options = {.ucx_transports = "tcp", .host_id = std::to_string(member.rank())};
+      if (!all_have_it && member.rank() == 1) options.wire = Medium::kTcp;
+      const auto groups = Group::Connect(member, options);
+      EXPECT_EQ(groups.front()->description(), all_have_it ? "rdma" : "tcp");
+      groups.front()->Barrier(Deadline::After(20));
+    });
   }
 }
 

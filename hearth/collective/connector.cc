@@ -12,6 +12,7 @@
 #include "hearth/collective/shared_backend.h"
 #include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/tcp_transport.h"
+#include "hearth/collective/ucx_transport.h"
 
 namespace hearth::collective {
 namespace {
@@ -44,16 +45,19 @@ Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
     : setup_(setup),
       drafts_(drafts),
       roster_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
-      topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))) {}
+      topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))),
+      between_(ChooseBetween(setup.identity.options, roster_.ranks)),
+      description_(topology_.Describe(between_.rdma ? "rdma" : "tcp")) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {
   Require(!setup_.identity.options.only_shared_memory || topology_.one_host(),
           ErrorCode::kInvalidArgument,
           "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
           "they would talk over {}; use auto",
-          topology_.Describe());
+          description_);
   if (roster_.first_local == 0 && roster_.ranks.size() > 1) {
-    log::Info("{} ranks talk over {}", roster_.ranks.size(), topology_.Describe());
+    log::Info("{} ranks talk over {}{}", roster_.ranks.size(), description_,
+              topology_.one_host() ? "" : " (" + between_.reason + ")");
   }
   std::vector<Half> halves(drafts_.size());
   ForEachIndex(halves.size(), [&](size_t i) { halves[i] = ConnectHalf(i); });
@@ -75,7 +79,9 @@ std::vector<RankInfo> Connector::OwnInfos() const {
     info.shares_memory = setup_.identity.options.shared_memory;
     info.page = draft.page.address;
     info.address = setup_.identity.options.listen_host;
-    if (draft.listener != nullptr) info.port = draft.listener->port();
+    if (draft.listener == nullptr) continue;
+    info.port = draft.listener->port();
+    info.rdma = OwnRdmaDevice(setup_.identity.options);
   }
   return infos;
 }
@@ -87,7 +93,7 @@ Connector::Half Connector::ConnectHalf(size_t local) {
   impl.rank = roster_.first_local + static_cast<int>(local);
   impl.world = topology_.world();
   impl.identity = setup_.identity;
-  impl.description = topology_.Describe();
+  impl.description = description_;
   impl.abort = draft.abort;
   impl.local = MakeLocalRanks(impl.rank, draft);
   impl.arena = std::make_unique<Arena>(*impl.local);
@@ -155,6 +161,11 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
     mesh.ranks.push_back({info.peer, info.address, info.port});
   }
   auto connections = ConnectMesh(mesh, *draft.listener, *draft.abort, setup_.deadline);
+  if (between_.rdma) {
+    return std::make_unique<MessageBackend>(
+        std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, draft.abort,
+                                       UcxTransports(setup_.identity.options), setup_.deadline));
+  }
   return std::make_unique<MessageBackend>(
       std::make_unique<TcpTransport>(std::move(connections), peers, mesh.self, draft.abort));
 }

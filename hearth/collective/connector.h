@@ -16,6 +16,7 @@
 #include "hearth/collective/roster.h"
 #include "hearth/collective/shared_page.h"
 #include "hearth/collective/topology.h"
+#include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {
 
@@ -73,6 +74,8 @@ class Connector {
   std::vector<Draft>& drafts_;
   const Roster roster_;
   const Topology topology_;
+  const Between between_;
+  const std::string description_;
 };
 
 }  // namespace hearth::collective

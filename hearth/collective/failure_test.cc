@@ -58,7 +58,7 @@ class Gate {
   std::shared_future<void> future_ = promise_.get_future().share();
 };
 
-class Failures : public ::testing::TestWithParam<Wiring> {
+class Failures : public WiringTest {
  protected:
   std::string HostOfRank1() const {
     return GetParam() == Wiring::kThreads ? "this process" : "host1";
@@ -153,7 +153,8 @@ TEST_P(Failures, BroadcastRefusesARootThatDoesNotExist) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
-                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
+                                           Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Two ranks make different calls; what the one that finds out first is told.
@@ -173,7 +174,7 @@ std::string ToldInDisagreement(Wiring wiring, const std::function<void(Group&)>&
   return told;
 }
 
-class Disagreements : public ::testing::TestWithParam<Wiring> {};
+class Disagreements : public WiringTest {};
 
 TEST_P(Disagreements, AboutTheSizeAreTold) {
   const auto sum = [](Group& group) {
@@ -198,7 +199,8 @@ TEST_P(Disagreements, AboutTheOperationAreTold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
-                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp),
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
+                                           Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Each rank makes another request; nothing but the ranks' agreement can end their waits.

@@ -17,6 +17,13 @@ class Member;  // hearth/rendezvous/member.h
 
 namespace hearth::collective {
 
+// What ranks that share no memory talk over.
+enum class Medium {
+  kAuto,  // RDMA where every rank has a device that is up, else tcp
+  kTcp,
+  kRdma,  // an error where a rank has no device that is up
+};
+
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the interface whose address the peers connect to
   int listen_port = 0;              // 0: the system chooses; else the first of those that are tried
@@ -25,6 +32,10 @@ struct GroupOptions {
   int local_ranks = 1;              // ranks in this process, one per device thread
   bool shared_memory = true;        // false: tcp also within a host
   bool only_shared_memory = false;  // true: ranks that do not share memory are an error
+  Medium wire = Medium::kAuto;      // the same on all ranks
+  // As UCX_TLS takes them, instead of UCX_TLS itself or "ib"; no device is looked for then. Tests
+  // use it where there is no RDMA device.
+  std::string ucx_transports = {};
   // Ranks with different ids never share memory. Tests use it to act as several hosts.
   std::string host_id = {};
 };
@@ -34,9 +45,9 @@ struct GroupOptions {
 class Group {
  public:
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
-  // prove to see the same memory share it; others talk over authenticated tcp. A failure that
-  // `member` hears of aborts the groups; `member` must live until Connect returns. The environment
-  // variable HEARTH_TRANSPORT, the same on all ranks, comes before the options.
+  // prove to see the same memory share it; others talk over authenticated tcp, or RDMA. A failure
+  // that `member` hears of aborts the groups; `member` must live until Connect returns. The
+  // environment variable HEARTH_TRANSPORT, the same on all ranks, comes before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.
@@ -84,7 +95,8 @@ class Group {
   // stays.
   void Abort(const std::string& reason);
 
-  // How the ranks talk: "shared memory", "tcp" or "shared memory within 2 hosts, tcp between them".
+  // How the ranks talk: "shared memory", "tcp", "rdma" or "shared memory within 2 hosts, tcp
+  // between them".
   const std::string& description() const;
 
   class Impl;

@@ -33,7 +33,7 @@ Error ErrorOf(const Handle& handle, double seconds) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
-class Queues : public ::testing::TestWithParam<Wiring> {};
+class Queues : public WiringTest {};
 
 TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
   RunGroups(GetParam(), 2, [](Group& group) {
@@ -114,7 +114,7 @@ TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Queues,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kPairs),
+                                           Wiring::kUcx, Wiring::kUcxPairs, Wiring::kPairs),
                          [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace

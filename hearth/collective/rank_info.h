@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hearth/collective/peer.h"
+#include "hearth/collective/rdma_device.h"
 #include "hearth/collective/shared_page.h"
 
 namespace hearth::collective {
@@ -16,6 +17,7 @@ struct RankInfo {
   PageAddress page;
   std::string address;
   int port = 0;
+  RdmaDevice rdma;
 
   nlohmann::json ToJson() const;
   // Throws kDataLoss when a field is missing or of another type.

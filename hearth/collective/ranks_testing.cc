@@ -1,5 +1,6 @@
 #include "hearth/collective/ranks_testing.h"
 
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
+#include "hearth/collective/ucx_api.h"
 #include "hearth/rendezvous/coordinator.h"
 
 namespace hearth::collective {
@@ -42,8 +44,15 @@ void RunRank(const rendezvous::MemberOptions& options,
   }
 }
 
+bool OverUcx(Wiring wiring) { return wiring == Wiring::kUcx || wiring == Wiring::kUcxPairs; }
+
+std::string TestedTransports() {
+  const char* value = std::getenv("HEARTH_TEST_UCX_TLS");
+  return value == nullptr ? "tcp" : value;
+}
+
 std::string HostId(Wiring wiring, int rank) {
-  if (wiring == Wiring::kPairs) return std::to_string(rank / 2);
+  if (wiring == Wiring::kPairs || wiring == Wiring::kUcxPairs) return std::to_string(rank / 2);
   if (wiring == Wiring::kInterleaved) return std::to_string(rank % 2);
   return "";
 }
@@ -91,6 +100,10 @@ std::string NameOf(Wiring wiring) {
       return "Shared";
     case Wiring::kTcp:
       return "Tcp";
+    case Wiring::kUcx:
+      return "Ucx";
+    case Wiring::kUcxPairs:
+      return "UcxPairs";
     case Wiring::kPairs:
       return "Pairs";
     case Wiring::kInterleaved:
@@ -99,13 +112,19 @@ std::string NameOf(Wiring wiring) {
   return "Unknown";
 }
 
+std::string WhyNot(Wiring wiring) { return OverUcx(wiring) ? ucx::WhyNoLibrary() : ""; }
+
 void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body,
                double timeout_s) {
   if (wiring == Wiring::kThreads) return RunThreadGroups(ranks, body);
   RunRanks(ranks, [&](rendezvous::Member& member) {
-    const auto groups = Group::Connect(member, {.timeout_s = timeout_s,
-                                                .shared_memory = wiring != Wiring::kTcp,
-                                                .host_id = HostId(wiring, member.rank())});
+    const bool shares = wiring != Wiring::kTcp && wiring != Wiring::kUcx;
+    const auto groups =
+        Group::Connect(member, {.timeout_s = timeout_s,
+                                .shared_memory = shares,
+                                .wire = OverUcx(wiring) ? Medium::kRdma : Medium::kTcp,
+                                .ucx_transports = OverUcx(wiring) ? TestedTransports() : "",
+                                .host_id = HostId(wiring, member.rank())});
     body(*groups.front());
   });
 }

@@ -1,6 +1,8 @@
 // For tests: a coordinator and n ranks as threads of this process.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
@@ -19,10 +21,24 @@ enum class Wiring {
   kThreads,      // ConnectThreads
   kShared,       // shared memory, found through the rendezvous
   kTcp,          // tcp between all
+  kUcx,          // UCX between all
+  kUcxPairs,     // as kPairs, with UCX between hosts
   kPairs,        // hosts of two ranks, the last host maybe of one
   kInterleaved,  // two hosts; even ranks on one, odd ranks on the other
 };
 std::string NameOf(Wiring wiring);
+
+// Why groups cannot be wired so here (UCX is not installed), or empty. UCX goes over what
+// HEARTH_TEST_UCX_TLS says, by default "tcp", which needs no RDMA device.
+std::string WhyNot(Wiring wiring);
+
+// A test for each of some wirings.
+class WiringTest : public ::testing::TestWithParam<Wiring> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = WhyNot(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 // The same with a group per rank. `timeout_s` is that of the groups.
 void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body,

@@ -45,7 +45,7 @@ std::vector<Request> EveryOperation(int left) {
   return requests;
 }
 
-class RequestFailures : public ::testing::TestWithParam<Wiring> {};
+class RequestFailures : public WiringTest {};
 
 // The first rank to notice names the one that left; those that wait for it may name it in turn.
 TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
@@ -164,7 +164,8 @@ TEST_P(RequestFailures, WantOfMemoryIsFinalAsEveryFailure) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kPairs, Wiring::kInterleaved),
+                                           Wiring::kUcx, Wiring::kUcxPairs, Wiring::kPairs,
+                                           Wiring::kInterleaved),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Fewer ports than the ranks take one after the other.

@@ -34,10 +34,10 @@ std::vector<int> Topology::Across(int index) const {
   return ranks;
 }
 
-std::string Topology::Describe() const {
+std::string Topology::Describe(const std::string& between) const {
   if (one_host()) return "shared memory";
-  if (one_rank_per_host()) return "tcp";
-  return fmt::format("shared memory within {} hosts, tcp between them", hosts_.size());
+  if (one_rank_per_host()) return between;
+  return fmt::format("shared memory within {} hosts, {} between them", hosts_.size(), between);
 }
 
 }  // namespace hearth::collective

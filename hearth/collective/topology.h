@@ -31,8 +31,9 @@ class Topology {
   // The ranks with this index on each host; `index` is less than parts().
   std::vector<int> Across(int index) const;
 
-  // "shared memory", "tcp", "shared memory within 2 hosts, tcp between them"
-  std::string Describe() const;
+  // "shared memory", "tcp", "shared memory within 2 hosts, tcp between them"; `between` is the
+  // "tcp" of these.
+  std::string Describe(const std::string& between) const;
 
  private:
   std::vector<std::vector<int>> hosts_;

@@ -20,13 +20,13 @@ Topology Of(const std::string& hosts) {
 TEST(Topology, RanksThatReachEachOtherAreOneHost) {
   const Topology topology = Of("aaa");
   EXPECT_TRUE(topology.one_host());
-  EXPECT_EQ(topology.Describe(), "shared memory");
+  EXPECT_EQ(topology.Describe("tcp"), "shared memory");
 }
 
 TEST(Topology, RanksThatReachNobodyTalkOverTcp) {
   const Topology topology = Of("abc");
   EXPECT_TRUE(topology.one_rank_per_host());
-  EXPECT_EQ(topology.Describe(), "tcp");
+  EXPECT_EQ(topology.Describe("rdma"), "rdma");
 }
 
 TEST(Topology, EveryRankOfEqualHostsTakesAPart) {
@@ -34,7 +34,7 @@ TEST(Topology, EveryRankOfEqualHostsTakesAPart) {
   EXPECT_EQ(topology.parts(), 2);
   EXPECT_THAT(topology.Across(0), ElementsAre(0, 1));
   EXPECT_THAT(topology.Across(1), ElementsAre(2, 3));
-  EXPECT_EQ(topology.Describe(), "shared memory within 2 hosts, tcp between them");
+  EXPECT_EQ(topology.Describe("tcp"), "shared memory within 2 hosts, tcp between them");
 }
 
 TEST(Topology, OneRankOfEachUnequalHostSpeaksForIt) {

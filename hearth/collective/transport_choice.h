@@ -1,13 +1,33 @@
-// What the environment variable HEARTH_TRANSPORT says of how ranks communicate.
+// What ranks talk over: what the environment variable HEARTH_TRANSPORT and the options ask for, and
+// what comes of it on the hosts that there are.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "hearth/collective/group.h"
+#include "hearth/collective/rank_info.h"
 
 namespace hearth::collective {
 
-// The options with the variable's choice: "auto" or nothing (shared memory within a host, tcp
-// between hosts), "shm" (all ranks must share memory), "tcp" (also within a host). Throws
-// kInvalidArgument for another value.
+// The options with the variable's choice: "auto" or nothing (as the options say), "shm" (all ranks
+// must share memory), "tcp" or "rdma" (also within a host). Throws kInvalidArgument for another
+// value.
 GroupOptions WithChosenTransport(GroupOptions options);
+
+// Whether this rank can talk by RDMA, for its RankInfo.
+RdmaDevice OwnRdmaDevice(const GroupOptions& options);
+
+// What ranks that share no memory talk over. All ranks come to the same answer.
+struct Between {
+  bool rdma = false;
+  std::string reason;  // for the log: the device, or why there is no RDMA
+};
+
+// Throws kUnavailable where RDMA is asked for and a rank has none.
+Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& ranks);
+
+// What UCX may use, as in UCX_TLS.
+std::string UcxTransports(const GroupOptions& options);
 
 }  // namespace hearth::collective

@@ -37,7 +37,8 @@ const std::vector<Setting>& Table() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
-       .help = "",
+       .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
+               "ethernet is tcp",
        .values = {"ethernet", "infiniband"}},
   };
   return table;

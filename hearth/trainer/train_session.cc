@@ -90,6 +90,8 @@ void TrainSession::JoinCluster() {
   group.listen_ports = job_.listen_ports;
   group.timeout_s = kConnectTimeoutSeconds;
   group.local_ranks = job_.settings.devices;
+  group.wire =
+      job_.settings.connection == "ethernet" ? collective::Medium::kTcp : collective::Medium::kAuto;
   groups_ = collective::Group::Connect(*member_, group);
 }
 
