@@ -27,7 +27,11 @@ GroupOptions WithChosenTransport(GroupOptions options) {
 
 RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
   if (options.wire == Medium::kTcp) return {.name = {}, .missing = "tcp is asked for"};
-  if (options.ucx_transports.empty()) return FindRdmaDevice();
+  if (options.ucx_transports.empty()) {
+    RdmaDevice device = FindRdmaDevice();
+    if (!device.name.empty()) device.name += ", UCX_TLS=" + UcxTransports(options);
+    return device;
+  }
   const std::string problem = ucx::WhyNoLibrary();
   if (!problem.empty()) return {.name = {}, .missing = problem};
   return {.name = "UCX_TLS=" + options.ucx_transports, .missing = {}};

@@ -21,7 +21,7 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options);
 // What ranks that share no memory talk over. All ranks come to the same answer.
 struct Between {
   bool rdma = false;
-  std::string reason;  // for the log: the device, or why there is no RDMA
+  std::string reason;  // for the log: the device and UCX_TLS, or why there is no RDMA
 };
 
 // Throws kUnavailable where RDMA is asked for and a rank has none.

@@ -22,8 +22,6 @@ constexpr double kLongestSleep = 0.1;
 constexpr double kPatience = 0.1;
 constexpr uint32_t kMostAddressBytes = 1 << 16;
 
-size_t PieceOf(size_t bytes, size_t from) { return std::min(kPieceBytes, bytes - from); }
-
 // The index of the peer's next message, or how many messages there are.
 template <typename Message>
 size_t Next(const std::vector<Message>& messages, int peer, size_t from) {
@@ -205,11 +203,9 @@ bool UcxTransport::Flushed() {
 }
 
 bool UcxTransport::Advance(Lane& lane) {
-  bool moved = EndReceives(lane);
-  moved |= EndSends(lane);
-  moved |= BeginReceives(lane);
-  moved |= BeginSends(lane);
-  return moved;
+  const bool ended = EndReceives(lane) | EndSends(lane);
+  const bool began = BeginReceives(lane) | BeginSends(lane);
+  return ended || began;
 }
 
 bool UcxTransport::MaySend(const Lane& lane) const {
@@ -230,7 +226,7 @@ bool UcxTransport::BeginSends(Lane& lane) {
     const Send& message = plan_->sends[lane.send];
     if (message.bytes > 0) {
       if (!lane.header_sent) return true;  // came into reach only now: its header goes first
-      const size_t bytes = PieceOf(message.bytes, lane.send_from);
+      const size_t bytes = std::min(kPieceBytes, message.bytes - lane.send_from);
       void* request = worker_.Send(lane.peer_index, message.data + lane.send_from, bytes);
       lane.sending.push_back({request, lane.send, lane.send_from, bytes});
       lane.send_from += bytes;
@@ -262,7 +258,7 @@ bool UcxTransport::BeginReceives(Lane& lane) {
     if (message.bytes > 0) {
       AskForHeader(lane);
       Flight flight = {.message = lane.receive, .offset = lane.receive_from};
-      flight.bytes = PieceOf(message.bytes, flight.offset);
+      flight.bytes = std::min(kPieceBytes, message.bytes - flight.offset);
       if (message.combine) flight.slot = TakeSlot(lane);
       std::byte* into = message.combine ? flight.slot : message.data + flight.offset;
       flight.request = worker_.Receive(lane.peer_index, into, flight.bytes);
