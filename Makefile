@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo test test-quick test-hadoop test-spark-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak fuzz clean
 
 setup:
@@ -81,6 +81,10 @@ test-hadoop: build
 # A shell against the same daemons.
 hadoop-shell: build
 	@$(PYTHON) tests/hadoop/hadoop_shell.py
+
+# The collective over rc queue pairs of a Soft-RoCE device, in an emulated machine: a minute or two.
+test-rdma: build
+	@$(PYTHON) tests/rdma/run_guest.py $(BUILD)
 
 # In a build folder of its own, without the tests.
 wheel: setup

@@ -165,6 +165,16 @@ TEST(Transport, BetweenHostsIsRdmaWhereEveryRankHasIt) {
   }
 }
 
+TEST(Transport, BetweenHostsIsRdmaByADevice) {
+  const RdmaDevice device = FindRdmaDevice();
+  if (device.name.empty()) GTEST_SKIP() << device.missing;
+  RunRanks(2, [](rendezvous::Member& member) {
+    const auto groups = Group::Connect(member, {.host_id = std::to_string(member.rank())});
+    EXPECT_EQ(groups.front()->description(), "rdma");
+    groups.front()->Barrier(Deadline::After(20));
+  });
+}
+
 TEST(Transport, OfAnotherNameIsRefused) {
   const Chosen chosen("pigeon");
   try {
