@@ -138,17 +138,18 @@ class FileSink : public ByteSink {
 
 class GzipSink : public ByteSink {
  public:
-  explicit GzipSink(const std::string& path) : file_(path), output_(kBlockBytes) {
+  explicit GzipSink(std::unique_ptr<ByteSink> packed)
+      : packed_(std::move(packed)), output_(kBlockBytes) {
     Require(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
                          Z_DEFAULT_STRATEGY) == Z_OK,
-            ErrorCode::kResourceExhausted, "zlib has not enough memory to compress {}", path);
+            ErrorCode::kResourceExhausted, "zlib has not enough memory to compress a file");
   }
   ~GzipSink() override { deflateEnd(&stream_); }
 
   void Write(std::string_view bytes) override { Deflate(bytes, Z_NO_FLUSH); }
   void Finish() override {
     Deflate({}, Z_FINISH);
-    file_.Finish();
+    packed_->Finish();
   }
 
  private:
@@ -160,11 +161,11 @@ class GzipSink : public ByteSink {
       stream_.next_out = reinterpret_cast<Bytef*>(output_.data());
       stream_.avail_out = static_cast<uInt>(output_.size());
       deflate(&stream_, flush);
-      file_.Write({output_.data(), output_.size() - stream_.avail_out});
+      packed_->Write({output_.data(), output_.size() - stream_.avail_out});
     } while (stream_.avail_out == 0);
   }
 
-  FileSink file_;
+  std::unique_ptr<ByteSink> packed_;
   std::vector<char> output_;
   z_stream stream_ = {};
 };
@@ -183,9 +184,12 @@ std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, s
   return std::make_unique<GzipSource>(std::move(packed), std::move(name));
 }
 
-std::unique_ptr<ByteSink> OpenFileSink(const std::string& path, bool gzip) {
-  if (gzip) return std::make_unique<GzipSink>(path);
+std::unique_ptr<ByteSink> OpenFileSink(const std::string& path) {
   return std::make_unique<FileSink>(path);
+}
+
+std::unique_ptr<ByteSink> OpenGzipSink(std::unique_ptr<ByteSink> packed) {
+  return std::make_unique<GzipSink>(std::move(packed));
 }
 
 }  // namespace hearth::feed

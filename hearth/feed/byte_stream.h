@@ -30,6 +30,8 @@ std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
 std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
 
 // Creates or replaces the file.
-std::unique_ptr<ByteSink> OpenFileSink(const std::string& path, bool gzip);
+std::unique_ptr<ByteSink> OpenFileSink(const std::string& path);
+// Compresses what is written into one gzip member; Finish also finishes `packed`.
+std::unique_ptr<ByteSink> OpenGzipSink(std::unique_ptr<ByteSink> packed);
 
 }  // namespace hearth::feed

@@ -17,7 +17,9 @@ using ::testing::HasSubstr;
 
 std::string WriteFile(const std::vector<std::string>& records, bool gzip) {
   const std::string path = ::testing::TempDir() + "tfrecord_test";
-  TfRecordWriter writer(OpenFileSink(path, gzip));
+  auto sink = OpenFileSink(path);
+  if (gzip) sink = OpenGzipSink(std::move(sink));
+  TfRecordWriter writer(std::move(sink));
   for (const std::string& record : records) writer.Write(record);
   writer.Finish();
   std::ifstream file(path, std::ios::binary);

@@ -21,6 +21,7 @@
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/tf_example.h"
+#include "hearth/storage/file.h"
 #include "hearth/storage/file_system.h"
 #include "hearth/storage/uri.h"
 #include "module.h"
@@ -37,6 +38,8 @@ using feed::FeatureKind;
 
 // Of records in one batch: a few images or many numbers, whose memory the next batch takes over.
 constexpr size_t kBatchBytes = size_t{4} << 20;
+// Written at once to a file elsewhere.
+constexpr size_t kBlockBytes = size_t{256} << 10;
 // Of one example; more are damage, and each would take a hundred bytes.
 constexpr size_t kMostFeatures = size_t{1} << 16;
 
@@ -98,11 +101,52 @@ class FarSource : public feed::ByteSource {
   uint64_t offset_ = 0;
 };
 
-std::unique_ptr<feed::ByteSource> OpenSource(const std::string& path) {
+// Nothing for a file of another file system.
+std::optional<std::string> LocalPathOf(const std::string& path) {
   // A plain path may hold a colon, so a scheme is believed only with its slashes.
-  if (path.find("://") == std::string::npos) return feed::OpenFileSource(path);
-  if (storage::IsLocal(path)) return feed::OpenFileSource(storage::LocalPath(path));
+  if (path.find("://") == std::string::npos) return path;
+  if (storage::IsLocal(path)) return storage::LocalPath(path);
+  return std::nullopt;
+}
+
+std::unique_ptr<feed::ByteSource> OpenSource(const std::string& path) {
+  if (const auto local = LocalPathOf(path)) return feed::OpenFileSource(*local);
   return std::make_unique<FarSource>(path);
+}
+
+// A file of another file system; it has its name when it is finished.
+class FarSink : public feed::ByteSink {
+ public:
+  explicit FarSink(const std::string& uri) : file_(uri) {}
+
+  void Write(std::string_view bytes) override {
+    block_.append(bytes);
+    if (block_.size() >= kBlockBytes) Flush();
+  }
+  void Finish() override {
+    Flush();
+    file_.Commit();
+  }
+
+ private:
+  void Flush() {
+    file_.Append(block_);
+    block_.clear();
+  }
+
+  storage::AtomicFile file_;
+  std::string block_;
+};
+
+std::unique_ptr<feed::ByteSink> OpenSink(const std::string& path, bool gzip) {
+  const ReleasedGil released;  // a server may be asked
+  std::unique_ptr<feed::ByteSink> sink;
+  if (const auto local = LocalPathOf(path)) {
+    sink = feed::OpenFileSink(*local);
+  } else {
+    sink = std::make_unique<FarSink>(path);
+  }
+  return gzip ? feed::OpenGzipSink(std::move(sink)) : std::move(sink);
 }
 
 // Keeps the bytes that it reads from, where it does not read a file.
@@ -162,7 +206,10 @@ class PythonReader {
 
 class PythonWriter {
  public:
-  PythonWriter(const std::string& path, bool gzip) : records_(feed::OpenFileSink(path, gzip)) {}
+  PythonWriter(const std::string& path, bool gzip) : records_(OpenSink(path, gzip)) {}
+  ~PythonWriter() { Discard(); }
+  PythonWriter(const PythonWriter&) = delete;
+  PythonWriter& operator=(const PythonWriter&) = delete;
 
   int64_t Write(nb::handle rows) {
     const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
@@ -180,13 +227,29 @@ class PythonWriter {
     const std::span<std::byte> aligned(static_cast<std::byte*>(start), bytes.size() - 64);
     image.Write(0, image.rows(), aligned);
     const feed::BatchView view(aligned);
-    feed::EncodeExamples(view, [&](std::string_view example) { records_.Write(example); });
+    feed::TfRecordWriter& records = Records();
+    feed::EncodeExamples(view, [&](std::string_view example) { records.Write(example); });
     return view.rows();
   }
-  void Finish() { records_.Finish(); }
+  void Finish() {
+    const ReleasedGil released;
+    Records().Finish();
+    records_.reset();
+  }
+  void Discard() {
+    if (!records_) return;
+    const ReleasedGil released;  // a hidden file may have to be deleted on a server
+    records_.reset();
+  }
 
  private:
-  feed::TfRecordWriter records_;
+  feed::TfRecordWriter& Records() {
+    Require(records_.has_value(), ErrorCode::kInvalidArgument,
+            "the file is complete, or was given up");
+    return *records_;
+  }
+
+  std::optional<feed::TfRecordWriter> records_;
 };
 
 }  // namespace
@@ -206,11 +269,15 @@ void RegisterTfRecord(nb::module_& m) {
            "'float' | 'int64') each.")
       .def("scan", &PythonReader::Scan, "max_rows"_a,
            "Up to max_rows examples as lists of (name, kind, number of values).");
-  nb::class_<PythonWriter>(m, "TfRecordWriter", "Writes rows as tf.train.Examples.")
+  nb::class_<PythonWriter>(m, "TfRecordWriter",
+                           "Writes rows as tf.train.Examples to a file, by path or URI. A file in "
+                           "HDFS has its name when it is finished, in place of one that has it.")
       .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false)
       .def("write", &PythonWriter::Write, "rows"_a,
            "Appends the rows of anything with __arrow_c_array__; returns how many.")
-      .def("finish", &PythonWriter::Finish, ReleaseGil(), "The file is complete.");
+      .def("finish", &PythonWriter::Finish, "The file is complete.")
+      .def("discard", &PythonWriter::Discard,
+           "The file is given up: of one in HDFS nothing is left. Nothing after finish().");
 }
 
 }  // namespace hearth::bindings

@@ -9,9 +9,11 @@ import threading
 from pathlib import Path
 
 import hadoop_jars
+import pyarrow as pa
 import pytest
 from hadoop_libhdfs import libhdfs
 
+from hearth.files.tfrecord_files import new_file
 from hearth.native import _core
 
 _ROOT = Path(__file__).parents[2]
@@ -76,6 +78,17 @@ def test_a_stranger_is_told_which_path_and_user(hadoop):
 def test_without_a_configuration_the_variable_is_named(hadoop):
     said = in_process("core.stat_file('hdfs:///a')", HADOOP_CONF_DIR="")
     assert "HADOOP_CONF_DIR is not set" in said.strip().splitlines()[-1]
+
+
+def test_records_over_a_quota_leave_nothing(hadoop, monkeypatch):
+    monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
+    hadoop.web("PUT", "/narrow", "MKDIRS", permission="777")
+    hadoop.run("hdfs", "dfsadmin", "-setSpaceQuota", "1m", "/narrow", user="hdfs")
+    batch = pa.record_batch({"x": list(range(1000))})
+    said = pytest.raises(OSError, match=r"hdfs://.*/narrow/\.part-r-00000.*quota")
+    with said, new_file(f"{hadoop.uri}/narrow", 0, 1) as file:
+        file.write(batch)
+    assert _core.list_folder(f"{hadoop.uri}/narrow") == []
 
 
 def test_a_file_is_written_over_a_restart_of_the_data_node(hadoop, monkeypatch):

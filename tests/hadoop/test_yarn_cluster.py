@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 
 import pyarrow as pa
-from hearth.native._core import TfRecordWriter
 from pyspark import cloudpickle
 
 from hearth import cluster
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.native import _core
 from hearth.tensorflowonspark import dfutil
 
 ROWS = 4000
@@ -47,7 +48,7 @@ def sum_files(args, ctx):
 def write_records(spark, folder, local):
     """Puts TFRecord files of the numbers into a folder of HDFS."""
     for part in range(4):
-        writer = TfRecordWriter(str(local))
+        writer = _core.TfRecordWriter(str(local))
         writer.write(pa.record_batch({"id": pa.array(range(part, ROWS, 4), pa.int64())}))
         writer.finish()
         HadoopFiles.of(spark).write(f"{folder}/part-r-{part}", local.read_bytes())
@@ -86,6 +87,27 @@ def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoo
     assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
     back = dfutil.loadTFRecords(spark.sparkContext, place)
     assert sorted(back.collect()) == sorted(rows.collect())
+
+
+def killed_at_first(batches):
+    """The rows; the first attempt of each task is killed when it has taken some."""
+    from pyspark import TaskContext
+
+    for batch in batches:
+        yield batch
+        if TaskContext.get().attemptNumber() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_records_of_killed_tasks_are_written_by_the_next_ones(hadoop, spark):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    place = f"{hadoop.uri}/user/{hadoop.user}/saved_again"
+    rows = spark.range(1000).repartition(2)
+    dfutil.saveAsTFRecords(rows.mapInArrow(killed_at_first, rows.schema), place)
+    names = [os.path.basename(status.uri) for status in _core.list_folder(place)]  # hidden, too
+    assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
+    back = dfutil.loadTFRecords(spark.sparkContext, place)
+    assert sorted(row.id for row in back.collect()) == list(range(1000))
 
 
 def test_every_row_is_fed_once(hadoop, spark, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hearth.native._core import TfRecordWriter
 from pyarrow.fs import FileSelector, FileType, PyFileSystem
 from webhdfs_server import WebHdfs, refusal
 
@@ -60,10 +61,9 @@ def test_parquet_is_written_and_read_over_http(hdfs):
 
 def test_a_partition_is_written_over_http_once(hdfs):
     folder = f"{hdfs.uri}/rows"
-    batch = pa.record_batch({"x": [1, 2, 3]})
-    for attempt in (7, 8):
+    for attempt, values in ((7, [1, 2, 3]), (8, [9])):
         with tfrecord_files.new_file(folder, 0, attempt) as file:
-            file.write(batch)
+            file.write(pa.record_batch({"x": values}))
     assert list(hdfs.files) == ["/rows/part-r-00000"]
     reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
     assert len(reader.scan(9)) == 3
@@ -75,8 +75,45 @@ def test_an_attempt_that_fails_leaves_nothing(hdfs):
     assert hdfs.files == {}
 
 
+def test_a_partition_is_kept_on_this_host_once_alone(hdfs, monkeypatch):
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", None)  # the core's is a file without a name
+    with tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7) as file:
+        file.write(pa.record_batch({"x": list(range(100_000))}))
+        assert list(hdfs.files.values()) == [b""]  # whoever may not write has heard it by now
+        (hidden,) = hdfs.files
+    assert hidden.startswith("/rows/.part-r-00000.")
+    assert [asked for asked in hdfs.asked if "part" in asked and not asked.startswith("GET")] == [
+        f"CREATE {hidden}", f"CREATE {hidden}", f"RENAME {hidden}"
+    ]  # fmt: skip
+    reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
+    assert len(reader.scan(1_000_000)) == 100_000
+
+
+def test_an_upload_that_is_refused_leaves_nothing(hdfs):
+    batch = pa.record_batch({"x": [1, 2, 3]})
+    quota = (403, refusal("DSQuotaExceededException"))
+    said = pytest.raises((HearthError, OSError), match=r"/rows/\.part-r-00000.*quota")
+    with said, tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7) as file:
+        file.write(batch)
+        hdfs.before = lambda operation, path: quota if operation == "CREATE" else NotImplemented
+    assert hdfs.files == {}
+
+
+def test_a_writer_that_has_ended_takes_no_more(hdfs):
+    batch = pa.record_batch({"x": [1, 2, 3]})
+    for end in (TfRecordWriter.finish, TfRecordWriter.discard):
+        writer = TfRecordWriter(f"{hdfs.uri}/rows/part-r-00000", gzip=True)
+        writer.write(batch)
+        end(writer)
+        with pytest.raises(ValueError, match="complete, or was given up"):
+            writer.write(batch)
+    reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
+    assert len(reader.scan(9)) == 3  # of the first
+
+
 def test_what_killed_attempts_left_is_removed(hdfs):
     hdfs.files.update({"/rows/_part-r-00000.7": b"half", "/rows/part-r-00001": b"whole"})
+    hdfs.files["/rows/.part-r-00002.0123456789abcdef.tmp"] = b"half"
     tfrecord_files.remove_unfinished(f"{hdfs.uri}/rows")
     tfrecord_files.finish(f"{hdfs.uri}/rows")
     assert sorted(hdfs.files) == ["/rows/_SUCCESS", "/rows/part-r-00001"]

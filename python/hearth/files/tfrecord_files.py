@@ -1,5 +1,5 @@
-"""TFRecord files where Spark keeps files: local ones by path, others by file systems of pyarrow
-(written) and of Hadoop (read).
+"""TFRecord files where Spark keeps files: local ones and those in HDFS are written by the core,
+others through a local file by file systems of pyarrow; read by Hadoop's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyarrow.fs import (
 
 from hearth.files.arrow_files import arrow_file_system
 from hearth.files.local_folders import spill_folder
-from hearth.files.uri import is_local, local_path, scheme, whole_uri
+from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, whole_uri
 
 # Hidden to Spark and Hadoop, as all names that begin so.
 SCHEMA_FILE = "_schema.json"
@@ -33,6 +33,8 @@ _INFERRED_EXAMPLES = 1000
 # The largest record that is read, in MiB; the core's own limit where it is not set.
 RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
+# How names of files begin that are not complete: this module's own, and the core's.
+_UNFINISHED = ("_part-r-", ".part-r-")
 
 
 class NewFile:
@@ -99,24 +101,48 @@ def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
 
     `attempt`: a number that no other attempt of the application has. A failed one leaves no file.
     """
-    from hearth.native._core import TfRecordWriter
-
     name = f"part-r-{partition:05d}"
     system, path = file_system(folder)
-    hidden = f"{path}/_{name}.{attempt}"
+    if scheme(folder) in CORE_SCHEMES:
+        new = _new_core_file(f"{path}/{name}")
+    else:
+        new = _new_hidden_file(system, f"{path}/_{name}.{attempt}", f"{path}/{name}", partition)
+    with new as writer:
+        yield NewFile(writer, name)
+
+
+@contextmanager
+def _new_core_file(final: str) -> Iterator[Any]:
+    """A writer of the core, which gives the file its name at the end by a rename."""
+    from hearth.native._core import TfRecordWriter, stat_file
+
+    writer = TfRecordWriter(final)
+    try:
+        yield writer
+        if stat_file(final) is None:
+            writer.finish()
+    finally:
+        writer.discard()
+
+
+@contextmanager
+def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int) -> Iterator[Any]:
+    """A writer of `hidden`, through a local file where it is not one itself."""
+    from hearth.native._core import TfRecordWriter
+
     try:
         if isinstance(system, LocalFileSystem):
             writer = TfRecordWriter(hidden)
-            yield NewFile(writer, name)
+            yield writer
             writer.finish()
         else:
-            with tempfile.NamedTemporaryFile(prefix=name, dir=spill_folder(partition)) as local:
+            with tempfile.NamedTemporaryFile(dir=spill_folder(partition)) as local:
                 writer = TfRecordWriter(local.name)
-                yield NewFile(writer, name)
+                yield writer
                 writer.finish()
                 with system.open_output_stream(hidden) as target:
                     shutil.copyfileobj(local, target, _COPY_BYTES)
-        _publish(system, hidden, f"{path}/{name}")
+        _publish(system, hidden, final)
     finally:
         _remove(system, hidden)
 
@@ -145,7 +171,7 @@ def remove_unfinished(folder: str) -> None:
     """Removes what attempts left that were killed. Never raises for one that is gone."""
     system, path = file_system(folder)
     for info in system.get_file_info(FileSelector(path)):
-        if info.base_name.startswith("_part-r-"):
+        if info.base_name.startswith(_UNFINISHED):
             _remove(system, info.path)
 
 
