@@ -7,7 +7,6 @@ import queue
 import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
 from hearth.trainer.far_files import FarPlan
 from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
+from hearth.trainer.run_name import run_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ _SLOTS_WAIT_S = 5.0
 class Plan:
     """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
 
-    `far`: where files of the job lie elsewhere.
+    `far`: where files of the job lie elsewhere. `first_generation`: 0 where the run is a new one.
     """
 
     world: int
@@ -58,6 +58,7 @@ class Plan:
     files: dict[str, FileRows | LmdbRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     far: FarPlan | None = None
+    first_generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,30 @@ def run(
     `on_event` gets the live events in this thread (of the trainers none with Spark Connect, whose
     executors cannot reach the client). Where a process went away, all ranks are launched again, up
     to `max_restarts` times, and go on from the run's last snapshot; a "restart" event tells. Every
-    attempt has its own generation, which fences off what is left of the one before.
+    attempt has its own generation, which fences off what is left of the one before. A driver that
+    YARN has started again goes on from the run's last snapshot, too, and a warning tells.
 
     Raises:
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
             `max_restarts` + 1 times.
     """
 
-    plan = replace(plan, job={**plan.job, "run": str(uuid.uuid4())}, files=_pinned(plan.files))
+    name = run_name(spark, plan.job)
+    plan = replace(
+        plan,
+        job={**plan.job, "run": name.text},
+        files=_pinned(plan.files),
+        first_generation=name.first_generation(max_restarts),
+    )
     preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
     if warning := preflight.unused_cores(spark):
         on_event({"event": "log", "level": "W", "text": warning})
+    if name.attempt > 1:
+        text = (
+            f"attempt {name.attempt} of this application, as YARN started its driver again: "
+            "the training goes on from its last snapshot, if it has left one"
+        )
+        on_event({"event": "log", "level": "W", "text": text})
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
@@ -107,7 +121,7 @@ def _generations(
     last: list[_Attempt] = []
 
     def attempt(generation: int) -> Event:
-        last[:] = [_Attempt(spark, plan, rows, generation)]
+        last[:] = [_Attempt(spark, plan, rows, plan.first_generation + generation)]
         return last[0].run(on_event)
 
     def on_restart(lost: Lost) -> None:

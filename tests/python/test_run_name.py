@@ -1,0 +1,50 @@
+"""A training whose driver YARN starts again finds its own snapshots, and no other's."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hearth.trainer import run_name
+from hearth.trainer.run_name import RunName
+
+
+def session(attempt: str | None, application: str = "application_1"):
+    """A classic session, as far as the name of a run needs it."""
+    option = SimpleNamespace(isEmpty=lambda: attempt is None, get=lambda: attempt)
+    context = SimpleNamespace(
+        applicationId=lambda: application, applicationAttemptId=lambda: option
+    )
+    java = SimpleNamespace(sc=lambda: context)
+    return SimpleNamespace(_jsc=java, sparkContext=SimpleNamespace(_jsc=java))
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Names that a driver gives which has just begun."""
+
+    def of(session, *jobs):
+        monkeypatch.setattr(run_name, "_counts", run_name.Counter())
+        return [run_name.run_name(session, job) for job in jobs]
+
+    return of
+
+
+def test_an_applications_next_attempt_gives_the_same_names(names):
+    jobs = [{"model": "a"}, {"model": "b"}, {"model": "a"}]
+    first, second = names(session("1"), *jobs), names(session("2"), *jobs)
+    assert [name.text for name in first] == [name.text for name in second]
+    assert len({name.text for name in first}) == 3
+    assert (first[0].attempt, second[0].attempt) == (1, 2)
+    other = names(session("2", "application_2"), *jobs)
+    assert not {name.text for name in first} & {name.text for name in other}
+
+
+@pytest.mark.parametrize("spark", [session(None), session("local"), SimpleNamespace()])
+def test_a_driver_that_nobody_starts_again_gives_names_of_its_own(names, spark):
+    first, second = names(spark, {"model": "a"}), names(spark, {"model": "a"})
+    assert first[0].text != second[0].text
+    assert first[0].attempt == second[0].attempt == 1
+
+
+def test_generations_begin_above_those_of_earlier_attempts():
+    assert [RunName("n", attempt).first_generation(3) for attempt in (1, 2, 3)] == [0, 4, 8]
