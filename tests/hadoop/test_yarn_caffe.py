@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hadoop_faults import Strike, executors, kill_one, reached, trainers
 from yarn_programs import caffe_on_spark, run_program, spark_submit
 
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, DataSource
+from hearth.native import _core
 
 ROOT = Path(__file__).resolve().parents[2]
 GOAL = 0.95  # of the accuracy on rows that were not trained on
@@ -31,6 +31,16 @@ def names(hadoop, folder: str) -> list[str]:
 def accuracy(means: str) -> float:
     values = dict(line.split(": ") for line in means.splitlines())
     return float(values["accuracy"])
+
+
+def content(hadoop, file: str) -> bytes:
+    """Of a file below the user's folder."""
+    return _core.read_file(f"{hadoop.uri}/user/{hadoop.user}/{file}")
+
+
+def ready_ones(events: list[dict]) -> list[int]:
+    """The iterations at which ranks have begun, one for each generation."""
+    return [event["iteration"] for event in events if event["event"] == "ready"]
 
 
 def last_application(hadoop) -> dict:
@@ -92,46 +102,29 @@ def test_a_model_of_a_local_name_stays_on_its_host(spark, digits, trained, tmp_p
     assert path.stat().st_size > 1e6
 
 
-def containers(application: str) -> list[int]:
-    """The JVMs of its executors."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"java" in command[0] and application.encode() in command:
-            found.append(int(entry.name))
-    return found
+def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digits, trained):
+    application, events = spark.sparkContext.applicationId, []
 
+    def seals() -> int:
+        return sum(name.endswith(".hearth.json") for name in names(hadoop, "killed"))
 
-def test_a_killed_container_costs_no_run(hadoop, spark, digits):
-    application = spark.sparkContext.applicationId
-    events, killed = [], []
+    def strike() -> None:
+        for restarts, find in enumerate((executors, trainers)):
+            before = seals()
+            begun = partial(ready_ones, events)
+            reached(lambda begun=begun, count=restarts + 1: len(begun()) == count)
+            reached(lambda before=before: seals() > before)
+            kill_one(find, application)
 
-    def kill() -> None:
-        deadline = time.monotonic() + 120
-        while not any(name.endswith(".hearth.json") for name in names(hadoop, "killed")):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.05)
-        killed.extend(containers(application)[:1])
-        os.kill(killed[0], signal.SIGKILL)
-
-    solver = digits.solver(max_iter=2000, snapshot=100, snapshot_prefix='"lenet"')
+    solver = digits.solver(max_iter=200, snapshot=10, snapshot_prefix='"lenet"')
     conf = digits.config(spark, solver, model="killed/lenet.caffemodel")
-    killer = threading.Thread(target=kill)
-    killer.start()
-    CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
-    killer.join()
-    assert killed
-    assert len([event for event in events if event["event"] == "restart"]) == 1
-    starts = [event["iteration"] for event in events if event["event"] == "ready"]
-    assert starts[0] == 0 and starts[-1] >= 100, starts
-    assert "lenet_iter_2000.hearth.json" in names(hadoop, "killed")
-    conf.modelPath = "killed/lenet.caffemodel"
-    means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
-    assert means["accuracy"][0] > GOAL
+    with Strike(strike):
+        CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+    assert len([event for event in events if event["event"] == "restart"]) == 2
+    starts = ready_ones(events)
+    assert starts[0] == 0 < starts[1] < starts[2], starts
+    whole, again = (content(hadoop, f"{name}/lenet.caffemodel") for name in ("models", "killed"))
+    assert whole == again  # bit for bit that of the run that nobody disturbed
 
 
 def submit_cluster(digits, *flags: str):

@@ -69,7 +69,7 @@ class HadoopShell:
         if done.returncode:
             lines = done.stderr.splitlines()
             told = [line for line in lines if _TOLD.match(line)]
-            raise HearthError(refusal(what, "\n".join(told or lines[:1]), _user()))
+            raise HearthError(refusal(what, "\n".join(told or lines[:1]), hadoop_user()))
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         from hearth import HearthError
@@ -83,7 +83,7 @@ class HadoopShell:
             shell = ["org.apache.hadoop.fs.FsShell", "-conf", str(site), *arguments]
             classes = f"{_class_path()}{os.pathsep}{folder}"
             java = [_java(), *_JVM, f"-Djava.io.tmpdir={folder}", "-cp", classes, *shell]
-            environment = {**os.environ, "HADOOP_USER_NAME": _user()}
+            environment = {**os.environ, "HADOOP_USER_NAME": hadoop_user()}
             options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment}
             try:
                 return subprocess.run(
@@ -99,7 +99,7 @@ class HadoopShell:
                 ) from None
 
 
-def _user() -> str:
+def hadoop_user() -> str:
     """Whom Spark runs this executor's tasks for; without Kerberos that name is all there is."""
     import getpass
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hearth.files.hadoop_shell import HadoopShell
+from hearth.files.far_copies import FarCopies
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_far
 from hearth.native.failure import Failure, hearth_error
@@ -64,7 +64,7 @@ class FarFiles:
         """`job`: of this rank, with URIs."""
         self._job = job
         self._prefix = plan.prefix
-        self._shell = HadoopShell(plan.settings)
+        self._copies = FarCopies(plan.settings)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
@@ -129,7 +129,7 @@ class FarFiles:
         try:
             deadline = time.monotonic() + _PATIENCE_S
             _patiently(self._take_snapshots, deadline)
-            _patiently(lambda: self._shell.store([path], self._target(Path(path))), deadline)
+            _patiently(lambda: self._copies.store([path], self._target(Path(path))), deadline)
         except hearth_error() as error:
             raise self._rank_error(error) from None
         done = {**done, "model": self._uri_of(path)}
@@ -144,20 +144,20 @@ class FarFiles:
         folder = self._folder / name
         folder.mkdir(exist_ok=True)
         path = str(folder / uri.rpartition("/")[2])
-        self._shell.fetch(uri, path)
+        self._copies.fetch(uri, path)
         return path
 
     def _fetch_seal(self, state: str) -> None:
         folder, _, name = state.rpartition("/")
         seal = name.partition(".solverstate")[0] + _SEAL
-        if seal in self._shell.names(folder):
+        if seal in self._copies.names(folder):
             self._fetched(f"{folder}/{seal}", "state")
 
     def _fetch_last_snapshot(self, run: str) -> None:
         """The newest sealed snapshot of the run that the last generation has left."""
         folder = self._folder_of_snapshots()
         seals = {}
-        for name in self._shell.names(folder):
+        for name in self._copies.names(folder):
             head, found, number = name.removesuffix(_SEAL).rpartition("_iter_")
             if name.endswith(_SEAL) and found and number.isdigit():
                 seals[int(number), head] = name
@@ -165,11 +165,11 @@ class FarFiles:
         target.mkdir(parents=True, exist_ok=True)
         for key in sorted(seals, reverse=True):
             path = target / seals[key]
-            self._shell.fetch(f"{folder}/{path.name}", str(path))
+            self._copies.fetch(f"{folder}/{path.name}", str(path))
             try:
                 if _read_seal(path).get("run") == run:
                     for part in _sealed_by(path):
-                        self._shell.fetch(f"{folder}/{part.name}", str(part))
+                        self._copies.fetch(f"{folder}/{part.name}", str(part))
                     return
             except ValueError as error:  # an older snapshot is better than none
                 print(f"hearth: {folder}/{path.name}: {error}", file=sys.stderr, flush=True)
@@ -198,8 +198,8 @@ class FarFiles:
             folders.setdefault(self._target(seal), []).append(seal)
         for folder, seals in folders.items():
             parts = [path for seal in seals for path in _sealed_by(seal)]
-            self._shell.store([str(path) for path in parts], folder)
-            self._shell.store([str(seal) for seal in seals], folder)
+            self._copies.store([str(path) for path in parts], folder)
+            self._copies.store([str(seal) for seal in seals], folder)
             for path in (*seals, *parts):
                 path.unlink()
 

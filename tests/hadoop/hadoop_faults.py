@@ -1,0 +1,102 @@
+"""What the tests kill while a training runs on YARN, and when."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hearth import native
+
+_LIMIT_S = 240.0
+_POLL_S = 0.05
+
+
+def _processes() -> dict[int, tuple[int, list[bytes]]]:
+    """Parent and command line of each process."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        found[int(entry.name)] = int(stat.rpartition(")")[2].split()[1]), command
+    return found
+
+
+def executors(application: str) -> list[int]:
+    """The JVMs of its executors."""
+    return _jvms(application, b"ExecutorBackend")
+
+
+def masters(application: str) -> list[int]:
+    """The JVM of its application master in cluster mode."""
+    return _jvms(application, b"yarn.ApplicationMaster")
+
+
+def _jvms(application: str, main: bytes) -> list[int]:
+    return [
+        pid
+        for pid, (_, command) in _processes().items()
+        if b"java" in command[0]
+        and any(application.encode() in word for word in command)
+        and any(word.endswith(main) or main in word for word in command)
+    ]
+
+
+def trainers(application: str) -> list[int]:
+    """The trainers of its ranks."""
+    processes, found = _processes(), []
+    above = set(executors(application))
+    program = os.path.basename(native.program()).encode()
+    for pid, (parent, command) in processes.items():
+        if os.path.basename(command[0]) != program:
+            continue
+        while parent in processes and parent not in above:
+            parent = processes[parent][0]
+        if parent in above:
+            found.append(pid)
+    return found
+
+
+def kill_one(find: Callable[[str], list[int]], application: str) -> None:
+    """Kills the first of the processes, which the application has soon."""
+    reached(lambda: bool(find(application)))
+    os.kill(find(application)[0], signal.SIGKILL)
+
+
+def reached(state: Callable[[], bool]) -> None:
+    """Returns when it has come. Raises AssertionError where it does not."""
+    deadline = time.monotonic() + _LIMIT_S
+    while not state():
+        assert time.monotonic() < deadline, "what was to be struck did not come"
+        time.sleep(_POLL_S)
+
+
+class Strike:
+    """Runs `act` in a thread beside the block of `with`, and raises what that raised."""
+
+    def __init__(self, act: Callable[[], None]):
+        self._act = act
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="strike", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self._act()
+        except BaseException as error:
+            self._error = error
+
+    def __enter__(self) -> Strike:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._thread.join()
+            if self._error is not None:
+                raise self._error

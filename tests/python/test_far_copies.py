@@ -1,0 +1,89 @@
+"""Copies to HDFS by the core; by Hadoop's shell where the core cannot."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from webhdfs_server import WebHdfs, refusal
+
+from hearth import HearthError
+from hearth.files import far_copies
+from hearth.files.far_copies import FarCopies
+
+
+class Shell:
+    """Writes down what it is asked to store, or refuses it."""
+
+    def __init__(self) -> None:
+        self.stored: list[str] = []
+        self.refusal = ""
+
+    def store(self, paths: list[str], folder: str) -> None:
+        if self.refusal:
+            raise HearthError(self.refusal)
+        self.stored += [f"{folder}/{os.path.basename(path)}" for path in paths]
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    stand_in = Shell()
+    monkeypatch.setattr(far_copies, "HadoopShell", lambda settings: stand_in)
+    return stand_in
+
+
+@pytest.fixture
+def hdfs():
+    with WebHdfs() as server:
+        yield server
+
+
+def test_files_come_back_as_they_went_without_a_shell(hdfs, shell, tmp_path, monkeypatch):
+    monkeypatch.setattr(far_copies, "_BLOCK_BYTES", 1000)
+    content = os.urandom(2500)
+    (tmp_path / "a [b]").write_bytes(content)
+    copies, folder = FarCopies({}), f"{hdfs.uri}/models"
+    assert copies.names(folder) == []
+    copies.store([str(tmp_path / "a [b]")], folder)
+    assert hdfs.files == {"/models/a [b]": content}
+    assert copies.names(folder) == ["a [b]"]
+    copies.fetch(f"{folder}/a [b]", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == content
+    assert shell.stored == []
+
+
+def test_a_file_that_cannot_be_read_here_is_not_begun_there(hdfs, shell, tmp_path):
+    shell.refusal = "gone cannot be read"
+    with pytest.raises(HearthError, match="gone cannot be read"):
+        FarCopies({}).store([str(tmp_path / "gone")], f"{hdfs.uri}/models")
+    assert hdfs.files == {}
+
+
+def test_where_the_core_is_refused_the_shell_goes_on(hdfs, shell, tmp_path, capfd):
+    (tmp_path / "x").write_text("x")
+    hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
+    copies = FarCopies({})
+    for _ in range(2):
+        copies.store([str(tmp_path / "x")], f"{hdfs.uri}/models")
+    assert shell.stored == [f"{hdfs.uri}/models/x"] * 2
+    said = capfd.readouterr().err
+    assert said.count("Hadoop's shell can, and is used") == 1 and "/models/x" in said
+
+
+def test_where_both_are_refused_the_shells_reason_counts_and_the_core_tries_again(
+    hdfs, shell, tmp_path
+):
+    (tmp_path / "x").write_text("x")
+    copies, own = FarCopies({}), hdfs.before
+    hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
+    shell.refusal = "not allowed by Hadoop"
+    with pytest.raises(HearthError, match="not allowed by Hadoop"):
+        copies.store([str(tmp_path / "x")], f"{hdfs.uri}/models")
+    hdfs.before = own
+    copies.store([str(tmp_path / "x")], f"{hdfs.uri}/models")
+    assert hdfs.files == {"/models/x": b"x"}
+
+
+def test_other_file_systems_are_hadoops_own(shell, tmp_path):
+    FarCopies({}).store([str(tmp_path / "x")], "s3a://bucket/models")
+    assert shell.stored == ["s3a://bucket/models/x"]
