@@ -86,6 +86,22 @@ def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
     assert "no file beside it" in capfd.readouterr().err
 
 
+def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
+    whole(far.root, 10)
+    far.files.local_job()
+    out = next(far.tmp.glob("hearth-files-*/out"))
+    (far.root / "m_iter_10.hearth.json").unlink()
+    far.files._take_snapshots()
+    assert len(list(out.iterdir())) == 3
+    assert not (far.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
+    # The run begins an epoch again, and comes to the same iteration with other rows.
+    (out / "m_iter_10.hearth.json").unlink()
+    whole(out, 10)
+    far.files._take_snapshots()
+    assert list(out.iterdir()) == []
+    assert (far.root / "m_iter_10.hearth.json").exists()
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "r"}', "[" * 100_000], ids=range(5))
 def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
     whole(far.root, 10)

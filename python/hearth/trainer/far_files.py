@@ -68,6 +68,7 @@ class FarFiles:
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
+        self._brought: dict[Path, tuple[int, int]] = {}  # seals, as they were fetched
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -170,6 +171,7 @@ class FarFiles:
                 if _read_seal(path).get("run") == run:
                     for part in _sealed_by(path):
                         self._copies.fetch(f"{folder}/{part.name}", str(part))
+                    self._brought[path] = _version(path)
                     return
             except ValueError as error:  # an older snapshot is better than none
                 print(f"hearth: {folder}/{path.name}: {error}", file=sys.stderr, flush=True)
@@ -192,9 +194,14 @@ class FarFiles:
                 wait = _AGAIN_S
 
     def _take_snapshots(self) -> None:
-        """Stores those that are whole, the seals last, and removes them here."""
+        """Stores those that are whole, the seals last, and removes them here.
+
+        Not the one that was fetched: it is there, and the trainer may be about to read it here.
+        """
         folders: dict[str, list[Path]] = {}
         for seal in sorted(self._out.rglob(f"*_iter_*{_SEAL}"), key=os.path.getmtime):
+            if self._brought.get(seal) == _version(seal):
+                continue
             folders.setdefault(self._target(seal), []).append(seal)
         for folder, seals in folders.items():
             parts = [path for seal in seals for path in _sealed_by(seal)]
@@ -220,6 +227,12 @@ class FarFiles:
         self._ending.set()
         if self._thread is not None:
             self._thread.join()
+
+
+def _version(file: Path) -> tuple[int, int]:
+    """Another one for a file that has taken the name of this one."""
+    status = file.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def _read_seal(seal: Path) -> dict[str, Any]:
