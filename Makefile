@@ -9,7 +9,7 @@ CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.
   tests/tensorflow/test_feed_attempts.py
 
 .PHONY: demo test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
-  hadoop-shell soak fuzz clean
+  hadoop-shell soak soak-hadoop fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -77,6 +77,11 @@ fuzz: setup
 test-hadoop: build
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest tests/hadoop
+
+# Longer kills of the same daemons (15 minutes); docs/reliability.md keeps the table that it prints.
+soak-hadoop: build
+	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
+	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
 
 # A shell against the same daemons.
 hadoop-shell: build
