@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hadoop_cluster import HadoopCluster
+from yarn_programs import caffe_on_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
@@ -114,3 +115,15 @@ class Digits:
 @pytest.fixture(scope="session")
 def digits(hadoop, tmp_path_factory) -> Digits:
     return Digits(hadoop, tmp_path_factory.mktemp("digits"))
+
+
+@pytest.fixture(scope="session")
+def trained(hadoop, digits):
+    """What the command has left that trains and tests: its means; the model is in HDFS."""
+    solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
+    done = caffe_on_spark(
+        "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",
+        "-model", "models/lenet.caffemodel", "-output", "means.txt", folder=digits.folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hadoop_faults import Strike, executors, kill_one, masters, reached, trainers
-from test_yarn_caffe import content, last_application, names, output_of, submit_cluster
+from test_yarn_caffe import submit_cluster
+from yarn_programs import content, last_application, names, output_of
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 

@@ -3,69 +3,28 @@
 from __future__ import annotations
 
 import json
-import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-import pytest
 from hadoop_faults import Strike, executors, kill_one, reached, trainers
-from yarn_programs import caffe_on_spark, run_program, spark_submit
+from yarn_programs import (
+    GOAL,
+    accuracy,
+    content,
+    last_application,
+    names,
+    output_of,
+    run_program,
+    spark_submit,
+)
 
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, DataSource
-from hearth.native import _core
-
-ROOT = Path(__file__).resolve().parents[2]
-GOAL = 0.95  # of the accuracy on rows that were not trained on
-
-
-def names(hadoop, folder: str) -> list[str]:
-    """What a folder below the user's holds."""
-    try:
-        found = hadoop.web("GET", f"/user/{hadoop.user}/{folder}", "LISTSTATUS")
-    except OSError:
-        return []
-    return sorted(status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"])
-
-
-def accuracy(means: str) -> float:
-    values = dict(line.split(": ") for line in means.splitlines())
-    return float(values["accuracy"])
-
-
-def content(hadoop, file: str) -> bytes:
-    """Of a file below the user's folder."""
-    return _core.read_file(f"{hadoop.uri}/user/{hadoop.user}/{file}")
 
 
 def ready_ones(events: list[dict]) -> list[int]:
     """The iterations at which ranks have begun, one for each generation."""
     return [event["iteration"] for event in events if event["event"] == "ready"]
-
-
-def last_application(hadoop) -> dict:
-    """What YARN says of the newest application, once it has ended."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        apps = hadoop.cluster("apps")["apps"]["app"]
-        newest = max(apps, key=lambda app: app["startedTime"])
-        if newest["finalStatus"] != "UNDEFINED":
-            return newest
-        time.sleep(0.2)
-    raise AssertionError(newest)
-
-
-@pytest.fixture(scope="module")
-def trained(hadoop, digits):
-    """What the command has left that trains and tests: its means; the model is in HDFS."""
-    solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
-    done = caffe_on_spark(
-        "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",
-        "-model", "models/lenet.caffemodel", "-output", "means.txt", folder=digits.folder,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done
 
 
 def test_a_relative_model_is_in_hdfs_as_its_snapshots_are(hadoop, digits, trained):
@@ -79,7 +38,7 @@ def test_a_relative_model_is_in_hdfs_as_its_snapshots_are(hadoop, digits, traine
         "lenet_iter_200.hearth.json",
         "lenet_iter_200.solverstate",
     ]
-    means = hadoop.run("hdfs", "dfs", "-cat", f"{digits.home}/means.txt")
+    means = content(hadoop, "means.txt").decode()
     assert accuracy(means) > GOAL
     assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
 
@@ -129,19 +88,6 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     assert whole == again  # bit for bit that of the run that nobody disturbed
 
 
-def output_of(hadoop, application: str) -> str:
-    """What its containers have said, once it has ended: YARN moves that into HDFS."""
-    said: list[str] = []
-
-    def gathered() -> bool:
-        with suppress(RuntimeError):  # none yet
-            said[:] = [hadoop.run("yarn", "logs", "-applicationId", application)]
-        return "LogType:stderr" in "".join(said)
-
-    reached(gathered)
-    return said[0]
-
-
 def submit_cluster(digits, *flags: str, attempts: int = 1):
     """`python -m hearth.caffeonspark` in cluster mode."""
     program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
@@ -153,19 +99,6 @@ def submit_cluster(digits, *flags: str, attempts: int = 1):
         program, *(Path(flag).name if flag == solver else flag for flag in flags),
         folder=digits.folder,
     )  # fmt: skip
-
-
-def test_cluster_mode_resumes_from_a_snapshot_in_hdfs(hadoop, digits, trained):
-    state = f"{digits.home}/models/lenet_iter_200.solverstate"
-    solver = digits.solver(max_iter=240, snapshot=0, snapshot_after_train="false")
-    done = submit_cluster(
-        digits, "-train", "-conf", solver, "-clusterSize", "2",
-        "-snapshot", state, "-weights", state.replace("solverstate", "caffemodel"),
-        "-model", "resumed/lenet.caffemodel",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
-    assert names(hadoop, "resumed") == ["lenet.caffemodel"]
 
 
 def test_cluster_mode_refuses_what_its_container_would_take_along(hadoop, digits):

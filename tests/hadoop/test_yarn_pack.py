@@ -8,8 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_yarn_caffe import GOAL, accuracy, last_application, names
-from yarn_programs import run_program, spark_submit
+from yarn_programs import (
+    GOAL,
+    accuracy,
+    content,
+    last_application,
+    names,
+    run_program,
+    spark_submit,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -57,29 +64,31 @@ def submitted(digits, node_python) -> Submitted:
     return Submitted(digits.folder, node_python)
 
 
-@pytest.fixture(scope="module")
-def trained(hadoop, digits, submitted):
-    """Words of a test of the model that a training in client mode has left in HDFS."""
-    solver = digits.solver(max_iter=200, snapshot=0, snapshot_after_train="false")
+def test_executors_without_hearth_train_by_the_archive(hadoop, digits, submitted):
+    solver = digits.solver(max_iter=20, snapshot=0, snapshot_after_train="false")
     words = ["-conf", solver, "-clusterSize", "2", "-model", "packed/lenet.caffemodel"]
     client, _ = submitted.commands("-train", *words)
     said = submitted.run(client).stdout  # spark-submit makes one stream of Python's two
     assert f"The model is {digits.home}/packed/lenet.caffemodel" in said
-    return ["-test", *words, "-output", "packed/means.txt"]
-
-
-def test_executors_without_hearth_train_by_the_archive(hadoop, trained):
     assert names(hadoop, "packed") == ["lenet.caffemodel"]
 
 
-def test_a_driver_without_hearth_tests_by_the_archive(hadoop, digits, submitted, trained):
-    _, cluster = submitted.commands(*trained)
+def test_a_driver_without_hearth_resumes_and_tests_by_the_archive(
+    hadoop, digits, submitted, trained
+):
+    state = f"{digits.home}/models/lenet_iter_200.solverstate"
+    solver = digits.solver(max_iter=240, snapshot=0, snapshot_after_train="false")
+    _, cluster = submitted.commands(
+        "-train", "-test", "-conf", solver, "-clusterSize", "2",
+        "-snapshot", state, "-weights", state.replace("solverstate", "caffemodel"),
+        "-model", "resumed/lenet.caffemodel", "-output", "resumed/means.txt",
+    )  # fmt: skip
     hadoop.run("hdfs", "dfs", "-put", submitted.archive, f"{digits.home}/hearth.tar")
     far = f"{digits.home}/hearth.tar#hearth_pack"
     submitted.run([word.replace(f"{submitted.archive}#hearth_pack", far) for word in cluster])
     assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
-    means = hadoop.run("hdfs", "dfs", "-cat", f"{digits.home}/packed/means.txt")
-    assert accuracy(means) > GOAL
+    assert names(hadoop, "resumed") == ["lenet.caffemodel", "means.txt"]
+    assert accuracy(content(hadoop, "resumed/means.txt").decode()) > GOAL
 
 
 def test_a_tensorflow_program_is_submitted_as_it_is(hadoop, tmp_path):

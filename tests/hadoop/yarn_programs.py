@@ -1,12 +1,20 @@
-"""A user's commands against the tests' cluster, which they find by the environment."""
+"""A user's commands against the tests' cluster, which they find by the environment, and what they
+leave there."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+from hadoop_faults import reached
+
+from hearth.native import _core
+
+GOAL = 0.95  # of the accuracy on rows that were not trained on
 _PROGRAM_S = 600
 
 
@@ -32,3 +40,47 @@ def spark_submit() -> str:
     import pyspark
 
     return str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+
+
+def names(hadoop, folder: str) -> list[str]:
+    """What a folder below the user's holds."""
+    try:
+        found = hadoop.web("GET", f"/user/{hadoop.user}/{folder}", "LISTSTATUS")
+    except OSError:
+        return []
+    return sorted(status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"])
+
+
+def accuracy(means: str) -> float:
+    values = dict(line.split(": ") for line in means.splitlines())
+    return float(values["accuracy"])
+
+
+def content(hadoop, file: str) -> bytes:
+    """Of a file below the user's folder."""
+    return _core.read_file(f"{hadoop.uri}/user/{hadoop.user}/{file}")
+
+
+def last_application(hadoop) -> dict:
+    """What YARN says of the newest application, once it has ended."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        apps = hadoop.cluster("apps")["apps"]["app"]
+        newest = max(apps, key=lambda app: app["startedTime"])
+        if newest["finalStatus"] != "UNDEFINED":
+            return newest
+        time.sleep(0.2)
+    raise AssertionError(newest)
+
+
+def output_of(hadoop, application: str) -> str:
+    """What its containers have said, once it has ended: YARN moves that into HDFS."""
+    said: list[str] = []
+
+    def gathered() -> bool:
+        with suppress(RuntimeError):  # none yet
+            said[:] = [hadoop.run("yarn", "logs", "-applicationId", application)]
+        return "LogType:stderr" in "".join(said)
+
+    reached(gathered)
+    return said[0]
