@@ -49,15 +49,23 @@ def _fetch(folder: Path) -> None:
     print(f"hadoop: fetching {version()} into {folder} (100 MB, once)", file=sys.stderr, flush=True)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    done = subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
-         f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
-        capture_output=True, text=True, timeout=_FETCH_S,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
+             f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
+            capture_output=True, text=True, timeout=_FETCH_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"Maven has not fetched Hadoop's jars within {_FETCH_S:.0f} s") from None
     if done.returncode:
-        raise RuntimeError(f"Maven could not fetch Hadoop's jars: {done.stdout[-2000:]}")
+        first = done.stdout.partition("[ERROR] ")[2].partition("\n")[0]
+        said = first or done.stdout[-2000:] + done.stderr[-2000:]
+        raise RuntimeError(f"Maven could not fetch Hadoop's jars of {_POM}: {said}")
     part.rename(folder)
 
 
 if __name__ == "__main__":
-    print(jars())
+    try:
+        print(jars())
+    except RuntimeError as error:
+        sys.exit(f"hadoop: {error}")
