@@ -65,7 +65,7 @@ def submitted(digits, node_python) -> Submitted:
 
 
 def test_executors_without_hearth_train_by_the_archive(hadoop, digits, submitted):
-    solver = digits.solver(max_iter=20, snapshot=0, snapshot_after_train="false")
+    solver = digits.solver(max_iter=100, snapshot=0, snapshot_after_train="false")
     words = ["-conf", solver, "-clusterSize", "2", "-model", "packed/lenet.caffemodel"]
     client, _ = submitted.commands("-train", *words)
     said = submitted.run(client).stdout  # spark-submit makes one stream of Python's two
