@@ -1,4 +1,6 @@
-// Embed: a learned row of numbers for each index, as a word's embedding.
+// Embed: a learned row of numbers for each index, as a word's embedding. Index -1, with which
+// CaffeOnSpark's converters fill sentences up, stands for no word: zeros, and no gradient. (Caffe
+// reads what lies before the weights there.)
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -42,14 +44,16 @@ class EmbedLayer : public Layer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const float* indices = bottom[0]->read_data();
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
-      Require(indices[i] >= 0 && indices[i] < static_cast<float>(inputs_),
+      Require(IsFill(indices[i]) || (indices[i] >= 0 && indices[i] < static_cast<float>(inputs_)),
               ErrorCode::kInvalidArgument,
-              "index {} at position {} is not from 0 to input_dim - 1 = {}", indices[i], i,
-              inputs_ - 1);
+              "index {} at position {} is not from 0 to input_dim - 1 = {}, nor -1 for no word",
+              indices[i], i, inputs_ - 1);
     }
     if (on_device()) {
       at::Tensor y = top[0]->device_data().view({-1, outputs_});
-      y.copy_(blobs_[0]->device_data().index_select(0, IndicesOnDevice(*bottom[0])));
+      const at::Tensor indices = IndicesOnDevice(*bottom[0]);
+      y.copy_(blobs_[0]->device_data().index_select(0, indices.clamp_min(0)));
+      y.mul_(indices.ge(0).unsqueeze(1));
       if (has_bias()) y.add_(blobs_[1]->device_data());
       return;
     }
@@ -57,7 +61,11 @@ class EmbedLayer : public Layer {
     const float* bias = has_bias() ? blobs_[1]->data_ptr() : nullptr;
     float* y = top[0]->data_ptr();
     for (int64_t i = 0; i < bottom[0]->count(); ++i, y += outputs_) {
-      std::copy_n(w + Row(indices[i]), outputs_, y);
+      if (IsFill(indices[i])) {
+        std::fill_n(y, outputs_, 0.0f);
+      } else {
+        std::copy_n(w + Row(indices[i]), outputs_, y);
+      }
       if (bias == nullptr) continue;
       for (int64_t o = 0; o < outputs_; ++o) y[o] += bias[o];
     }
@@ -70,7 +78,9 @@ class EmbedLayer : public Layer {
     if (on_device()) {
       const at::Tensor dy = top[0]->device_diff().view({-1, outputs_});
       if (param_propagate_down(0)) {
-        blobs_[0]->device_diff().index_add_(0, IndicesOnDevice(*bottom[0]), dy);
+        const at::Tensor indices = IndicesOnDevice(*bottom[0]);
+        blobs_[0]->device_diff().index_add_(0, indices.clamp_min(0),
+                                            dy * indices.ge(0).unsqueeze(1));
       }
       if (has_bias() && param_propagate_down(1)) blobs_[1]->device_diff().add_(dy.sum(0));
       return;
@@ -80,13 +90,14 @@ class EmbedLayer : public Layer {
     float* dw = param_propagate_down(0) ? blobs_[0]->diff_ptr() : nullptr;
     float* dbias = has_bias() && param_propagate_down(1) ? blobs_[1]->diff_ptr() : nullptr;
     for (int64_t i = 0; i < bottom[0]->count(); ++i, dy += outputs_) {
-      if (dw != nullptr) Add(dy, dw + Row(indices[i]));
+      if (dw != nullptr && !IsFill(indices[i])) Add(dy, dw + Row(indices[i]));
       if (dbias != nullptr) Add(dy, dbias);
     }
   }
 
  private:
   bool has_bias() const { return blobs_.size() > 1; }
+  static bool IsFill(float index) { return index == -1.0f; }
   static at::Tensor IndicesOnDevice(Blob& indices) {
     return indices.device_data().view({-1}).to(at::kLong);
   }

@@ -25,10 +25,10 @@ Arrays Reference(const Arrays& bottoms, const Arrays& params) {
   return {y};
 }
 
-LayerCase Row(std::string name, const std::string& param, Shape indices) {
+LayerCase Row(std::string name, const std::string& param, Shape indices, int first = 0) {
   LayerCase row{std::move(name),
                 "type: 'Embed' embed_param { input_dim: 4 num_output: 3 " + param + " }",
-                {{std::move(indices), 0, 0, 4}},
+                {{std::move(indices), 0, 0, 4 - first, first}},
                 Reference};
   row.without_gradient = {0};
   return row;
@@ -40,6 +40,7 @@ std::vector<LayerCase> EmbedCases() {
   return {
       Row("embed", "", {3, 2}),
       Row("embed_no_bias", "bias_term: false", {7}),
+      Row("embed_filled_up", "", {9, 2}, -1),
   };
 }
 const bool kEmbedCases = AddLayerCases(EmbedCases);
@@ -61,7 +62,8 @@ std::string ErrorAt(float index) {
 
 TEST(Embed, NamesAnIndexWithoutARow) {
   EXPECT_THAT(ErrorAt(4), HasSubstr("index 4 at position 3 is not from 0 to input_dim - 1 = 3"));
-  EXPECT_THAT(ErrorAt(-1), HasSubstr("index -1 at position 3"));
+  EXPECT_THAT(ErrorAt(-2), HasSubstr("index -2 at position 3"));
+  EXPECT_EQ(ErrorAt(-1), "");
   EXPECT_THAT(ErrorAt(NAN), HasSubstr("index nan at position 3"));
 }
 

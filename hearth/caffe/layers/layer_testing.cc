@@ -13,8 +13,11 @@ Array MakeInput(const CaseInput& input, Shape shape, std::mt19937& random) {
   Array array(std::move(shape));
   const auto count = static_cast<float>(array.Count());
   for (size_t i = 0; i < array.values.size(); ++i) {
-    array.values[i] = input.classes > 0 ? static_cast<float>(random() % input.classes)
-                                        : input.low + (i + 0.5f) * (input.high - input.low) / count;
+    if (input.classes > 0) {
+      array.values[i] = static_cast<float>(input.first_class) + random() % input.classes;
+    } else {
+      array.values[i] = input.low + (i + 0.5f) * (input.high - input.low) / count;
+    }
   }
   std::shuffle(array.values.begin(), array.values.end(), random);
   return array;

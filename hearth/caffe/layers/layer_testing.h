@@ -29,11 +29,12 @@ struct Array {
 using Arrays = std::vector<Array>;
 
 // Values of one bottom: evenly spaced over [low, high] in random order, so that no two are equal
-// and none lies on the middle; or, with `classes`, random labels.
+// and none lies on the middle; or, with `classes`, so many labels.
 struct CaseInput {
   Shape shape = {};
   float low = -2, high = 2;
   int classes = 0;
+  int first_class = 0;
 };
 
 struct LayerCase {
