@@ -53,7 +53,7 @@ PYTHON_MAY_USE = {
     "tensorflow": {"native", "collective"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective"},
-    "cli": {"native", "tools"},
+    "cli": {"native", "tools", "caffeonspark"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)

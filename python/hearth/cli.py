@@ -1,17 +1,20 @@
 """The programs `hearth`, `caffe` and Caffe's tools: they hand over to the native program.
 
 `caffe` is `hearth` under another name; a tool such as `convert_imageset` is the command of its
-name. pyproject.toml lists them. `hearth pack` needs no native program, and so no torch.
+name. pyproject.toml lists them. `hearth pack` and CaffeOnSpark's tools (`hearth Vocab`) need no
+native program, and so no torch.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from hearth import native
+from hearth.caffeonspark import tools
 
 _PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`
 
@@ -24,6 +27,9 @@ def main() -> NoReturn:
         from hearth.tools import pack
 
         sys.exit(pack.main(sys.argv[2:]))
+    if not command and sys.argv[1:2] and sys.argv[1] in tools.NAMES:
+        del sys.argv[0]
+        runpy.run_module(f"hearth.caffeonspark.tools.{sys.argv[0]}", run_name="__main__")
     try:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:

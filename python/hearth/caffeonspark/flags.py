@@ -123,13 +123,19 @@ def parse_bad_records(text: str) -> tuple[int, float]:
     )
 
 
-def parse_flags(arguments: Sequence[str]) -> argparse.Namespace:
+def parse_flags(
+    arguments: Sequence[str], defaults: Mapping[str, Any] | None = None
+) -> argparse.Namespace:
     """Parses a command line and checks what can be checked without any file.
+
+    `defaults`: of a program that has others, by attribute.
 
     Raises:
         FlagError: one sentence for the user.
     """
-    flags = build_parser().parse_args(list(arguments))
+    parser = build_parser()
+    parser.set_defaults(**(defaults or {}))
+    flags = parser.parse_args(list(arguments))
     for name, value in vars(flags).items():
         if (name, value) != ("cluster_size", ALL):
             check_value(name, value)

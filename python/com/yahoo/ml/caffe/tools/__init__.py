@@ -1,1 +1,1 @@
-"""CaffeOnSpark's tools for notebooks; those that convert data sets are not there yet."""
+"""CaffeOnSpark's tools as its Python programs import them: aliases."""

@@ -1,0 +1,33 @@
+"""Picture files and their labels as a SequenceFile, which SeqImageDataSource reads."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.tools.pictures import listed, read_picture
+from hearth.caffeonspark.tools.program import main
+from hearth.caffeonspark.tools.sequence_writer import check_classic, pair_key, write_sequence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
+    """-imageRoot: folder or URI of the pictures; -labelFile: lines `NAME LABEL`, NAME under the
+    root; -output: the SequenceFile (a folder of parts), key (NAME, LABEL), value the file's bytes.
+    """
+    check_classic(spark, flags.output_path)
+    rows = listed(spark, flags.label_file, 2)
+    write_sequence(rows.rdd.map(partial(_record, flags.image_root)), flags.output_path)
+    return f"{rows.count()} pictures written to {flags.output_path}"
+
+
+def _record(root: str, row: Any) -> tuple[bytes, bytes]:
+    return pair_key(row.name, row.label), read_picture(root, row.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main("Binary2Sequence", convert, ("imageRoot", "labelFile", "output")))

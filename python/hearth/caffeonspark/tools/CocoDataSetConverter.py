@@ -1,0 +1,47 @@
+"""COCO's pictures and captions, as lrcn_cos.prototxt reads them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark.tools.DFConversions import DFConversions
+from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.program import check_new, exists, main
+from hearth.caffeonspark.tools.Vocab import Vocab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
+    """-captionFile: COCO's json with images and annotations; -imageRoot: folder or URI of its
+    pictures; -output: a folder. In it -imageCaptionDFDir gets the captions as json, -vocabDir the
+    -vocabSize most used words (default: all), and -embeddingDFDir, in -outputFormat (parquet),
+    pictures with captions as -captionLength (20) numbers. A vocabulary that is in -vocabDir already
+    is used as it is: that of the training set, for a test set.
+    """
+    targets = [beneath(flags, name) for name in ("imageCaptionDFDir", "embeddingDFDir")]
+    for target in targets:
+        check_new(spark, target)
+    conversions, words = DFConversions(spark), beneath(flags, "vocabDir")
+    parts = max(1, flags.cluster_size)
+    captions = conversions.Coco2ImageCaptionFile(flags.caption_file, parts)
+    captions.write.json(targets[0])
+    if exists(spark, words):
+        vocab = Vocab(spark).load(words)
+    else:
+        vocab = Vocab(spark).genFromData(captions, "caption", flags.vocab_size)
+        vocab.save(words)
+    rows = conversions.ImageCaption2Embedding(
+        flags.image_root, captions, vocab, flags.caption_length
+    )
+    rows.write.format(flags.output_format).save(targets[1])
+    return f"{captions.count()} captions with {len(vocab)} words written to {flags.output_path}"
+
+
+if __name__ == "__main__":
+    needed = ("captionFile", "imageRoot", "output")
+    needed += ("imageCaptionDFDir", "vocabDir", "embeddingDFDir")
+    sys.exit(main("CocoDataSetConverter", convert, needed))

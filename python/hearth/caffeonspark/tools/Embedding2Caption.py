@@ -1,0 +1,34 @@
+"""Lists of numbers, as a net says them or as it was trained on them, as captions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark.tools.DFConversions import DFConversions
+from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.program import check_new, main
+from hearth.caffeonspark.tools.Vocab import Vocab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
+    """-output: the folder in which -embeddingDFDir has rows with target_sentence, and -vocabDir
+    words. Their id, numbers and caption go to -imageCaptionDFDir in it, as json.
+    """
+    target = beneath(flags, "imageCaptionDFDir")
+    check_new(spark, target)
+    vocab = Vocab(spark).load(beneath(flags, "vocabDir"))
+    rows = spark.read.format(flags.output_format).load(beneath(flags, "embeddingDFDir"))
+    rows = rows.select("id", "target_sentence")
+    said = DFConversions(spark).Embedding2Caption(rows, vocab, "target_sentence", "caption")
+    said.write.json(target)
+    return f"{rows.count()} captions written to {target}"
+
+
+if __name__ == "__main__":
+    needed = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
+    sys.exit(main("Embedding2Caption", convert, needed))

@@ -1,0 +1,41 @@
+"""Pictures and their captions as numbers, with a vocabulary that is there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark.tools.DFConversions import DFConversions
+from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.program import check_new, main
+from hearth.caffeonspark.tools.Vocab import Vocab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
+    """-imageRoot: folder or URI of the pictures; -output: the folder in which -imageCaptionDFDir
+    has captions and -vocabDir words, as CocoDataSetConverter writes them; without -vocabDir the
+    pictures alone are taken. The rows go to -embeddingDFDir in it, in -outputFormat (parquet), a
+    caption as -captionLength (20) numbers.
+    """
+    target = beneath(flags, "embeddingDFDir")
+    check_new(spark, target)
+    conversions = DFConversions(spark)
+    captions = spark.read.json(beneath(flags, "imageCaptionDFDir"))
+    if flags.vocab_dir:
+        vocab = Vocab(spark).load(beneath(flags, "vocabDir"))
+        rows = conversions.ImageCaption2Embedding(
+            flags.image_root, captions, vocab, flags.caption_length
+        )
+    else:
+        rows = conversions.Image2Embedding(flags.image_root, captions)
+    rows.write.format(flags.output_format).save(target)
+    return f"{captions.count()} pictures written to {target} as {flags.output_format}"
+
+
+if __name__ == "__main__":
+    needed = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
+    sys.exit(main("Image2Embedding", convert, needed))

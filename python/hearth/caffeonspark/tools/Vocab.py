@@ -1,0 +1,94 @@
+"""The words of captions, by how often they are used."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.tools.captions import UNKNOWN, words_of
+from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.program import check_new, main
+from hearth.spark.session import as_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Vocab:
+    """Words by number: the first, "UNK", has number 1 and stands for all that are not here."""
+
+    def __init__(self, sc: Any = None, words: Sequence[str] = (UNKNOWN,)):
+        """`sc`: a SparkContext or SparkSession (the active one by default)."""
+        self._spark = as_session(sc)
+        self.words = list(words)
+
+    def genFromData(self, dataset: DataFrame, columnName: str, vocabSize: int = -1) -> Vocab:
+        """Takes the `vocabSize` words (-1: all) that a column of sentences has most; returns self.
+
+        Of words with the same count those come first that do so in the alphabet.
+        """
+        from pyspark.sql import functions as sql
+
+        sentences = dataset.select(sql.col(columnName).cast("string").alias("sentence"))
+        counted = sentences.mapInArrow(_split, "word string").groupBy("word").count()
+        ordered = counted.orderBy(sql.desc("count"), "word")
+        ordered = ordered if vocabSize < 0 else ordered.limit(vocabSize)
+        words = [row.word for row in ordered.collect()]
+        self.words = [UNKNOWN, *(word for word in words if word != UNKNOWN)]
+        return self
+
+    def save(self, path: str) -> None:
+        """Writes a text file into the new folder `path` (any URI of Spark's): a word per line."""
+        rows = self._spark.createDataFrame([(word,) for word in self.words], "value string")
+        rows.coalesce(1).write.text(path)
+
+    def load(self, path: str) -> Vocab:
+        """Takes the words of save(), or of any text file with "UNK" first; returns self.
+
+        Raises:
+            FlagError: it is none.
+        """
+        words = [row.value for row in self._spark.read.text(path).collect()]
+        if not words or words[0] != UNKNOWN:
+            raise FlagError(f"{path} is no vocabulary: its first line is not {UNKNOWN}")
+        self.words = words
+        return self
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Each word's number."""
+        return {word: number for number, word in enumerate(self.words, 1)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        words: list[str] = []
+        for sentence in batch.column("sentence").to_pylist():
+            words += words_of(sentence or "")
+        yield pa.RecordBatch.from_arrays([pa.array(words, pa.string())], names=["word"])
+
+
+def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
+    """-output: the folder in which -imageCaptionDFDir has captions, as CocoDataSetConverter writes
+    them; the words go to -vocabDir in it, the -vocabSize most used (default: all).
+    """
+    target = beneath(flags, "vocabDir")
+    check_new(spark, target)
+    vocab = Vocab(spark).genFromData(
+        spark.read.json(beneath(flags, "imageCaptionDFDir")), "caption", flags.vocab_size
+    )
+    vocab.save(target)
+    return f"{len(vocab)} words written to {target}"
+
+
+if __name__ == "__main__":
+    sys.exit(main("Vocab", convert, ("output", "imageCaptionDFDir", "vocabDir")))

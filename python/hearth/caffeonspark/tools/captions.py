@@ -1,0 +1,55 @@
+"""Captions as numbers, for a net with an LSTM, and back: the form of LRCN's nets.
+
+A word's number is its place in the vocabulary, from 1; 0 starts and ends a sentence; -1 fills up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+# The vocabulary's first word stands for all that it does not have.
+UNKNOWN = "UNK"
+_UNKNOWN_ID = 1
+_START_END, _FILL = 0, -1
+_TOKEN = re.compile(r"\w+|\W+")
+
+
+class Embedding(NamedTuple):
+    """What an LSTM reads at each step, whether that goes on with a sentence, what it must say."""
+
+    input: list[int]
+    cont: list[int]
+    target: list[int]
+
+
+def words_of(sentence: str) -> list[str]:
+    """Words and marks between them, in lower case; without the full stop at the end."""
+    tokens = [token.strip() for token in _TOKEN.findall(sentence.lower())]
+    words = [token for token in tokens if token]
+    return words[:-1] if words and words[-1] == "." else words
+
+
+def embed(sentence: str, ids: Mapping[str, int], length: int) -> Embedding:
+    """Three lists of `length` numbers; of the sentence the first length - 1 words."""
+    said = [ids.get(word, _UNKNOWN_ID) for word in words_of(sentence)][: length - 1]
+    fill = [_FILL] * (length - 1 - len(said))
+    return Embedding(
+        [_START_END, *said, *fill], [0] + [1] * len(said) + fill, [*said, _START_END, *fill]
+    )
+
+
+def caption(ids: Iterable[int], words: Sequence[str]) -> str:
+    """The words of the numbers, without starts, ends and what fills up.
+
+    Raises:
+        ValueError: a number is that of no word.
+    """
+    said = []
+    for number in ids:
+        if number > len(words) or number < _FILL:
+            raise ValueError(f"{number} is no number of a vocabulary of {len(words)} words")
+        if number > _START_END:
+            said.append(words[number - 1])
+    return " ".join(said)

@@ -1,0 +1,97 @@
+"""Picture files with labels, listed in a text file, read by Spark's tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.files.tfrecord_files import file_system
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+# A partition becomes a file: of pictures of 150 KB, about the block of a file system.
+_FILES_PER_PARTITION = 512
+# What a task holds at once, beside the picture that it reads.
+_BATCH_BYTES = 8 << 20
+
+
+def listed(spark: SparkSession, label_file: str, fields: int) -> DataFrame:
+    """The lines of a label file as columns name, label, and with three `fields` id, all strings.
+
+    The last fields hold no spaces, a file's name may. Lines come sorted by name, in partitions of
+    a few hundred, so that a second run makes the same files.
+
+    Raises:
+        FlagError: the file has no line, or one with too few fields.
+    """
+    from pyspark.sql import functions as sql
+
+    tail = r"\s+(\S+)" * (fields - 1)
+    pattern = rf"^\s*(\S.*?){tail}\s*$"
+    lines = spark.read.text(label_file).where("trim(value) != ''")
+    bad = lines.where(~sql.col("value").rlike(pattern)).limit(1).collect()
+    if bad:
+        form = "NAME LABEL ID" if fields == 3 else "NAME LABEL"
+        line = f"{bad[0].value!r:.200}"
+        raise FlagError(f"-labelFile {label_file} has a line that is not '{form}': {line}")
+    count = lines.count()
+    if not count:
+        raise FlagError(f"-labelFile {label_file} has no line")
+    names = ("name", "label", "id")[:fields]
+    parts = (sql.regexp_extract("value", pattern, i + 1).alias(x) for i, x in enumerate(names))
+    partitions = math.ceil(count / _FILES_PER_PARTITION)
+    return lines.select(*parts).repartitionByRange(partitions, "name")
+
+
+def with_pictures(rows: DataFrame, root: str, name: str = "name") -> DataFrame:
+    """The same rows and a column `data`: the bytes of each row's file, which is under `root`.
+
+    `root`: a folder that all hosts see, or a URI. `name`: the column with the file's name in it.
+    """
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    schema = StructType([*rows.schema.fields, StructField("data", BinaryType(), False)])
+    return rows.mapInArrow(partial(read_batches, root, name), schema)
+
+
+def read_picture(root: str, name: str) -> bytes:
+    """A file's bytes. Raises OSError, which names it."""
+    import socket
+
+    uri = f"{root.rstrip('/')}/{name}"
+    system, path = file_system(uri)
+    try:
+        with system.open_input_stream(path) as file:
+            return file.read()
+    except OSError as error:
+        reason = f"{socket.gethostname()}: {error.strerror or error}"
+        raise OSError(f"{uri} cannot be read on host {reason}") from None
+
+
+def read_batches(
+    root: str, name: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the batches with a column `data`, in batches of some megabytes."""
+    for batch in batches:
+        begin, data, held = 0, [], 0
+        for row, file in enumerate(batch.column(name).to_pylist()):
+            data.append(read_picture(root, file))
+            held += len(data[-1])
+            if held >= _BATCH_BYTES:
+                yield _joined(batch.slice(begin, len(data)), data)
+                begin, data, held = row + 1, [], 0
+        if data:
+            yield _joined(batch.slice(begin, len(data)), data)
+
+
+def _joined(batch: pa.RecordBatch, data: list[Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, pa.array(data, pa.binary())], names=[*batch.schema.names, "data"]
+    )

@@ -1,0 +1,93 @@
+"""What all tools share as programs: flags, a Spark session, errors of one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hearth.caffeonspark.flags import FlagError, parse_flags
+from hearth.caffeonspark.interrupts import INTERRUPTED, run_interruptibly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hearth.caffeonspark.interrupts import Started
+
+# Of flags, by attribute, whose defaults are others for a tool than for a training.
+DEFAULTS: Mapping[str, Any] = {"output_path": "", "output_format": "parquet"}
+# Does the work; returns one sentence about what it made.
+Tool = Callable[["SparkSession", argparse.Namespace], str]
+
+
+def main(
+    name: str, tool: Tool, needed: Sequence[str], arguments: Sequence[str] | None = None
+) -> int:
+    """Runs a tool with the flags of the command line. Returns the exit status.
+
+    `needed`: flags that it cannot do without. A user's error is one line on standard error.
+    """
+
+    def work(started: Started) -> int:
+        from hearth.caffeonspark.command_line import split_spark
+        from hearth.spark import session
+
+        given = sys.argv[1:] if arguments is None else arguments
+        if not given or given[0] in ("-h", "-help", "--help"):
+            flags = " ".join(f"-{flag} X" for flag in needed)
+            print(f"Usage: {name} {flags} [--master URL] [--conf spark.KEY=VALUE]...\n")
+            print((tool.__doc__ or "").strip())
+            return 0
+        master, conf, rest = split_spark(given)
+        flags = parse_flags(rest, DEFAULTS)
+        _require(flags, needed)
+        spark = session.start(name, max(2, flags.cluster_size), master, conf=conf)
+        failed = True
+        try:
+            started(spark)
+            begin = time.monotonic()
+            said = tool(spark, flags)
+            print(f"{name}: {said} in {time.monotonic() - begin:.1f} s", file=sys.stderr)
+            failed = False
+        finally:
+            session.stop(spark, failed)
+        return 0
+
+    try:
+        return run_interruptibly(work)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.__stderr__)
+        return INTERRUPTED
+    except Exception as error:
+        from hearth.caffeonspark.command_line import is_expected, one_line
+
+        if not is_expected(error):
+            raise
+        print(f"{name}: {one_line(error)}", file=sys.stderr)
+        return 1
+
+
+def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:
+    from hearth.caffeonspark.flags import FLAGS
+
+    attributes = {flag: (attribute, default) for flag, attribute, default, _ in FLAGS}
+    for flag in needed:
+        attribute, _ = attributes[flag]
+        if getattr(flags, attribute) in ("", None):
+            raise FlagError(f"-{flag} is missing")
+
+
+def check_new(spark: SparkSession, uri: str) -> None:
+    """Raises FlagError where something is there already: it is found before hours of work."""
+    if exists(spark, uri):
+        raise FlagError(f"-output {uri} is there already: name another, or remove it")
+
+
+def exists(spark: SparkSession, uri: str) -> bool:
+    """Whether there is such a file or folder; not known, so False, with Spark Connect."""
+    from hearth.files.hadoop_files import HadoopFiles
+
+    files = HadoopFiles.of(spark)
+    return files is not None and files.exists(uri)

@@ -1,0 +1,72 @@
+"""Writes SequenceFiles of pictures, with keys as CaffeOnSpark's own tools serialize them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.tools.program import check_new
+
+# Java's object serialization: a class is told of once, later by its number in the stream. Versions
+# and fields are those that Scala 2.13 and Java 17 write.
+_HEADER = b"\xac\xed\x00\x05"
+_OBJECT_FIELD = b"t\x00\x12Ljava/lang/Object;"
+_SAME_TYPE = b"q\x00~\x00\x01"
+_TUPLE_2 = b"sr\x00\x0cscala.Tuple2\x01\xfb\xdd\xcd\x22\xe7\x34\x7a\x02\x00\x02"
+_TUPLE_6 = b"sr\x00\x0cscala.Tuple6\x89\xe6\xcd\x0b\x84\xe7\xf0\x30\x02\x00\x06"
+_INTEGER = (
+    b"sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x87\x38\x02\x00\x01I\x00\x05value"
+    b"xr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00xp"
+)
+_INTEGER_AGAIN = b"sq\x00~\x00\x05"  # Object's type name, id and label were 1, 3 and 4
+_BOOLEAN = (
+    b"sr\x00\x11java.lang.Boolean\xcd\x20\x72\x80\xd5\x9c\xfa\xee\x02\x00\x01Z\x00\x05valuexp"
+)
+_MOST_TEXT = 0xFFFF
+
+
+def pair_key(identifier: str, label: str) -> bytes:
+    """What ObjectOutputStream writes for scala.Tuple2(identifier, label): an encoded picture's key.
+
+    Raises:
+        ValueError: a text is longer than 65,535 bytes.
+    """
+    return _HEADER + _TUPLE_2 + _fields(2) + _text(identifier) + _text(label)
+
+
+def picture_key(
+    identifier: str, label: str, channels: int, height: int, width: int, encoded: bool
+) -> bytes:
+    """The same for scala.Tuple6 of all these."""
+    sizes = (struct.pack(">i", number) for number in (channels, height, width))
+    head = _HEADER + _TUPLE_6 + _fields(6) + _text(identifier) + _text(label)
+    return head + _INTEGER + _INTEGER_AGAIN.join(sizes) + _BOOLEAN + (b"\1" if encoded else b"\0")
+
+
+def write_sequence(records: Any, output: str) -> None:
+    """Writes an RDD of (key, value), both bytes, as SequenceFile<BytesWritable, BytesWritable>."""
+    pairs = records.map(lambda record: (bytearray(record[0]), bytearray(record[1])))
+    pairs.saveAsSequenceFile(output)
+
+
+def check_classic(spark: Any, output: str) -> None:
+    """Raises FlagError where no SequenceFile can be written: Connect has no RDDs; it is there."""
+    if not hasattr(spark, "_jsc"):
+        raise FlagError("SequenceFiles need classic Spark, as Spark Connect has no RDDs")
+    check_new(spark, output)
+
+
+def _fields(count: int) -> bytes:
+    names = [b"L\x00\x02_%d" % (number + 1) for number in range(count)]
+    return names[0] + _OBJECT_FIELD + b"".join(name + _SAME_TYPE for name in names[1:]) + b"xp"
+
+
+def _text(value: str) -> bytes:
+    """In Java's own form of UTF-8: characters beyond 16 bits as two, zero as two bytes."""
+    pairs = value.encode("utf-16-be", "surrogatepass")
+    units = struct.unpack(f">{len(pairs) // 2}H", pairs)
+    data = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    if len(data) > _MOST_TEXT:
+        raise ValueError(f"{value!r:.60} is too long for a key: {len(data)} bytes")
+    return b"t" + struct.pack(">H", len(data)) + data
