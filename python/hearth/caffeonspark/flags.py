@@ -186,6 +186,6 @@ def refuse_tool_flags(flags: argparse.Namespace) -> None:
     for flag, attribute, default, text in _OWN_FLAGS:
         if not text and getattr(flags, attribute) != default:
             raise FlagError(
-                f"-{flag} is for CaffeOnSpark's conversion tools, which are not part of this "
-                "program; -train, -test and -features do not read it: leave it out"
+                f"-{flag} is for CaffeOnSpark's conversion tools (hearth Binary2Sequence ...); "
+                "-train, -test and -features do not read it: leave it out"
             )
