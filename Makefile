@@ -9,7 +9,7 @@ CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.
   tests/tensorflow/test_feed_attempts.py
 
 .PHONY: demo test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
-  hadoop-shell soak soak-hadoop fuzz clean
+  hadoop-shell soak soak-hadoop sanitize asan tsan fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -64,6 +64,16 @@ bench: build
 soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/draws.py --draws 200
+
+# The rooms' own tests under the sanitizers, each in a build folder of its own; under tsan those
+# without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.
+sanitize: asan tsan
+
+asan tsan: setup
+	@$(PYTHON) -m cmake --preset $@ >/dev/null
+	@.venv/bin/ninja -C build-$@ -j $(JOBS) hearth_room_tests
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
+	  .venv/bin/ctest --test-dir build-$@ --output-on-failure -E '^fuzz_'
 
 # Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
 FUZZ_SECONDS ?= 300

@@ -3,6 +3,7 @@
 # built from the *_test.cc files that stand beside their sources. TESTS_ALONE: they measure time
 # or use all cores, so ctest runs nothing beside them.
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
+add_custom_target(hearth_room_tests)  # the test programs of all rooms
 
 # libtorch's headers take half a minute: `first` has them compiled, all others with its flags use them.
 function(hearth_precompile target first)
@@ -30,6 +31,7 @@ function(hearth_room name)
     if(ROOM_TORCH)
       target_precompile_headers(hearth_${name}_test PRIVATE <ATen/ATen.h> <gmock/gmock.h> <gtest/gtest.h>)
     endif()
+    add_dependencies(hearth_room_tests hearth_${name}_test)
     add_test(NAME ${name} COMMAND hearth_${name}_test)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
     if(ROOM_TESTS_ALONE)

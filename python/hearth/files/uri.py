@@ -76,7 +76,7 @@ def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
         return default_fs + path
     if default_fs.startswith(("hdfs://", "viewfs://")):
         return f"{default_fs}/user/{getpass.getuser()}/{path}"
-    if default_fs.startswith("file://"):
+    if default_fs.startswith("file:"):
         return f"{default_fs}/{working_dir.lstrip('/')}/{path}"
     logger.warning("unknown scheme %s with relative path: %s", default_fs, path)
     return f"{default_fs}/{path}"

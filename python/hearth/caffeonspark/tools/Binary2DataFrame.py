@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.pictures import listed, with_pictures
 from hearth.caffeonspark.tools.program import check_new, main
+from hearth.files.uri import whole_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     if odd:
         name, label = odd[0].name, odd[0].label
         raise FlagError(f"-labelFile {flags.label_file}: the label of {name} is no number: {label}")
-    pictures = with_pictures(rows, flags.image_root)
+    pictures = with_pictures(rows, whole_uri(flags.image_root, spark))
     frame = pictures.selectExpr("id as SampleID", "cast(label as int) as label", "data")
     frame.write.format(flags.output_format).save(flags.output_path)
     return f"{rows.count()} pictures written to {flags.output_path} as {flags.output_format}"

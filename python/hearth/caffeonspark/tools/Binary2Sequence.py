@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.tools.pictures import listed, read_picture
 from hearth.caffeonspark.tools.program import main
 from hearth.caffeonspark.tools.sequence_writer import check_classic, pair_key, write_sequence
+from hearth.files.uri import whole_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,8 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """
     check_classic(spark, flags.output_path)
     rows = listed(spark, flags.label_file, 2)
-    write_sequence(rows.rdd.map(partial(_record, flags.image_root)), flags.output_path)
+    root = whole_uri(flags.image_root, spark)
+    write_sequence(rows.rdd.map(partial(_record, root)), flags.output_path)
     return f"{rows.count()} pictures written to {flags.output_path}"
 
 

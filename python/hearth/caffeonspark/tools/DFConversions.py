@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.captions import caption, embed
 from hearth.caffeonspark.tools.pictures import read_batches
+from hearth.files.uri import whole_uri
 from hearth.spark.session import as_session
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class DFConversions:
         self, root: str, captions: DataFrame, ids: Mapping[str, int] | None, length: int
     ) -> DataFrame:
         schema = _PICTURE if ids is None else _EMBEDDING
-        return captions.mapInArrow(partial(_embed, root, ids, length), schema)
+        whole = whole_uri(root, self._spark)
+        return captions.mapInArrow(partial(_embed, whole, ids, length), schema)
 
 
 def _caption_rows(coco: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     Its columns: id and label string; channels, height, width int; encoded boolean; data binary.
     """
     check_new(spark, flags.output_path)
-    rows = lmdb_rows(flags)
+    rows = lmdb_rows(spark, flags)
     frame = rows.frame(spark).selectExpr(
         "id", "cast(label as string) as label", "channels", "height", "width",
         "cast(encoded as boolean) as encoded", "data",

@@ -24,7 +24,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     height, width, encoded), value the picture's bytes.
     """
     check_classic(spark, flags.output_path)
-    rows = lmdb_rows(flags)
+    rows = lmdb_rows(spark, flags)
     parts = spark.sparkContext.parallelize(range(rows.parts), rows.parts)
     write_sequence(parts.flatMap(partial(_records, rows)), flags.output_path)
     return f"{rows.pinned.records} records written to {flags.output_path}"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError
-from hearth.files.uri import local_path
+from hearth.files.uri import is_local, local_path
 from hearth.rows.file_rows import LmdbRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A part becomes a file: about the block of a file system.
 _PART_BYTES = 128 << 20
 
 
-def lmdb_rows(flags: argparse.Namespace) -> LmdbRows:
+def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> LmdbRows:
     """The records of -imageRoot, in -lmdb_partitions parts or as many as its size asks for.
 
     Raises:
         FlagError: it is none, or lies where it cannot be read in place.
     """
     path = local_path(flags.image_root)
-    if path is None:
+    if path is None or not is_local(flags.image_root, spark):
         raise FlagError(
             f"-imageRoot {flags.image_root}: an LMDB is read in place, so it must lie under a path "
             "that all hosts see (file:...)"
