@@ -144,5 +144,6 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
     assert application["finalStatus"] == "SUCCEEDED"
     said = output_of(hadoop, application["id"])
     assert said.count("attempt 2 of this application") == 1, said[-3000:]
+    assert "Restoring previous solver status from" in said
     assert seals(hadoop, "master") == ITERATIONS // EVERY
     assert training.model("master") == training.model("whole")
