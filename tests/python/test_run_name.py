@@ -39,6 +39,17 @@ def test_an_applications_next_attempt_gives_the_same_names(names):
     assert not {name.text for name in first} & {name.text for name in other}
 
 
+def test_files_that_lie_in_another_container_are_the_same(names, tmp_path, monkeypatch):
+    found = []
+    for attempt in ("1", "2"):
+        container = tmp_path / f"container_{attempt}"
+        container.mkdir()
+        monkeypatch.chdir(container)
+        job = {"solver": {"path": str(container / "solver.prototxt"), "text": "max_iter: 1"}}
+        found += names(session(attempt), job)
+    assert found[0].text == found[1].text
+
+
 @pytest.mark.parametrize("spark", [session(None), session("local"), SimpleNamespace()])
 def test_a_driver_that_nobody_starts_again_gives_names_of_its_own(names, spark):
     first, second = names(spark, {"model": "a"}), names(spark, {"model": "a"})

@@ -8,6 +8,7 @@ training needs the same name.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import uuid
 from collections import Counter
@@ -41,7 +42,8 @@ def run_name(spark: Any, job: Mapping[str, Any]) -> RunName:
     if known is None:
         return RunName(str(uuid.uuid4()))
     application, attempt = known
-    text = json.dumps(job, sort_keys=True)
+    # Each attempt has a container of its own, and with it another path of the submitted files.
+    text = json.dumps(job, sort_keys=True).replace(os.getcwd(), ".")
     with _lock:
         _counts[text] += 1
         count = _counts[text]
