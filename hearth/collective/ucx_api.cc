@@ -44,6 +44,7 @@ void FindAll(void* library, Api& api, std::string& problem) {
   find("ucp_ep_create", api.ep_create);
   find("ucp_ep_close_nbx", api.ep_close);
   find("ucp_tag_send_nbx", api.tag_send);
+  find("ucp_tag_send_sync_nbx", api.tag_send_sync);
   find("ucp_tag_recv_nbx", api.tag_recv);
   find("ucp_request_check_status", api.request_check_status);
   find("ucp_request_cancel", api.request_cancel);

@@ -88,6 +88,8 @@ struct Api {
   void* (*ep_close)(Endpoint* endpoint, const RequestParams* params);
   void* (*tag_send)(Endpoint* endpoint, const void* data, size_t bytes, uint64_t tag,
                     const RequestParams* params);
+  void* (*tag_send_sync)(Endpoint* endpoint, const void* data, size_t bytes, uint64_t tag,
+                         const RequestParams* params);
   void* (*tag_recv)(Worker* worker, void* data, size_t bytes, uint64_t tag, uint64_t mask,
                     const RequestParams* params);
   Status (*request_check_status)(void* request);

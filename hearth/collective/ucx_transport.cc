@@ -16,13 +16,11 @@ constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kPiecesUnderWay = 4;
 constexpr int kSpins = 200;
 constexpr unsigned kTurnsPerClockRead = 64;
-// UCX has timers that its descriptor does not tell of.
-constexpr double kLongestSleep = 0.1;
+constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not tell of
 // The end of the connection overtakes bytes that the peer sent before: they have this long.
 constexpr double kPatience = 0.1;
 constexpr uint32_t kMostAddressBytes = 1 << 16;
 
-// The index of the peer's next message, or how many messages there are.
 template <typename Message>
 size_t Next(const std::vector<Message>& messages, int peer, size_t from) {
   while (from < messages.size() && messages[from].peer != peer) ++from;
@@ -47,8 +45,6 @@ UcxTransport::UcxTransport(std::vector<std::optional<Connection>> connections,
   Greet(deadline);
 }
 
-UcxTransport::~UcxTransport() { Close(); }
-
 void UcxTransport::ExchangeAddresses(Deadline deadline) {
   const std::string own = worker_.Address();
   const auto size = static_cast<uint32_t>(own.size());
@@ -71,7 +67,9 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
   }
 }
 
-// A byte to and from everyone: what cannot work fails here, not in the first operation.
+// A byte to and from everyone: what cannot work fails here, not in the first operation. The first
+// header is acknowledged, so that UCX sets all up; the second round says that the peer has done so.
+// UCX 1.13 may end the process of a rank whose peer leaves in between.
 void UcxTransport::Greet(Deadline deadline) {
   std::vector<std::byte> bytes(lanes_.size() + 1);
   Plan plan;
@@ -79,9 +77,12 @@ void UcxTransport::Greet(Deadline deadline) {
     plan.sends.push_back({lanes_[i].peer_index, &bytes[lanes_.size()], 1});
     plan.receives.push_back({lanes_[i].peer_index, &bytes[i], 1});
   }
-  Begin({});
   try {
-    Run(plan, deadline);
+    for (const bool first : {true, false}) {
+      greeting_ = first;
+      Begin({});
+      Run(plan, deadline);
+    }
   } catch (const Error& error) {
     throw Error(error.code(), "connecting by RDMA", error);
   }
@@ -108,7 +109,6 @@ void UcxTransport::BeginPair(const Call& call, int peer) {
     both.operation = Operation::kSend;
     const bool sends = call.operation == Operation::kSend;
     both.root = sends ? peer : self_;
-    // Counted by direction: two ranks may both send first.
     header_ = CallHeader(both, sends ? ++lane.pair_sends : ++lane.pair_receives);
   }
 }
@@ -218,8 +218,9 @@ bool UcxTransport::BeginSends(Lane& lane) {
   bool moved = false;
   const bool has_bytes = MaySend(lane) && plan_->sends[lane.send].bytes > 0;
   if (!lane.header_sent && (lane.owes_header || has_bytes)) {
-    void* request = worker_.Send(lane.peer_index, &header_, sizeof(header_));
-    lane.sending.push_back({.request = request});
+    const auto send = greeting_ ? &UcxWorker::SendAndHear : &UcxWorker::Send;
+    lane.sending.push_back(
+        {.request = (worker_.*send)(lane.peer_index, &header_, sizeof(header_))});
     lane.header_sent = moved = true;
   }
   while (MaySend(lane) && lane.sending.size() < kPiecesUnderWay) {
@@ -341,9 +342,9 @@ void UcxTransport::Wait(Deadline deadline) {
   for (const Lane* lane : active_) {
     polled_.push_back({lane->gone ? -1 : lane->connection.fd(), POLLIN, 0});
   }
-  Deadline next = Deadline::After(kLongestSleep);
-  if (deadline.at() < next.at()) next = deadline;
-  const int ready = ::poll(polled_.data(), polled_.size(), next.poll_timeout_ms());
+  const int nap_ms =
+      Deadline::After(std::min(kLongestSleep, deadline.remaining())).poll_timeout_ms();
+  const int ready = ::poll(polled_.data(), polled_.size(), nap_ms);
   abort_->ThrowIfRaised();
   if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for other ranks");
   for (size_t i = 0; i < active_.size() && ready > 0; ++i) {

@@ -26,7 +26,7 @@ class UcxTransport : public Transport {
   UcxTransport(std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort, const std::string& transports,
                Deadline deadline);
-  ~UcxTransport() override;
+  ~UcxTransport() override { Close(); }
 
   int size() const override { return size_; }
   int self() const override { return self_; }
@@ -112,6 +112,7 @@ class UcxTransport : public Transport {
   std::vector<bool> complete_;  // by receive
   void* flush_ = nullptr;
   bool flushing_ = false;
+  bool greeting_ = false;
   std::optional<Deadline> patience_;  // for what a peer sent before it went
   std::vector<pollfd> polled_;
 };

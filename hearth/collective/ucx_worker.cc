@@ -85,6 +85,11 @@ void* UcxWorker::Send(int peer, const void* data, size_t bytes) {
   return api_.tag_send(ends_[static_cast<size_t>(peer)].endpoint, data, bytes, self_, &kPlain);
 }
 
+void* UcxWorker::SendAndHear(int peer, const void* data, size_t bytes) {
+  ucx::Endpoint* endpoint = ends_[static_cast<size_t>(peer)].endpoint;
+  return api_.tag_send_sync(endpoint, data, bytes, self_, &kPlain);
+}
+
 void* UcxWorker::Receive(int peer, void* data, size_t bytes) {
   return api_.tag_recv(worker_, data, bytes, static_cast<uint64_t>(peer), kWholeTag, &kPlain);
 }

@@ -28,6 +28,8 @@ class UcxWorker {
   // Begin to move bytes, which must stay where they are until Check says that it is over. Null is
   // over already.
   void* Send(int peer, const void* data, size_t bytes);
+  // Over when the peer has received it.
+  void* SendAndHear(int peer, const void* data, size_t bytes);
   void* Receive(int peer, void* data, size_t bytes);
   // Over when peers can take all that was sent without this rank's help.
   void* Flush();
