@@ -107,25 +107,29 @@ def test_caffes_programs_are_installed_by_their_names(environment: Path, tmp_pat
         assert f"Usage: hearth {tool}" in run(environment, tmp_path, tool, "--help")
 
 
-# Trains nothing: three rows through a node's feed.
+# Trains nothing: three rows through a node's feed, into a file that its test looks at.
 FEED = """
+from pathlib import Path
+
 from hearth import cluster
 from hearth.spark import session
 
 def main(arguments, ctx):
-    feed = ctx.get_data_feed()
+    feed, taken = ctx.get_data_feed(), 0
     while not feed.should_stop():
-        print("taken", len(feed.next_batch(8)), flush=True)
+        taken += len(feed.next_batch(8))
+    Path(arguments).write_text(f"taken {taken}")
 
 spark = session.start("wheel", executors=1)
-with cluster.run(spark, main, None, nodes=1) as nodes:
+with cluster.run(spark, main, str(Path("taken").absolute()), nodes=1) as nodes:
     nodes.train(spark.range(3))
 """
 
 
 def test_a_cluster_feeds_its_nodes(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "feed.py").write_text(FEED)
-    assert "taken 3" in run(environment, tmp_path, "python", "feed.py")
+    run(environment, tmp_path, "python", "feed.py")
+    assert (tmp_path / "taken").read_text() == "taken 3"
 
 
 def test_the_demo_trains_within_two_minutes(environment: Path, tmp_path: Path) -> None:
