@@ -66,6 +66,7 @@ class Session:
     _jsc = SimpleNamespace(
         sc=lambda: SimpleNamespace(
             startTime=lambda: 0,
+            applicationAttemptId=lambda: SimpleNamespace(isEmpty=lambda: True),
             isStopped=lambda: False,
             statusStore=lambda: SimpleNamespace(
                 executorList=lambda active_only: SimpleNamespace(size=lambda: 0)

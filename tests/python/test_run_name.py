@@ -15,7 +15,7 @@ def session(attempt: str | None, application: str = "application_1"):
         applicationId=lambda: application, applicationAttemptId=lambda: option
     )
     java = SimpleNamespace(sc=lambda: context)
-    return SimpleNamespace(_jsc=java, sparkContext=SimpleNamespace(_jsc=java))
+    return SimpleNamespace(_jsc=java)
 
 
 @pytest.fixture

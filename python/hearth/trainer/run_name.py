@@ -55,7 +55,7 @@ def _application(spark: Any) -> tuple[str, int] | None:
     """Its id and its attempt, where the cluster starts a driver again that has died."""
     if not hasattr(spark, "_jsc"):
         return None
-    context = spark.sparkContext._jsc.sc()
+    context = spark._jsc.sc()
     attempt = context.applicationAttemptId()
     if attempt.isEmpty() or not attempt.get().isdigit():
         return None
