@@ -69,10 +69,16 @@ soak: build
 # without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.
 sanitize: asan tsan
 
+# What sanitizers themselves break: limits of memory (theirs counts), libraries that are loaded late
+# (libhdfs with RTLD_DEEPBIND, UCX), and idleness (tsan's own thread works on in a forked child).
+# And a test that looks at a sum while it grows, on purpose.
+NOT_SANITIZED := FeedLoad.*:*Ucx*:*Rdma*:Rename.GoesToNoOtherCluster:Trial.WhatWaitsForALock*
+NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
+
 asan tsan: setup
 	@$(PYTHON) -m cmake --preset $@ >/dev/null
 	@.venv/bin/ninja -C build-$@ -j $(JOBS) hearth_room_tests
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
+	@GTEST_FILTER='-$(NOT_SANITIZED)' TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
 	  .venv/bin/ctest --test-dir build-$@ --output-on-failure -E '^fuzz_'
 
 # Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
