@@ -11,8 +11,8 @@ namespace {
 
 // TensorFlow exports a curl and an SSL of its own to the whole process; libcurl must not call
 // those.
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kOwnSymbolsFirst = 0;  // the sanitizer cannot have it
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbolsFirst = 0;  // sanitizers cannot have it
 #else
 constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 #endif
