@@ -45,7 +45,7 @@ class Terminal:
         path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
         temporary = str(self.temporary)
         environment |= {name: value, "TMPDIR": temporary, "SPARK_LOCAL_DIRS": temporary}
-        environment["PYTHONPATH"] = path
+        environment |= {"PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"}
         command = [sys.executable, "-m", "hearth.caffeonspark", "-train", "-conf", solver]
         command += ["-model", f"file:{folder}/m.caffemodel", "-clusterSize", "2", *flags]
         with open(self._stderr, "wb") as file:
@@ -66,7 +66,12 @@ class Terminal:
 
     def check_end(self, before: int) -> None:
         """Status 130; after the first `before` characters one line beside those of the trainers."""
-        status = self.process.wait(30)
+        try:
+            status = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.kill(self.process.pid, signal.SIGABRT)  # says where each thread stands
+            self.process.wait(10)
+            pytest.fail(f"it did not end within 30 s: {self.said()[before:]}")
         said = [line for line in self.said()[before:].splitlines() if not _LOG_LINE.match(line)]
         assert (status, said) == (130, ["caffeonspark: interrupted"])
 
