@@ -111,6 +111,27 @@ def test_a_process_group_that_is_destroyed_leaves_nothing_behind(ranks):
         assert after[0] < before[0] + 4 and after[1] < before[1] + 4, (before, after)
 
 
+def test_two_ranks_that_look_for_each_others_lanes_at_once_find_them(ranks):
+    program = """
+from hearth.torch.backend import HearthBackend
+meeting_of = HearthBackend._meeting
+def late(self, key):
+    meeting = meeting_of(self, key)
+    def publish(text):
+        time.sleep(0.5)  # both ranks look for the other's address before they leave their own
+        meeting.publish(text)
+    return dataclasses.replace(meeting, publish=publish)
+HearthBackend._meeting = late
+other = torch.empty(1)
+works = [dist.isend(torch.tensor([float(rank)]), 1 - rank), dist.irecv(other, 1 - rank)]
+for work in works:
+    work.wait()
+say(other.item())
+"""
+    ranks.append(Ranks("import dataclasses\n" + program, seconds=10))
+    assert [ranks[0].say(rank) for rank in range(2)] == [1, 0]
+
+
 def test_a_key_that_the_ranks_know_is_not_left_in_the_store(ranks):
     program = """
 from hearth.collective.ranks import Meeting, Ranks as Connected

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -30,6 +30,8 @@ from hearth.torch.work import Notifier, Submitted
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
+# Between two looks into the store, which serves all ranks.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 # What the core does itself, and what is worked out from everybody's tensors.
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
 _FOLDED = {
@@ -93,15 +95,9 @@ class HearthBackend(Backend):
         self._lanes = Lanes(rank, self._meeting, self._ranks.failure, timeout_s)
 
     def _meeting(self, key: str) -> Meeting:
-        limit = timedelta(seconds=self._timeout_s)
-
-        def read() -> str:
-            self._store.wait([key], limit)
-            return self._store.get(key).decode()
-
         return Meeting(
             publish=lambda text: self._store.set(key, text),
-            read=read,
+            read=lambda: _read(self._store, key, self._timeout_s),
             withdraw=lambda: self._store.delete_key(key),
             host=_host(),
             key=_key,
@@ -333,6 +329,27 @@ class HearthBackend(Backend):
                 end()
 
         return Submitted(waits, finish, list(results), self._timeout_s, self._notifier)
+
+
+def _read(store: Any, key: str, timeout_s: float) -> str:
+    """The text of a key, once it is there.
+
+    Asks again and again: while a thread is in a store's wait(), all others wait with it, also the
+    one that has to set the key for which the other rank waits in the same way.
+
+    Raises:
+        DistStoreError: it did not come within `timeout_s`, or the store cannot be reached.
+    """
+    limit, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while not store.check([key]):
+        if time.monotonic() > limit:
+            raise dist.DistStoreError(
+                f'the other rank did not leave its address in the store as "{key}" within '
+                f"{timeout_s:g} s: do all ranks run, and call the same operations?"
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+    return store.get(key).decode()
 
 
 def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
