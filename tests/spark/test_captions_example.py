@@ -1,0 +1,55 @@
+"""examples/captions: what it learns, and that words one by one are as in a whole sentence."""
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT))
+from examples.captions import pictures, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("captions")
+
+
+@pytest.fixture(scope="module")
+def done(spark, folder):
+    return run.run(spark, folder)
+
+
+def test_a21_the_captions_are_learned_and_said_word_by_word(done, folder):
+    assert done["loss"]["train"] < run.GOAL
+    captions = [pictures.caption_of(label) for label in range(len(pictures.CLASSES))]
+    assert [one.said for one in done["train"]] == captions
+    assert (folder / "captions_train.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_that_it_had_not_seen_are_described(done):
+    right = sum(one.said == pictures.caption_of(i) for i, one in enumerate(done["test"]))
+    assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
+
+
+def test_a21_words_one_by_one_are_what_the_unrolled_net_gives(done, folder):
+    import caffe
+
+    weights = str(folder / "work" / "lrcn.caffemodel")
+    net = caffe.Net(str(folder / "lrcn_word_to_preds.prototxt"), weights, caffe.TEST)
+    random, steps, rows = np.random.default_rng(0), 7, 24
+    sentence = random.integers(0, 14, (steps, rows))
+    features = random.standard_normal((rows, 24), dtype=np.float32)
+
+    def likely(words, cont):
+        for name in ("cont_sentence", "input_sentence"):
+            net.blobs[name].reshape(*words.shape)
+        net.blobs["input_sentence"].data[...] = words
+        net.blobs["cont_sentence"].data[...] = cont
+        net.blobs["image_features"].data[...] = features
+        return net.forward()["probs"].copy()
+
+    whole = likely(sentence, np.minimum(np.arange(steps), 1)[:, None])
+    single = [likely(sentence[step : step + 1], min(step, 1)) for step in range(steps)]
+    np.testing.assert_allclose(whole, np.concatenate(single), rtol=1e-5, atol=1e-6)
+    assert whole.std() > 0.01  # it says something
