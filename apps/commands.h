@@ -12,7 +12,7 @@ void AddTest(CLI::App* app);
 void AddTime(CLI::App* app);
 void AddDeviceQuery(CLI::App* app);
 void AddUpgrades(CLI::App* app);      // upgrade_{net_proto_text,net_proto_binary,solver_proto_text}
-void AddDatasetTools(CLI::App* app);  // convert_imageset, compute_image_mean, extract_features
+void AddDatasetTools(CLI::App* app);  // Caffe's converters and tools on data sets
 void AddPythonTools(CLI::App* app);   // draw, plot, parse_log, pack
 void AddTrainer(CLI::App* app);
 

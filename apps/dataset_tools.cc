@@ -1,8 +1,10 @@
-// hearth convert_imageset, compute_image_mean, extract_features: the tools of Caffe by these names.
+// The tools of Caffe by these names: hearth convert_imageset, convert_mnist_data,
+// convert_mnist_siamese_data, convert_cifar_data, compute_image_mean, extract_features, classify.
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -16,8 +18,11 @@
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/data/mean_file.h"
+#include "hearth/caffe/tools/classify.h"
 #include "hearth/caffe/tools/compute_image_mean.h"
+#include "hearth/caffe/tools/convert_cifar.h"
 #include "hearth/caffe/tools/convert_imageset.h"
+#include "hearth/caffe/tools/convert_mnist.h"
 #include "hearth/caffe/tools/extract_features.h"
 #include "hearth/trainer/compute_devices.h"
 
@@ -46,6 +51,57 @@ void AddConvertImageset(CLI::App* app) {
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
     caffe::ConvertImageset(*options);
+  });
+}
+
+void AddConvertMnist(CLI::App* app, const char* name, const char* help, const char* kind,
+                     int64_t (*convert)(const caffe::MnistOptions&)) {
+  CLI::App* tool = app->add_subcommand(name, help);
+  const auto options = std::make_shared<caffe::MnistOptions>();
+  const auto backend = std::make_shared<std::string>(kind);
+  tool->add_option("IMAGES", options->images, "MNIST's file of pictures, gunzipped")->required();
+  tool->add_option("LABELS", options->labels, "its file of labels")->required();
+  tool->add_option("DB_NAME", options->database, "the database to make")->required();
+  tool->add_option("--backend", *backend, fmt::format("lmdb or leveldb (default {})", kind));
+  tool->callback([options, backend, convert] {
+    options->backend = caffe::BackendNamed(*backend);
+    convert(*options);
+  });
+}
+
+void AddConvertCifar(CLI::App* app) {
+  CLI::App* tool = app->add_subcommand("convert_cifar_data", "make databases of CIFAR-10's files");
+  const auto options = std::make_shared<caffe::CifarOptions>();
+  const auto backend = std::make_shared<std::string>("lmdb");
+  tool->add_option("INPUT_FOLDER", options->input, "with data_batch_1.bin to test_batch.bin")
+      ->required();
+  tool->add_option("OUTPUT_FOLDER", options->output, "for the two databases")->required();
+  tool->add_option("DB_TYPE", *backend, "lmdb (default) or leveldb");
+  tool->callback([options, backend] {
+    options->backend = caffe::BackendNamed(*backend);
+    caffe::ConvertCifar(*options);
+  });
+}
+
+void AddClassify(CLI::App* app) {
+  CLI::App* tool = app->add_subcommand("classify", "say what a trained net finds in a picture");
+  const auto options = std::make_shared<caffe::ClassifyOptions>();
+  const auto gpu = std::make_shared<std::string>();
+  tool->add_option("DEPLOY", options->net, "the net's prototxt, with one input")->required();
+  tool->add_option("WEIGHTS", options->weights, "the trained .caffemodel")->required();
+  tool->add_option("MEAN", options->mean, "binaryproto of compute_image_mean")->required();
+  tool->add_option("LABELS", options->labels, "a file with a line for each class")->required();
+  tool->add_option("IMAGE", options->image, "a picture")->required();
+  tool->add_option("--gpu", *gpu, "number of a GPU to compute on");
+  tool->callback([options, gpu] {
+    if (!gpu->empty()) options->device = trainer::FindDevice(*gpu);
+    EnterInterpreterFor({.model = options->net});
+    const auto predictions = caffe::Classify(*options);
+    fmt::print("---------- Prediction for {} ----------\n", options->image);
+    for (const caffe::Prediction& one : predictions) {
+      fmt::print("{:.4f} - \"{}\"\n", one.confidence, one.label);
+    }
+    std::fflush(stdout);
   });
 }
 
@@ -115,8 +171,14 @@ void AddExtractFeatures(CLI::App* app) {
 
 void AddDatasetTools(CLI::App* app) {
   AddConvertImageset(app);
+  AddConvertMnist(app, "convert_mnist_data", "make a database of MNIST's files", "lmdb",
+                  caffe::ConvertMnist);
+  AddConvertMnist(app, "convert_mnist_siamese_data", "make a database of pairs of MNIST's pictures",
+                  "leveldb", caffe::ConvertMnistSiamese);
+  AddConvertCifar(app);
   AddComputeImageMean(app);
   AddExtractFeatures(app);
+  AddClassify(app);
 }
 
 }  // namespace hearth::program

@@ -81,12 +81,84 @@ def test_features_are_extracted(tmp_path: Path, pictures: np.ndarray) -> None:
     np.testing.assert_allclose(features.blobs["p"].data, expected, rtol=1e-5)
 
 
+def write_mnist(folder: Path, digits: np.ndarray, labels: list[int]) -> None:
+    """Files as MNIST's are."""
+    sizes = np.array([0x803, *digits.shape], ">u4").tobytes()
+    (folder / "images").write_bytes(sizes + digits.tobytes())
+    counts = np.array([0x801, len(labels)], ">u4").tobytes()
+    (folder / "labels").write_bytes(counts + bytes(labels))
+
+
+def rows_of(database: Path, backend: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a Data layer reads of a database."""
+    net = _caffe.Net(
+        f"""layer {{ name: "d" type: "Data" top: "x" top: "y" data_param {{
+            source: "{database}" backend: {backend} batch_size: {count} }} }}""",
+        "TEST",
+    )
+    net.forward()
+    return net.blobs["x"].data.copy(), net.blobs["y"].data.copy()
+
+
+def test_mnists_and_cifars_files_become_databases(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    digits = random.integers(0, 256, (5, 4, 3), dtype=np.uint8)
+    write_mnist(tmp_path, digits, [3, 1, 4, 1, 5])
+    for tool in ("convert_mnist_data", "convert_mnist_siamese_data"):
+        done = run(tmp_path, tool, "images", "labels", tool)
+        assert done.returncode == 0, done.stderr
+    pixels, labels = rows_of(tmp_path / "convert_mnist_data", "LMDB", 5)
+    np.testing.assert_array_equal(pixels[:, 0], digits)
+    assert labels.tolist() == [3, 1, 4, 1, 5]
+    pairs, _ = rows_of(tmp_path / "convert_mnist_siamese_data", "LEVELDB", 5)
+    known = {digit.tobytes() for digit in digits.astype(np.float32)}
+    assert all(picture.tobytes() in known for pair in pairs for picture in pair)
+
+    pictures = random.integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
+    names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
+    for label, (name, picture) in enumerate(zip(names, pictures, strict=True)):
+        (tmp_path / name).write_bytes(bytes([label]) + picture.tobytes())
+    done = run(tmp_path, "convert_cifar_data", ".", ".", "leveldb")
+    assert done.returncode == 0, done.stderr
+    pixels, labels = rows_of(tmp_path / "cifar10_train_leveldb", "LEVELDB", 5)
+    np.testing.assert_array_equal(pixels, pictures[:5])
+    assert labels.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_classify_prints_what_cpp_classification_does(tmp_path: Path, pictures: np.ndarray) -> None:
+    assert run(tmp_path, "convert_imageset", "./", "list.txt", "db").returncode == 0
+    assert run(tmp_path, "compute_image_mean", "db", "mean.binaryproto").returncode == 0
+    text = """layer { name: "in" type: "Input" top: "in"
+                      input_param { shape { dim: 1 dim: 3 dim: 6 dim: 5 } } }
+              layer { name: "ip" type: "InnerProduct" bottom: "in" top: "ip"
+                      inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+              layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }"""
+    (tmp_path / "deploy.prototxt").write_text(text)
+    net = _caffe.Net(text, "TEST")
+    net.save(str(tmp_path / "w.caffemodel"))
+    (tmp_path / "labels.txt").write_text("cat\ndog\n")
+    files = ("deploy.prototxt", "w.caffemodel", "mean.binaryproto", "labels.txt")
+    done = run(tmp_path, "classify", *files, "1.png")
+    assert done.returncode == 0, done.stderr
+    bgr = pictures[..., ::-1].transpose(0, 3, 1, 2).astype(np.float64)
+    net.blobs["in"].data[...] = bgr[1] - bgr.mean(axis=(0, 2, 3))[:, None, None]
+    net.forward()
+    expected = sorted(zip(net.blobs["prob"].data[0], ("cat", "dog"), strict=True), reverse=True)
+    first, *lines = done.stdout.splitlines()
+    assert first == "---------- Prediction for 1.png ----------"
+    assert lines == [f'{share:.4f} - "{label}"' for share, label in expected]
+
+
 def test_mistakes_are_one_line(tmp_path: Path, pictures: np.ndarray) -> None:
     for arguments, message in (
         (["convert_imageset", "./", "list.txt"], "DB_NAME is required"),
         (["convert_imageset", "-backend=rocks", "./", "list.txt", "db"], "backend 'rocks'"),
         (["compute_image_mean", "nothing"], "there is no database nothing"),
         (["extract_features", "w", "n", "b", "d", "1", "lmdb"], "cannot open n"),
+        (["convert_mnist_data", "list.txt", "list.txt", "db"], "list.txt is no idx file"),
+        (["convert_mnist_data", "-backend=rocks", "a", "b", "db"], "backend 'rocks'"),
+        (["convert_cifar_data", ".", "."], "cannot open ./data_batch_1.bin"),
+        (["classify", "n", "w", "m", "l", "0.png"], "cannot open n"),
     ):
         done = run(tmp_path, *arguments)
         assert done.returncode == 1

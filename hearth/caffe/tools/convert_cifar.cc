@@ -1,0 +1,78 @@
+#include "hearth/caffe/tools/convert_cifar.h"
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/storage/file.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr int kBatches = 5, kSide = 32, kClasses = 10;
+constexpr size_t kPixels = 3 * kSide * kSide;
+constexpr size_t kRecord = 1 + kPixels;  // a label, then red, green and blue
+
+// A file's records, which are whole and have labels that can be.
+std::string ReadBatch(const std::string& path) {
+  std::string bytes = storage::ReadFile(path);
+  Require(!bytes.empty() && bytes.size() % kRecord == 0, ErrorCode::kDataLoss,
+          "{} has {} bytes, which is no whole number of CIFAR-10's records of {} bytes: it is cut "
+          "short, or no such file",
+          path, bytes.size(), kRecord);
+  for (size_t at = 0; at < bytes.size(); at += kRecord) {
+    const auto label = static_cast<uint8_t>(bytes[at]);
+    Require(label < kClasses, ErrorCode::kDataLoss,
+            "{}: record {} has label {}; CIFAR-10's are from 0 to 9", path, at / kRecord, label);
+  }
+  return bytes;
+}
+
+void Store(const std::vector<std::string>& batches, DataParameter::DB backend,
+           const std::string& name) {
+  const auto database = CreateDatabase(backend, name);
+  Datum datum;
+  datum.set_channels(3);
+  datum.set_height(kSide);
+  datum.set_width(kSide);
+  int64_t number = 0;
+  for (const std::string& bytes : batches) {
+    for (size_t at = 0; at < bytes.size(); at += kRecord) {
+      datum.set_label(static_cast<uint8_t>(bytes[at]));
+      datum.set_data(bytes.substr(at + 1, kPixels));
+      database->Put(fmt::format("{:05}", number++), WireBytes(datum));
+    }
+    database->Commit();
+  }
+  log::Info("{} has {} pictures", name, number);
+}
+
+}  // namespace
+
+void ConvertCifar(const CifarOptions& options) {
+  std::vector<std::string> training;
+  for (int batch = 1; batch <= kBatches; ++batch) {
+    training.push_back(ReadBatch(fmt::format("{}/data_batch_{}.bin", options.input, batch)));
+    log::Info("Training Batch {}", batch);
+  }
+  const std::string test = ReadBatch(options.input + "/test_batch.bin");
+  const std::string_view kind = options.backend == DataParameter::LMDB ? "lmdb" : "leveldb";
+  const auto name = [&](std::string_view part) {
+    return fmt::format("{}/cifar10_{}_{}", options.output, part, kind);
+  };
+  // Both are there or none: what exists is noticed before the first is made.
+  for (const std::string_view part : {"train", "test"}) {
+    Require(!storage::Exists(name(part)), ErrorCode::kInvalidArgument,
+            "{} already exists; remove it, or name another folder", name(part));
+  }
+  log::Info("Writing Training data");
+  Store(training, options.backend, name("train"));
+  log::Info("Writing Testing data");
+  Store({test}, options.backend, name("test"));
+}
+
+}  // namespace hearth::caffe
