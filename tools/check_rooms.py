@@ -22,8 +22,18 @@ MAY_USE = {
     "feed": {"base"},
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
+    "board": {"base", "feed", "storage"},
     "caffe": {"base", "feed", "storage"},
-    "trainer": {"base", "settings", "rendezvous", "feed", "collective", "storage", "caffe"},
+    "trainer": {
+        "base",
+        "settings",
+        "rendezvous",
+        "feed",
+        "collective",
+        "storage",
+        "board",
+        "caffe",
+    },
 }
 # The rooms within caffe, in their order: each may use those before it, proto first.
 CAFFE_ORDER = [
@@ -47,9 +57,10 @@ PYTHON_MAY_USE = {
     "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
     "cluster": _BELOW_APIS | {"collective"},
-    "tools": {"native", "files"},
+    "board": {"native"},
+    "tools": {"native", "files", "board"},
     "caffe": {"native", "tools"},
-    "caffeonspark": _BELOW_APIS | {"trainer"},
+    "caffeonspark": _BELOW_APIS | {"trainer", "board"},
     "tensorflow": {"native", "collective"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective"},

@@ -96,6 +96,8 @@ void WriteFiles(const std::string& folder, const std::string& program) {
   TheDestinations().files->Open(folder, program);
 }
 
+std::string FilesFolder() { return TheDestinations().files->folder(); }
+
 void WriteToFilesOnly(Level level, Place where, std::string_view text) noexcept {
   const spdlog::source_loc place(where.file, where.line, "");
   try {

@@ -59,6 +59,11 @@ void FileSink::Open(const std::string& folder, const std::string& program) {
   Make(0);
 }
 
+std::string FileSink::folder() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return folder_;
+}
+
 void FileSink::Make(size_t severity) {
   const std::string name = fmt::format("{}.{}.{}.log.{}.{}.{}", program_, HostName(), UserName(),
                                        kSeverities[severity], started_, getpid());

@@ -15,6 +15,7 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // As WriteFiles of log_files.h.
   void Open(const std::string& folder, const std::string& program);
+  std::string folder();
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override;

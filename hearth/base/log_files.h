@@ -13,6 +13,9 @@ namespace hearth::log {
 // if no file can be made there. An error while writing later is not reported.
 void WriteFiles(const std::string& folder, const std::string& program);
 
+// The folder that was given; empty where no files are written.
+std::string FilesFolder();
+
 // Records below `level` are not written to stderr (default: all are). Files and sink get them.
 void SetLeastTerminalLevel(Level level);
 

@@ -37,13 +37,8 @@ class WireReader {
     at_ += size;
     return bytes;
   }
-  float Float() {
-    Need(sizeof(float));
-    float value;
-    std::memcpy(&value, at_, sizeof(value));
-    at_ += sizeof(value);
-    return value;
-  }
+  float Float() { return Fixed<float>(); }
+  double Double() { return Fixed<double>(); }
   void Skip() {
     if (type == kVarint) {
       Varint();
@@ -62,6 +57,14 @@ class WireReader {
   uint32_t type = 0;
 
  private:
+  template <typename T>
+  T Fixed() {
+    Need(sizeof(T));
+    T value;
+    std::memcpy(&value, at_, sizeof(value));
+    at_ += sizeof(value);
+    return value;
+  }
   uint64_t LongVarint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {

@@ -15,6 +15,7 @@
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/crash_report.h"
 #include "hearth/trainer/net_source.h"
+#include "hearth/trainer/run_events.h"
 
 namespace hearth::trainer {
 
@@ -93,6 +94,9 @@ void DeviceTrainer::BuildSolver() {
     options.test_interrupted = [signals = options_.signals] { return signals->StopIsDue(); };
   }
   options.on_iteration = [this](const caffe::IterationReport& report) { OnIteration(report); };
+  options.on_test = [this](size_t index, caffe::Net& net, const std::vector<double>& means) {
+    options_.send(TestEvent(index, solver_->iteration(), net, means));
+  };
   options.on_snapshot = [this](const std::string&, const std::string& state) {
     outcome_.snapshot = state;
   };
@@ -242,10 +246,12 @@ void DeviceTrainer::AnnounceStart() {
   SetIterationForCrashes(iteration_);
   progress_.emplace(solver_->iteration(), solver_->param().max_iter(), EffectiveBatch(),
                     Progress::Clock::now());
+  times_.emplace(options_.group->rank(), Progress::Clock::now());
   if (options_.device == 0) {
     options_.send({{"event", "ready"}, {"iteration", solver_->iteration()}});
   }
   if (!is_root()) return;
+  options_.send(NetEvent(solver_->net()));
   if (solver_->net().batch_size() > 0) {  // else the net's layers make their rows themselves
     log::Info(
         "Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
@@ -296,15 +302,28 @@ void DeviceTrainer::JudgeRows(bool no_more) const {
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   iteration_ = report.iteration;
   SetIterationForCrashes(report.iteration);
+  const bool last = report.iteration >= solver_->param().max_iter();
+  const auto times =
+      times_->OnIteration({report.rows_wait_s, sync_->wait_s()}, last, Progress::Clock::now());
+  if (times) options_.send(*times);
   if (!is_root()) return;
   ObeySignals();
+  TellProgress(report);
+}
+
+void DeviceTrainer::TellProgress(const caffe::IterationReport& report) {
   // A root that ran out of rows has no loss of its own for the rest of the epoch.
   if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
   const double rows = sync_->total_weight() *
                       static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
   auto update = progress_->OnIteration(report.iteration, last_loss_, report.learning_rate, rows,
                                        Progress::Clock::now());
-  if (update) options_.send(update->ToJson());
+  if (!update) return;
+  nlohmann::json event = update->ToJson();
+  event["bad_rows"] = counts_.all_bad;
+  const bool has_rows = report.rows > 0 || solver_->net().batch_size() == 0;
+  if (has_rows) event["outputs"] = OutputsOf(solver_->net());
+  options_.send(event);
 }
 
 void DeviceTrainer::ObeySignals() {

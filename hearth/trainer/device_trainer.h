@@ -17,6 +17,7 @@
 #include "hearth/trainer/progress.h"
 #include "hearth/trainer/row_check.h"
 #include "hearth/trainer/signal_effects.h"
+#include "hearth/trainer/step_times.h"
 #include "hearth/trainer/validator.h"
 
 namespace hearth::trainer {
@@ -84,6 +85,7 @@ class DeviceTrainer {
   void CountRows();
   void JudgeRows(bool no_more) const;
   void OnIteration(const caffe::IterationReport& report);
+  void TellProgress(const caffe::IterationReport& report);
   void ObeySignals();
   void CheckEqualWeights();
   void WriteModel();
@@ -98,6 +100,7 @@ class DeviceTrainer {
   std::unique_ptr<caffe::Solver> solver_;
   std::unique_ptr<Validator> validator_;
   std::optional<Progress> progress_;
+  std::optional<StepTimes> times_;
   float last_loss_ = 0;
   caffe::RowCounts counts_;  // of all ranks
   // Bad rows drawn again while the feed skips to a position, counted already. -1: not skipping.

@@ -1,5 +1,6 @@
 #include "hearth/trainer/distributed_sync.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,10 @@ double DistributedSync::Finish(double local_weight) {
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kBadRows] = std::exchange(bad_rows_, 0.0f);
+  const auto before = std::chrono::steady_clock::now();
   reducer_->Wait(Deadline::After(timeout_s_));
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
+  wait_s_ = waited.count();
   total_weight_ = controls_[kWeight];
   total_bad_rows_ = static_cast<int64_t>(controls_[kBadRows]);
   if (controls_[kStop] > 0 && on_stop_) on_stop_();

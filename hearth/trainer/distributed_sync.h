@@ -42,12 +42,15 @@ class DistributedSync final : public caffe::GradientSync {
   // Minibatches of all ranks in the last Finish, partial ones as their share of batch_size.
   double total_weight() const { return total_weight_; }
 
+  // How long the last Finish waited for gradients of other ranks that backward had not hidden.
+  double wait_s() const { return wait_s_; }
+
  private:
   collective::Group& group_;
   const double timeout_s_;
   std::function<void()> on_stop_, on_snapshot_, on_finish_;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
-  double total_weight_ = 0;
+  double total_weight_ = 0, wait_s_ = 0;
   float bad_rows_ = 0;
   int64_t total_bad_rows_ = 0;
   float* controls_ = nullptr;  // the first floats of the buffer, before the gradients

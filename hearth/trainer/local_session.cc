@@ -3,10 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/log_files.h"
+#include "hearth/board/run_record.h"
 #include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "hearth/caffe/solver/solver_nets.h"
 #include "hearth/caffe/upgrade/net_file.h"
@@ -38,6 +41,11 @@ Job LocalJob(const LocalOptions& options) {
 }
 
 StreamFds Release(feed::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
+
+double Now() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
 
 bool WantsTests(const caffe::SolverParameter& solver) {
   return solver.test_interval() > 0 && solver.test_iter_size() > 0 && solver.test_iter(0) > 0;
@@ -120,9 +128,11 @@ void TrainLocally(const LocalOptions& options) {
     }
   }
   TrainHooks hooks;
-  hooks.send = [](const nlohmann::json&) {};
+  board::RunRecord record(log::FilesFolder(), Now());
+  hooks.send = [&record](const nlohmann::json& event) { record.Take(event, Now()); };
   hooks.signals = &signals;
   TrainSession(std::move(job), std::move(hooks)).Run();
+  record.Finish();
 }
 
 void TestLocally(const LocalOptions& options) {

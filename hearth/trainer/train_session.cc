@@ -148,9 +148,11 @@ void TrainSession::Send(const nlohmann::json& event) {
 }
 
 void TrainSession::SendToCluster(const nlohmann::json& event) {
-  if (!member_ || (job_.rank != 0 && event.value("level", "") != "W")) return;
+  const std::string kind = event.value("event", "");
+  const bool of_any_rank = kind == "rank" || event.value("level", "") == "W";
+  if (!member_ || (job_.rank != 0 && !of_any_rank)) return;
   try {
-    if (event.value("event", "") == "log") return member_->SendLogLine(event);
+    if (kind == "log") return member_->SendLogLine(event);
     member_->SendEvent(event);
   } catch (const std::exception&) {
     // A coordinator that is gone is a failure of its own, and comes by OnFailure.

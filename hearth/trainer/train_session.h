@@ -38,7 +38,7 @@ class TrainSession {
   // Trains to the end and sends "done". Throws the first failure, after on_failure.
   void Run();
 
-  // What the driver is told: rank 0's events, and the warnings of all ranks.
+  // What the driver is told: rank 0's events, and of all ranks their times and warnings.
   void SendToCluster(const nlohmann::json& event);
 
   const TrainOutcome& outcome() const { return outcome_; }

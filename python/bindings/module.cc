@@ -18,4 +18,5 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterTfRecord(m);
   hearth::bindings::RegisterCollective(m);
   hearth::bindings::RegisterStorage(m);
+  hearth::bindings::RegisterBoard(m);
 }

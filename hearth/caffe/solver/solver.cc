@@ -158,7 +158,8 @@ void Solver::RunIteration() {
   ApplyUpdate(rate);
   ++iteration_;
   if (options_.on_iteration) {
-    options_.on_iteration({iteration_, loss, smoothed_loss_, rate, gradient_.rows});
+    options_.on_iteration(
+        {iteration_, loss, smoothed_loss_, rate, gradient_.rows, gradient_.rows_wait_s});
   }
 }
 
@@ -174,7 +175,9 @@ void Solver::ComputeGradient() {
 }
 
 void Solver::RunPass() {
+  const Clock::time_point before = Clock::now();
   const std::optional<int64_t> rows = net_->Fetch();
+  gradient_.rows_wait_s += std::chrono::duration<double>(Clock::now() - before).count();
   ++fetches_;
   if (rows && *rows == 0) {
     for (size_t i = net_->params().learnable().size(); i-- > 0;) TellGradient(i);

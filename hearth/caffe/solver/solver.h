@@ -27,7 +27,8 @@ struct IterationReport {
   float loss;           // mean over this solver's rows of the iteration; NaN when it had none
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
-  int64_t rows;  // of this solver; 0 also where the net is not fed by rows
+  int64_t rows;            // of this solver; 0 also where the net is not fed by rows
+  double rows_wait_s = 0;  // how long it waited for them
 };
 
 struct SolverOptions {
@@ -51,6 +52,9 @@ struct SolverOptions {
   // Asked before every minibatch of the solver's own tests; true ends the test there.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
+  // Called after each of the solver's own tests: which net, and its outputs' means, one after the
+  // other.
+  std::function<void(size_t index, Net& net, const std::vector<double>& means)> on_test;
   // Called before every forward pass of the train net: for programs that set the data themselves.
   std::function<void(Net& net)> before_forward;
   // Called on the root with the names of model and state when a snapshot is complete.
@@ -135,6 +139,7 @@ class Solver {
     double loss = 0;    // sum of loss * weight of the local passes
     double local_weight = 0;
     int64_t rows = 0;
+    double rows_wait_s = 0;
   };
 
   void BuildTestNets(uint64_t seed);

@@ -114,6 +114,7 @@ void Solver::Test(size_t index) {
   if (param_.test_compute_loss()) log::Info("Test loss: {:g}", loss / weight);
   for (double& sum : sums) sum /= weight;
   LogOutputs("Test", net, sums);
+  if (options_.on_test) options_.on_test(index, net, sums);
 }
 
 }  // namespace hearth::caffe

@@ -1,0 +1,177 @@
+#include "hearth/board/event_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/fd.h"
+#include "hearth/board/event_fields.h"
+#include "hearth/feed/tfrecord.h"
+#include "hearth/feed/wire.h"
+#include "hearth/storage/file.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::board {
+namespace {
+
+using feed::PutHead;
+using feed::PutVarint;
+using feed::WireReader;
+
+void PutInt(uint32_t field, uint64_t value, std::string* out) {
+  PutVarint(field << 3 | WireReader::kVarint, out);
+  PutVarint(value, out);
+}
+
+template <typename T>
+void PutFixed(uint32_t field, T value, std::string* out) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  PutVarint(field << 3 | (sizeof(T) == 8 ? WireReader::kFixed64 : WireReader::kFixed32), out);
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void PutBytes(uint32_t field, std::string_view bytes, std::string* out) {
+  PutHead(field, bytes.size(), out);
+  out->append(bytes);
+}
+
+std::string Wrapped(uint32_t field, std::string_view bytes) {
+  std::string out;
+  PutBytes(field, bytes, &out);
+  return out;
+}
+
+// Of a summary: the text as a tensor of one string, with the name of the plugin that shows it.
+void PutText(std::string_view text, std::string* value) {
+  std::string tensor;
+  PutInt(tensor_fields::kType, tensor_fields::kString, &tensor);
+  PutBytes(tensor_fields::kShape, "", &tensor);  // no dimensions: a single one
+  PutBytes(tensor_fields::kStringValue, text, &tensor);
+  PutBytes(value_fields::kTensor, tensor, value);
+  const std::string plugin = Wrapped(1, "text");
+  PutBytes(value_fields::kMetadata, Wrapped(1, plugin), value);
+}
+
+std::string FileName(double now) {
+  char host[HOST_NAME_MAX + 1] = {};
+  if (gethostname(host, HOST_NAME_MAX) != 0) std::strcpy(host, "unknown");
+  // TensorBoard reads the files of a folder in the order of their names.
+  return fmt::format("events.out.tfevents.{:010}.{:06}.{}.{}", static_cast<int64_t>(now),
+                     static_cast<int64_t>(now * 1e6) % 1000000, host, getpid());
+}
+
+}  // namespace
+
+// Collects whole records; at a flush they go out in one piece, so that no reader sees half of one.
+class EventWriter::File : public feed::ByteSink {
+ public:
+  explicit File(const std::string& uri) : path_(uri) {
+    if (!storage::IsLocal(uri)) {
+      far_.emplace(uri);
+      return;
+    }
+    path_ = storage::LocalPath(uri);
+    std::error_code error;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
+    // Not a file that is there, nor through a link: others may write into the folder.
+    fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("creating {}", path_));
+  }
+
+  void Write(std::string_view bytes) override { buffer_.append(bytes); }
+  void Finish() override {
+    Flush();
+    if (far_) far_->Commit();
+    fd_.Reset();
+  }
+  void Flush() {
+    std::string bytes;
+    bytes.swap(buffer_);  // what cannot be written is not tried again
+    if (far_) return far_->Append(bytes);
+    for (std::string_view left = bytes; !left.empty();) {
+      const ssize_t put = ::write(fd_.get(), left.data(), left.size());
+      if (put < 0 && errno != EINTR) ThrowErrno(errno, fmt::format("writing {}", path_));
+      if (put > 0) left.remove_prefix(static_cast<size_t>(put));
+    }
+  }
+
+ private:
+  std::string path_;
+  Fd fd_;
+  std::optional<storage::AtomicFile> far_;
+  std::string buffer_;
+};
+
+namespace {
+
+// What the record writer owns: the file is another's.
+class Borrowed : public feed::ByteSink {
+ public:
+  explicit Borrowed(feed::ByteSink& sink) : sink_(sink) {}
+  void Write(std::string_view bytes) override { sink_.Write(bytes); }
+  void Finish() override {}
+
+ private:
+  feed::ByteSink& sink_;
+};
+
+}  // namespace
+
+EventWriter::EventWriter(const std::string& folder, double now)
+    : path_(storage::Join(folder, FileName(now))), file_(std::make_unique<File>(path_)) {
+  Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
+  Flush();
+}
+
+EventWriter::~EventWriter() = default;
+
+void EventWriter::Put(double at, int64_t step, const std::string& rest) {
+  std::string event;
+  PutFixed(event_fields::kTime, at, &event);
+  PutInt(event_fields::kStep, static_cast<uint64_t>(step), &event);
+  event += rest;
+  feed::TfRecordWriter(std::make_unique<Borrowed>(*file_)).Write(event);
+}
+
+void EventWriter::Add(const Point& point) {
+  std::string value;
+  PutBytes(value_fields::kTag, point.tag, &value);
+  if (point.text.empty()) {
+    PutFixed(value_fields::kNumber, static_cast<float>(point.value), &value);
+  } else {
+    PutText(point.text, &value);
+  }
+  Put(point.at, point.step, Wrapped(event_fields::kSummary, Wrapped(1, value)));
+}
+
+void EventWriter::AddGraph(std::span<const GraphNode> nodes, double at) {
+  std::string graph;
+  for (const GraphNode& node : nodes) {
+    std::string bytes;
+    PutBytes(node_fields::kName, node.name, &bytes);
+    PutBytes(node_fields::kKind, node.kind, &bytes);
+    for (const std::string& input : node.inputs) PutBytes(node_fields::kInput, input, &bytes);
+    PutBytes(1, bytes, &graph);
+  }
+  Put(at, 0, Wrapped(event_fields::kGraph, graph));
+}
+
+void EventWriter::GoBack(int64_t step, double at) {
+  // Readers drop what has the step of a start, or a later one.
+  std::string session;
+  PutInt(session_fields::kStatus, session_fields::kStart, &session);
+  Put(at, step + 1, Wrapped(event_fields::kSession, session));
+}
+
+void EventWriter::Flush() { file_->Flush(); }
+
+void EventWriter::Finish() { file_->Finish(); }
+
+}  // namespace hearth::board

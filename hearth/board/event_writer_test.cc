@@ -1,0 +1,96 @@
+#include "hearth/board/event_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "hearth/base/error.h"
+#include "hearth/board/event_reader.h"
+
+namespace hearth::board {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EventWriterTest : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string Bytes(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static std::vector<Point> Read(const std::string& path) { return ReadEvents(Bytes(path), path); }
+
+  const std::string folder_ = ::testing::TempDir() + "event_writer_test/of/a run";
+};
+
+TEST_F(EventWriterTest, WhatWasFlushedComesBackWhileTheFileIsOpen) {
+  EventWriter writer(folder_, 1.5e9);
+  EXPECT_THAT(writer.path(), HasSubstr("/events.out.tfevents.1500000000."));
+  writer.Add({.at = 1.5e9 + 0.25, .step = 7, .tag = "loss/train", .value = 0.5});
+  writer.Add(
+      {.at = 2, .step = int64_t{1} << 40, .tag = "run/messages", .text = "a rank went away"});
+  writer.AddGraph(std::vector<GraphNode>{{"ip", "InnerProduct", {"data"}}}, 3);
+  writer.Flush();
+  const std::vector<Point> points = Read(writer.path());
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0].at, 1.5e9 + 0.25);
+  EXPECT_EQ(points[0].step, 7);
+  EXPECT_EQ(points[0].tag, "loss/train");
+  EXPECT_EQ(points[0].value, 0.5);
+  EXPECT_EQ(points[1].step, int64_t{1} << 40);
+  EXPECT_EQ(points[1].text, "a rank went away");
+}
+
+TEST_F(EventWriterTest, NumbersThatAreNoneComeBack) {
+  EventWriter writer(folder_, 1);
+  writer.Add({.tag = "a", .value = std::nan("")});
+  writer.Add({.tag = "a", .value = -INFINITY});
+  writer.Finish();
+  const std::vector<Point> points = Read(writer.path());
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_TRUE(std::isnan(points[0].value));
+  EXPECT_EQ(points[1].value, -INFINITY);
+}
+
+TEST_F(EventWriterTest, ARestartTakesBackFiguresButNotWhatWasSaid) {
+  EventWriter writer(folder_, 1);
+  for (int64_t step : {10, 20, 30}) writer.Add({.step = step, .tag = "a", .value = 1});
+  writer.Add({.step = 30, .tag = "run/messages", .text = "lost"});
+  writer.GoBack(20, 2);
+  writer.Add({.step = 21, .tag = "a", .value = 2});
+  writer.Finish();
+  std::vector<int64_t> steps;
+  for (const Point& point : Read(writer.path())) steps.push_back(point.step);
+  EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 21}));
+}
+
+TEST_F(EventWriterTest, ACutOffFileIsReadUpToThere) {
+  EventWriter writer(folder_, 1);
+  for (int64_t step : {1, 2}) writer.Add({.step = step, .tag = "a", .value = 1});
+  writer.Finish();
+  const std::string bytes = Bytes(writer.path());
+  EXPECT_EQ(ReadEvents(std::string_view(bytes).substr(0, bytes.size() - 3), "x").size(), 1u);
+  EXPECT_THROW(ReadEvents("this is no event file at all", "x"), Error);
+}
+
+TEST_F(EventWriterTest, AFolderThatCannotBeIsAnErrorThatNamesIt) {
+  try {
+    EventWriter writer("/proc/none", 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("/proc/none/events.out.tfevents."));
+  }
+}
+
+TEST_F(EventWriterTest, TwoOfOneMomentDoNotShareAFile) {
+  EventWriter first(folder_, 1);
+  EXPECT_THROW(EventWriter(folder_, 1), Error);
+}
+
+}  // namespace
+}  // namespace hearth::board

@@ -1,0 +1,17 @@
+// One figure of a training at an iteration, or a text about it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hearth::board {
+
+struct Point {
+  double at = 0;  // seconds since 1970
+  int64_t step = 0;
+  std::string tag = {};
+  double value = 0;
+  std::string text = {};  // where it is not empty, the point has no value
+};
+
+}  // namespace hearth::board

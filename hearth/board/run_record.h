@@ -1,0 +1,53 @@
+// What a training's events say, as named figures by iteration: for an event file, and for a page.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/board/event_writer.h"
+#include "hearth/board/point.h"
+
+namespace hearth::board {
+
+// Tags: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... where an output has several values),
+// run/smoothed_loss, run/learning_rate, run/images_per_s, run/bad_rows, run/restarts,
+// rankN/compute, rankN/rows_wait, rankN/ranks_wait (shares of the time); texts: run/messages.
+class RunRecord {
+ public:
+  struct Change {
+    std::optional<int64_t> back_to;  // the training went back: later steps are no more
+    std::vector<Point> points;
+  };
+
+  // `folder`: of the event file; none is written where it is empty. Throws as EventWriter.
+  RunRecord(const std::string& folder, double now);
+
+  // Any thread. Writes what the event says, and returns it. A file that cannot be written ends with
+  // a warning, never the training. Events of other kinds say nothing.
+  Change Take(const nlohmann::json& event, double now);
+  // Completes the file; nothing is written any more.
+  void Finish();
+
+  // Of the file; empty where there is none.
+  std::string path() const { return path_; }
+
+ private:
+  Change ChangeOf(const nlohmann::json& event, double now);
+  void TakeProgress(const nlohmann::json& event, std::vector<Point>* points);
+  void TakeRestart(const nlohmann::json& event, std::vector<Point>* points);
+  void Write(const Change& change, const nlohmann::json& event, double now);
+  template <typename Body>
+  void Try(Body body);
+
+  std::mutex mutex_;
+  std::unique_ptr<EventWriter> file_;
+  std::string path_;
+  int64_t step_ = 0;  // the last one heard of
+  int64_t bad_rows_ = 0;
+};
+
+}  // namespace hearth::board

@@ -1,0 +1,30 @@
+// Where a rank's time goes: computing, waiting for rows, waiting for other ranks. One thread.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace hearth::trainer {
+
+class StepTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // What one iteration waited, in seconds.
+  struct Waits {
+    double rows = 0, ranks = 0;
+  };
+
+  StepTimes(int rank, Clock::time_point start) : rank_(rank), since_(start) {}
+
+  // The event "rank", with shares of the time since the last one: once a second, and `at_end`.
+  std::optional<nlohmann::json> OnIteration(Waits waits, bool at_end, Clock::time_point now);
+
+ private:
+  const int rank_;
+  Clock::time_point since_;
+  Waits waits_;
+};
+
+}  // namespace hearth::trainer
