@@ -1,4 +1,5 @@
-// hearth draw, plot, parse_log and pack: tools that are written in Python and read their own flags.
+// hearth draw, plot, parse_log, report and pack: tools that are written in Python and read their
+// own flags.
 #include <string>
 
 #include "apps/commands.h"
@@ -21,6 +22,7 @@ void AddPythonTools(CLI::App* app) {
   Add(app, "draw", "draw_net", "draw a net prototxt as a picture");
   Add(app, "plot", "plot", "draw the loss and accuracy of training logs");
   Add(app, "parse_log", "parse_log", "write what training logs say as CSV files");
+  Add(app, "report", "report", "write the curves of a training as an HTML file");
   Add(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
 }
 

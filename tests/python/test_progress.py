@@ -49,6 +49,13 @@ def test_the_wait_for_executors_is_told():
     assert stream.getvalue() == "waiting for executors: 2 of 3 slots\n"
 
 
+def test_the_link_of_a_page_is_told():
+    stream = io.StringIO()
+    with Progress(stream) as progress:
+        progress.show({"event": "page", "url": "http://127.0.0.1:1/secret/"})
+    assert stream.getvalue() == "Watch the training at http://127.0.0.1:1/secret/\n"
+
+
 def test_a_terminal_gets_the_line():
     class Terminal(io.StringIO):
         def isatty(self):

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.board.watch import watched
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.jobs import predict_job, train_job
@@ -147,11 +149,17 @@ class CaffeOnSpark:
                 files[name] = rows
         far = far_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
         kept = _kept(frames if conf.is_rdd_persistent else {})
-        with kept, self._listener() as on_event:
+        title = Path(conf.proto_file).name
+        with (
+            kept,
+            self._listener() as shown,
+            watched(shown, title, conf.log_dir, conf.ui) as on_event,
+        ):
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             for text in memory_warnings(self._spark, job, conf.solver.get("type", "")):
                 on_event({"event": "log", "level": "W", "text": text})
             done = launch.run(self._spark, plan, on_event, conf.max_restarts)
+            on_event.end(done)
             if far is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
             return done

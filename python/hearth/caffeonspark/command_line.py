@@ -31,6 +31,8 @@ def run(arguments: Sequence[str], started: Started) -> int:
     refuse_tool_flags(flags)
     if not (flags.is_training or flags.is_test or flags.features):
         raise FlagError("nothing to do: give -train, -test or -features")
+    if (flags.ui or flags.log_dir) and not flags.is_training:
+        raise FlagError("-ui and -logDir show a training: give -train, or leave them out")
     if not flags.proto_file:
         raise FlagError("-conf is missing: the solver prototxt")
     return _run((master, conf), rest, started)

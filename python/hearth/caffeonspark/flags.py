@@ -38,6 +38,8 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
     ("clusterSize", "cluster_size", ALL, "executors that train together (default: all)"),
     ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
+    ("logDir", "log_dir", "", "folder for TensorBoard's event file of a training, a path or URI"),
+    ("ui", "ui", False, "serve a page with the training's curves on this host; prints its link"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
     ("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read an LMDB"),
     ("imageRoot", "image_root", "", ""),

@@ -55,6 +55,8 @@ class Progress:
             self._status.update(event["text"])
         elif kind == "waiting":
             self._say(event["text"])
+        elif kind == "page":
+            self._say(f"Watch the training at {event['url']}")
         elif kind == "restart":
             tries = f"{event['generation']} of {event['max_restarts']}"
             self._say(f"{event['reason']}; starting again from the last snapshot ({tries})")

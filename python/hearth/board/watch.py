@@ -1,0 +1,73 @@
+"""Who looks at a training: its event file and its page, between the driver and its listener."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hearth.board.history import History
+from hearth.board.live_page import LivePage
+
+Event = dict[str, Any]
+Listener = Callable[[Event], None]
+
+
+class Watch:
+    """Takes the events of one training, in one thread, and hands them on."""
+
+    def __init__(self, record: Any, history: History, on_event: Listener):
+        self._record, self._history, self._on_event = record, history, on_event
+        self._live = False  # events came while it ran: not with Spark Connect
+
+    def __call__(self, event: Event) -> None:
+        """Takes an event."""
+        self._take(event)
+        self._on_event(event)
+
+    def end(self, done: Event) -> None:
+        """Takes what is known when it is done: all there is where no events came."""
+        if not self._live:
+            for validation in done.get("validations", []):
+                self._take({"event": "validation", **validation})
+        self._history.tell(state="done", eta_s=0)
+
+    def _take(self, event: Event) -> None:
+        self._history.add(*self._record.take(event, time.time()))
+        kind = event.get("event")
+        if kind == "progress":
+            self._live = True
+            shown = ("iteration", "max_iter", "eta_s", "effective_batch")
+            self._history.tell(state="training", **{name: event[name] for name in shown})
+        elif kind in ("waiting", "restart"):
+            self._history.tell(state=event.get("text") or "starting again")
+        self._live = self._live or kind == "validation"
+
+
+@contextmanager
+def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[Watch]:
+    """Gives what takes the events of a training, and hands them on to `on_event`.
+
+    `log_dir`: where the event file goes, a path or URI; `ui`: whether there is a page, whose link
+    an event "page" tells. What was made is closed at the end; the event file stays.
+
+    Raises:
+        HearthError, OSError: the event file cannot be made.
+    """
+    from hearth.native._core import RunRecord
+
+    record, history = RunRecord(log_dir, time.time()), History(title)
+    history.tell(state="starting")
+    page = LivePage(history.snapshot) if ui else None
+    try:
+        if page is not None:
+            on_event({"event": "page", "url": page.url})
+        yield Watch(record, history, on_event)
+    except BaseException as error:
+        history.tell(state=f"ended by {type(error).__name__}: {error}"[:500], eta_s=0)
+        raise
+    finally:
+        record.finish()
+        if page is not None:
+            page.close()

@@ -1,0 +1,68 @@
+"""Writes a training's curves, from its event files, as one HTML file that needs nothing else.
+
+`hearth report RUN` runs this module as a program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hearth.board.history import History
+from hearth.board.page import report
+
+
+def event_files(run: Path) -> list[Path]:
+    """The event files in a folder, in the order in which they were made; a file is its own.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if run.is_file():
+        return [run]
+    files = sorted(file for file in run.glob("*tfevents*") if file.is_file())
+    if not files:
+        raise ValueError(
+            f"{run} has no event files (events.out.tfevents.*): give the folder that the training "
+            "had as -logDir or --log_dir"
+        )
+    return files
+
+
+def read_run(run: Path) -> History:
+    """What all event files of a run say: a later one goes on from where it begins."""
+    from hearth.native._core import read_events
+
+    history = History(run.resolve().name)
+    last = 0
+    for file in event_files(run):
+        points = read_events(file.read_bytes(), str(file))
+        if points:
+            first = min(step for _, step, _, _ in points)
+            history.add(first - 1, points)
+            last = max(step for _, step, _, _ in points)
+    history.tell(state="report", iteration=last)
+    return history
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes what the command line says; a mistake is one line on stderr and the status 1."""
+    parser = argparse.ArgumentParser(prog="hearth report", description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder with a run's event files")
+    parser.add_argument("-o", "--output", type=Path, help="default: RUN/report.html")
+    options = parser.parse_args(arguments)
+    folder = options.run.parent if options.run.is_file() else options.run
+    output = options.output or folder / "report.html"
+    try:
+        output.write_text(report(read_run(options.run).snapshot()), encoding="utf-8")
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"hearth report: {error}", file=sys.stderr)
+        return 1
+    print(f"Wrote {output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
