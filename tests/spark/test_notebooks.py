@@ -1,0 +1,35 @@
+"""The notebooks of examples/notebooks run from their first cell to the last, and draw."""
+
+import nbformat
+import pytest
+from conftest import ROOT
+from nbclient import NotebookClient
+
+FOLDER = ROOT / "examples" / "notebooks"
+
+
+def pictures_of(notebook):
+    """How many pictures the cells of a notebook have put out."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return sum("image/png" in output.get("data", {}) for output in outputs)
+
+
+@pytest.mark.timeout(500)  # half a minute to a minute and a half each
+@pytest.mark.parametrize("name", ["digits", "tensorflow_feed", "captions"])
+def test_a_notebook_runs_and_draws_as_it_was_committed(name, tmp_path):
+    if name == "tensorflow_feed":
+        pytest.importorskip("tensorflow")
+    committed = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    run = nbformat.from_dict(committed)
+    client = NotebookClient(run, timeout=450, resources={"metadata": {"path": str(FOLDER)}})
+    client.execute()  # raises at the first cell that fails
+    assert pictures_of(run) == pictures_of(committed) > 0
+
+
+def test_every_notebook_is_run_here():
+    (names,) = [
+        mark.args[1]
+        for mark in test_a_notebook_runs_and_draws_as_it_was_committed.pytestmark
+        if mark.name == "parametrize"
+    ]
+    assert sorted(names) == sorted(path.stem for path in FOLDER.glob("*.ipynb"))
