@@ -68,6 +68,9 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     const int64_t iteration = event.value("iteration", int64_t{0});
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
+    // Whoever goes back forgets these, too.
+    if (restarts_ > 0) Add("run/restarts", static_cast<double>(restarts_), &change.points);
+    if (change.back_to) bad_rows_ = 0;
   } else if (kind == "progress") {
     TakeProgress(event, &change.points);
   } else if (kind == "validation") {
@@ -104,7 +107,8 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::TakeRestart(const json& event, std::vector<Point>* points) {
-  Add("run/restarts", NumberOf(event.at("generation")), points);
+  restarts_ = event.value("generation", restarts_);
+  Add("run/restarts", static_cast<double>(restarts_), points);
   AddText(event.value("reason", ""), points);
 }
 

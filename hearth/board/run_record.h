@@ -47,7 +47,7 @@ class RunRecord {
   std::unique_ptr<EventWriter> file_;
   std::string path_;
   int64_t step_ = 0;  // the last one heard of
-  int64_t bad_rows_ = 0;
+  int64_t bad_rows_ = 0, restarts_ = 0;
 };
 
 }  // namespace hearth::board

@@ -77,7 +77,19 @@ TEST(RunRecordTest, ARestartGoesBackToWhereTheRanksBegin) {
   ASSERT_EQ(lost.points.size(), 2u);
   EXPECT_EQ(lost.points[0].value, 1);
   EXPECT_EQ(lost.points[1].text, "lost");
-  EXPECT_EQ(record.Take({{"event", "ready"}, {"iteration", 20}}, 4).back_to, 20);
+  const auto again = record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
+  EXPECT_EQ(again.back_to, 20);
+  // The number of restarts does not go back.
+  ASSERT_EQ(again.points.size(), 1u);
+  EXPECT_EQ(again.points[0].tag, "run/restarts");
+  EXPECT_EQ(again.points[0].step, 20);
+}
+
+TEST(RunRecordTest, BadRowsAreToldAgainAfterARestart) {
+  RunRecord record("", 1);
+  record.Take(Progress(30, 2), 2);
+  record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
+  EXPECT_EQ(Values(record.Take(Progress(21, 2), 5))["run/bad_rows"], 2);
 }
 
 TEST(RunRecordTest, TheFileSaysTheSame) {

@@ -162,6 +162,18 @@ def test_curves_go_back_with_a_restart_and_stay_short():
     assert snapshot["messages"] == [(2.0, 100, "lost")]
 
 
+def test_a_restart_is_counted_in_the_report_though_the_curves_went_back(tmp_path):
+    with watched(lambda event: None, "s", str(tmp_path), ui=False) as on_event:
+        on_event(PROGRESS)
+        on_event({"event": "restart", "generation": 1, "max_restarts": 3, "reason": "lost"})
+        on_event({"event": "ready", "iteration": 30})
+        on_event({**PROGRESS, "iteration": 31})
+    series = report.read_run(tmp_path).snapshot()["series"]
+    assert series["run/restarts"] == [[30, 1]]
+    assert series["run/bad_rows"] == [[31, 3]]
+    assert [step for step, _ in series["loss/train"]] == [31]
+
+
 def report_data(path):
     text = path.read_text()
     found = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)

@@ -58,6 +58,5 @@ class History:
             points[:] = points[::-2][::-1]
 
     def _forget_after(self, step: int) -> None:
-        for tag, points in self._series.items():
-            if tag != "run/restarts":
-                points[:] = [point for point in points if point[0] <= step]
+        for points in self._series.values():
+            points[:] = [point for point in points if point[0] <= step]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,14 +37,16 @@ def read_run(run: Path) -> History:
     from hearth.native._core import read_events
 
     history = History(run.resolve().name)
-    last = 0
+    last, when = 0, 0.0
     for file in event_files(run):
         points = read_events(file.read_bytes(), str(file))
         if points:
             first = min(step for _, step, _, _ in points)
             history.add(first - 1, points)
             last = max(step for _, step, _, _ in points)
-    history.tell(state="report", iteration=last)
+            when = points[-1][0]
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(when))
+    history.tell(state=f"as of {day}", iteration=last)
     return history
 
 
