@@ -6,15 +6,14 @@ model.setOutputMapping({"dense_1": "prediction"}).transform(df)
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable
 
+from hearth.spark.ml_stage import SavedStage, StageReader
 from hearth.tensorflowonspark import TFCluster, util
 from hearth.tensorflowonspark.pipeline_params import (
     HasBatchSize,
@@ -70,37 +69,6 @@ __all__ = [
 ]
 
 
-class _Reader(DefaultParamsReader):
-    """Loads a stage whose constructor needs arguments."""
-
-    def __init__(self, kind: type, make: Any):
-        super().__init__(kind)
-        self._make = make
-
-    def load(self, path: str) -> Any:
-        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
-        stage = self._make()
-        stage._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(stage, metadata)
-        return stage
-
-
-class _Saved(DefaultParamsReadable, DefaultParamsWritable):
-    """Stages that save and load: what is not a Param is kept, pickled, in a hidden one."""
-
-    program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
-
-    def _keep(self, *program: Any) -> None:
-        from pyspark import cloudpickle
-
-        self._set(program=base64.b64encode(cloudpickle.dumps(program)).decode())
-
-    def _kept(self) -> tuple[Any, ...]:
-        import pickle
-
-        return pickle.loads(base64.b64decode(self.getOrDefault(self.program)))
-
-
 class TFEstimator(
     Estimator,
     TFParams,
@@ -119,7 +87,7 @@ class TFEstimator(
     HasEpochs,
     HasReaders,
     HasSteps,
-    _Saved,
+    SavedStage,
 ):
     """Trains by a cluster of its own: train_fn(args, ctx) is the main function of its nodes."""
 
@@ -151,8 +119,8 @@ class TFEstimator(
             self._keep(train_fn, Namespace({} if tf_args is None else tf_args))
 
     @classmethod
-    def read(cls) -> _Reader:
-        return _Reader(cls, lambda: cls(None, None))
+    def read(cls) -> StageReader:
+        return StageReader(cls, lambda: cls(None, None))
 
     @property
     def train_fn(self) -> Any:
@@ -192,7 +160,7 @@ class TFModel(
     HasExportDir,
     HasSignatureDefKey,
     HasTagSet,
-    _Saved,
+    SavedStage,
 ):
     """Applies a SavedModel or a Keras 3 `.keras` file to each row, loaded once per worker."""
 
@@ -220,8 +188,8 @@ class TFModel(
         return self._kept()[0] if self.isSet(self.program) else Namespace({})
 
     @classmethod
-    def read(cls) -> _Reader:
-        return _Reader(cls, lambda: cls(None))
+    def read(cls) -> StageReader:
+        return StageReader(cls, lambda: cls(None))
 
     def setKeepColumns(self, value: bool) -> TFModel:
         """Sets keep_columns: transform() keeps the columns of its input."""

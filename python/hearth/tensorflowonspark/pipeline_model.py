@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.uri import local_path
+from hearth.rows import results
 from hearth.tensorflowonspark import tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
 
@@ -149,24 +149,10 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
     return describe
 
 
-_SCALARS = {
-    "float16": "float",
-    "bfloat16": "float",
-    "float32": "float",
-    "float64": "double",
-    "int32": "int",
-    "int64": "bigint",
-    "bool": "boolean",
-    "string": "string",
-}
-
-
 def _spark_type(output: Any) -> str:
     """A scalar for one value per row, else arrays in each other, also for shape (rows, 1)."""
     kind = output.dtype.name if hasattr(output.dtype, "name") else str(output.dtype)
-    scalar = _SCALARS.get(kind, "bigint")
-    depth = max(0, (output.shape.rank or 0) - 1)
-    return "array<" * depth + scalar + ">" * depth
+    return results.spark_type(kind, max(0, (output.shape.rank or 0) - 1))
 
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -203,26 +189,6 @@ def _result(
                 f"output '{tensor}' of the model at {spec.path} has shape {values.shape} for "
                 f"{rows.num_rows} rows: its first dimension must be the rows"
             )
-        arrays.append(_to_arrow(values))
+        arrays.append(results.to_arrow(values))
         names.append(name)
     return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _to_arrow(values: np.ndarray) -> pa.Array:
-    """Numbers or bytes of any shape, in the type that _spark_type() says."""
-    import numpy as np
-    import pyarrow as pa
-
-    flat = values.reshape(-1)
-    if values.dtype == object:
-        column = pa.array([text.decode() for text in flat], pa.string())
-    elif values.dtype.name in _SCALARS:
-        small = values.dtype.itemsize == 2
-        column = pa.array(flat.astype(np.float32) if small else flat)
-    else:
-        column = pa.array(flat.astype(np.int64))
-    for depth in range(values.ndim - 1, 0, -1):
-        count = math.prod(values.shape[:depth])
-        offsets = np.arange(count + 1, dtype=np.int64) * values.shape[depth]
-        column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), column)
-    return column

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param import Params, TypeConverters
+
+from hearth.spark.ml_stage import param
 
 
 class TFTypeConverters:
@@ -54,36 +55,6 @@ class Namespace:
         return str(self.argv if self.argv is not None else self.__dict__)
 
 
-def _camel(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
-
-
-_SPECIAL_NAMES = {
-    "driver_ps_nodes": "DriverPSNodes",
-    "num_ps": "NumPS",
-    "tfrecord_dir": "TFRecordDir",
-}
-
-
-def param(name: str, text: str, convert: Any) -> type:
-    """A mixin with one Param and its setter and getter, setModelDir() and getModelDir()."""
-    camel = _SPECIAL_NAMES.get(name) or _camel(name)
-
-    def set_value(self, value):
-        return self._set(**{name: value})
-
-    def get_value(self):
-        return self.getOrDefault(getattr(self, name))
-
-    set_value.__doc__, get_value.__doc__ = f"Sets {name}: {text}", f"{name}: {text}"
-    body = {
-        name: Param(Params._dummy(), name, text, typeConverter=convert),
-        f"set{camel}": set_value,
-        f"get{camel}": get_value,
-    }
-    return type(f"Has{camel}", (Params,), body)
-
-
 HasBatchSize = param("batch_size", "Number of records per batch", TypeConverters.toInt)
 HasClusterSize = param("cluster_size", "Number of nodes in the cluster", TypeConverters.toInt)
 HasEpochs = param("epochs", "Number of epochs to train", TypeConverters.toInt)
@@ -92,7 +63,7 @@ HasGraceSecs = param("grace_secs", "Seconds for ps nodes to end", TypeConverters
 HasInputMapping = param("input_mapping", "Input tensor by column", TFTypeConverters.toDict)
 HasMasterNode = param("master_node", "Job name of the master node", TypeConverters.toString)
 HasModelDir = param("model_dir", "Path to save or load checkpoints", TypeConverters.toString)
-_HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt)
+_HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt, "NumPS")
 HasOutputMapping = param("output_mapping", "Output column by tensor", TFTypeConverters.toDict)
 HasProtocol = param("protocol", "Network protocol of TensorFlow", TypeConverters.toString)
 HasReaders = param("readers", "Number of reader threads", TypeConverters.toInt)
@@ -100,8 +71,12 @@ HasSignatureDefKey = param("signature_def_key", "Signature to serve", TypeConver
 HasSteps = param("steps", "Maximum number of steps to train", TypeConverters.toInt)
 HasTagSet = param("tag_set", "Comma-delimited tags of the saved model", TypeConverters.toString)
 HasTensorboard = param("tensorboard", "Launch TensorBoard", TypeConverters.toBoolean)
-HasTFRecordDir = param("tfrecord_dir", "Directory of TFRecords", TypeConverters.toString)
-_HasDriverPS = param("driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean)
+HasTFRecordDir = param(
+    "tfrecord_dir", "Directory of TFRecords", TypeConverters.toString, "TFRecordDir"
+)
+_HasDriverPS = param(
+    "driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean, "DriverPSNodes"
+)
 _HasInputMode = param("input_mode", "Input data feeding mode", TypeConverters.toInt)
 
 

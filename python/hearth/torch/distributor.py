@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import os
-import pickle
 import runpy
 import sys
 from collections.abc import Callable
@@ -15,11 +12,10 @@ from typing import Any
 from hearth.cluster import gpu_info, roles
 from hearth.cluster.cluster import Plan
 from hearth.cluster.node_job import NodeOptions
+from hearth.torch import returned
 from hearth.torch.torch_cluster import TorchCluster
 
 _IGNORE_SSL = "pytorch.spark.distributor.ignoreSsl"
-# The rendezvous carries at most a megabyte at once.
-_PIECE = 600_000
 
 
 class TorchDistributor:
@@ -110,8 +106,7 @@ class TorchDistributor:
         )
         with cluster:
             cluster.shutdown()
-            pieces = cluster.running.watch.values(0)
-        return _unpacked("".join(pieces)) if pieces else None
+        return returned.take(cluster)
 
     def _plan(self) -> Plan:
         ranks = range(self.num_processes)
@@ -144,37 +139,7 @@ def _run_as_rank(main: Callable[[Any], None], local_mode: bool, _: Any, ctx: Any
 def _run_function(function: Any, args: Any, kwargs: Any, ctx: Any) -> None:
     value = function(*args, **kwargs)
     if ctx.rank == 0:
-        text = _packed(value)
-        for start in range(0, len(text), _PIECE):
-            ctx.mgr.report_value(text[start : start + _PIECE])
-
-
-def _packed(value: Any) -> str:
-    """A value as text. Raises TypeError where the driver could not take it."""
-    import torch
-
-    data = io.BytesIO()
-    try:
-        torch.save(value, data)
-        _loaded(data.getvalue())
-    except (pickle.PickleError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"the function returned a {type(value).__name__}, but the driver takes tensors, "
-            "numbers, texts, and lists, tuples and dicts of them alone, as it runs no code that "
-            "came over a network: return model.state_dict() instead of a model, "
-            "torch.from_numpy(array) instead of an array"
-        ) from error
-    return base64.b64encode(data.getvalue()).decode()
-
-
-def _unpacked(text: str) -> Any:
-    return _loaded(base64.b64decode(text))
-
-
-def _loaded(data: bytes) -> Any:
-    import torch
-
-    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        returned.give(ctx, value)
 
 
 def _run_file(path: str, args: Any, _: Any) -> None:

@@ -1,0 +1,67 @@
+"""What stages of Spark ML Pipelines share: Params with setters, and programs that are saved."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable
+
+
+def param(name: str, text: str, convert: Any, camel: str = "") -> type:
+    """A mixin with one Param and its setter and getter, setModelDir() and getModelDir().
+
+    `camel`: the name in those two; made of `name` where it is empty.
+    """
+    camel = camel or "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+    def set_value(self, value):
+        return self._set(**{name: value})
+
+    def get_value(self):
+        return self.getOrDefault(getattr(self, name))
+
+    set_value.__doc__, get_value.__doc__ = f"Sets {name}: {text}", f"{name}: {text}"
+    body = {
+        name: Param(Params._dummy(), name, text, typeConverter=convert),
+        f"set{camel}": set_value,
+        f"get{camel}": get_value,
+    }
+    return type(f"Has{camel}", (Params,), body)
+
+
+class StageReader(DefaultParamsReader):
+    """Loads a stage whose constructor needs arguments."""
+
+    def __init__(self, kind: type, make: Any):
+        super().__init__(kind)
+        self._make = make
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        stage = self._make()
+        stage._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(stage, metadata)
+        return stage
+
+
+class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
+    """Stages that save and load: what is not a Param is kept, pickled, in a hidden one."""
+
+    program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
+
+    def _keep(self, *program: Any) -> None:
+        from pyspark import cloudpickle
+
+        self._set(program=base64.b64encode(cloudpickle.dumps(program)).decode())
+
+    def _kept(self) -> tuple[Any, ...]:
+        return unpickled(self.getOrDefault(self.program))
+
+
+def unpickled(program: str) -> tuple[Any, ...]:
+    """What a SavedStage keeps. It runs the code that it was made of."""
+    import pickle
+
+    return pickle.loads(base64.b64decode(program))

@@ -1,0 +1,157 @@
+"""TorchEstimator and TorchModel: digits, kinds of columns, saving, Pipelines, CrossValidator."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+from pyspark.ml.feature import SQLTransformer
+from pyspark.ml.functions import array_to_vector
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+from pyspark.sql import functions
+
+from hearth.ml import TorchEstimator, TorchModel
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "torch"))
+
+
+def classes():
+    """The class with the greatest score, as Spark's evaluators want it."""
+    statement = "SELECT *, double(array_position(scores, array_max(scores)) - 1) AS prediction"
+    return SQLTransformer(statement=f"{statement} FROM __THIS__")
+
+
+def make_net():
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def make_line():
+    return torch.nn.Linear(2, 1)
+
+
+class OfBytes(torch.nn.Module):
+    """Takes bytes and a vector; one number for each row."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(5, 1)
+
+    def forward(self, data, vector):
+        return self.layer(torch.cat([data.float() / 255, vector], 1))[:, 0]
+
+
+def digits_estimator(epochs=20):
+    loss = torch.nn.functional.cross_entropy
+    stage = TorchEstimator(make_net, loss, torch.optim.Adam).setInputCols(["image"])
+    return stage.setOutputCol("scores").setLearningRate(5e-3).setWorkers(2).setEpochs(epochs)
+
+
+@pytest.fixture(scope="module")
+def digits(spark):
+    import ddp_digits
+
+    x_train, x_test, y_train, y_test = ddp_digits.load()
+    frames = [ddp_digits.frame(spark, *of) for of in ((x_train, y_train), (x_test, y_test))]
+    return [frame.cache() for frame in frames]
+
+
+def accuracy(frame):
+    return MulticlassClassificationEvaluator(metricName="accuracy").evaluate(frame)
+
+
+def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
+    train, held_out = digits
+    Pipeline(stages=[digits_estimator(), classes()]).save(str(tmp_path / "pipeline"))
+    model = Pipeline.load(str(tmp_path / "pipeline")).fit(train)
+    found = model.transform(held_out)
+    assert found.dtypes == [
+        ("image", "array<float>"), ("label", "bigint"), ("scores", "array<float>"),
+        ("prediction", "double"),
+    ]  # fmt: skip
+    assert accuracy(found) >= 0.95
+    model.save(str(tmp_path / "model"))
+    again = PipelineModel.load(str(tmp_path / "model"))
+    assert again.transform(held_out).collect() == found.collect()
+    model.write().overwrite().save(str(tmp_path / "model"))
+    module = TorchModel.load(str(next((tmp_path / "model" / "stages").glob("0_*")))).module()
+    row = found.first()
+    assert module(torch.tensor([row.image]))[0].tolist() == pytest.approx(row.scores, abs=1e-4)
+
+
+def test_a_cross_validator_finds_the_better_rate(digits):
+    train, held_out = digits
+    stage = digits_estimator(epochs=4)
+    grid = ParamGridBuilder().addGrid(stage.learningRate, [1e-6, 1e-2]).build()
+    validator = CrossValidator(
+        estimator=Pipeline(stages=[stage, classes()]),
+        estimatorParamMaps=grid,
+        evaluator=MulticlassClassificationEvaluator(metricName="accuracy"),
+        numFolds=2,
+        parallelism=2,
+    )
+    best = validator.fit(train)
+    assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+    assert accuracy(best.transform(held_out)) > 0.8
+
+
+def test_bytes_and_vectors_are_inputs_and_stay(spark):
+    rows = [(bytes([i, 255 - i, 7]), [i / 9.0, 1.0], i / 4.0) for i in range(40)]
+    frame = spark.createDataFrame(rows, "data binary, list array<double>, label double")
+    frame = frame.withColumn("v", array_to_vector("list"))
+    loss = partial(torch.nn.functional.mse_loss)
+    stage = TorchEstimator(OfBytes, lambda found, y: loss(found, y.float()), torch.optim.SGD)
+    model = stage.setInputCols(["data", "v"]).fit(frame)
+    found = model.transform(frame.withColumn("word", functions.lit("w")))
+    kinds = [("v", "vector"), ("word", "string"), ("output", "float")]
+    assert found.dtypes == [*frame.dtypes[:3], *kinds]
+    module = model.module()
+    for row in found.collect():
+        data = torch.tensor([list(row.data)], dtype=torch.uint8)
+        wanted = module(data, torch.tensor(row.v.toArray()[None], dtype=torch.float32))
+        assert row.output == pytest.approx(wanted.item(), abs=1e-5)
+        assert (row.word, row.v.toArray().tolist()) == ("w", row.list)
+
+
+def test_two_workers_learn_what_one_learns(spark):
+    """One full batch a step: DDP's mean over two workers is the mean over the rows."""
+    rows = [([i / 8.0, 1.0], [i / 4.0]) for i in range(16)]
+    frame = spark.createDataFrame(rows, "x array<float>, label array<float>").coalesce(1)
+    states = []
+    for workers in (1, 2):
+        stage = TorchEstimator(make_line, torch.nn.functional.mse_loss, torch.optim.SGD)
+        stage.setInputCols(["x"]).setBatchSize(16 // workers).setWorkers(workers)
+        states.append(stage.setLearningRate(0.1).setSeed(3).fit(frame).state_dict())
+    first, second = (state["weight"].numpy() for state in states)
+    np.testing.assert_allclose(first, second, rtol=1e-5)
+
+
+def test_what_is_wrong_is_said(spark, digits):
+    train, _ = digits
+    make, loss, sgd = make_line, torch.nn.functional.mse_loss, torch.optim.SGD
+    with pytest.raises(TypeError, match="model is a Linear: give a function or class"):
+        TorchEstimator(make_line(), loss, sgd)
+    with pytest.raises(TypeError, match="loss is a NoneType"):
+        TorchEstimator(make, None, sgd)
+    stage = TorchEstimator(make, loss, sgd)
+    with pytest.raises(ValueError, match="TorchEstimator needs inputCols"):
+        stage.fit(train)
+    with pytest.raises(ValueError, match=r"reads the column 'pixels', but .* has image, label"):
+        stage.setInputCols(["pixels"]).fit(train)
+    words = train.limit(4).withColumn("word", functions.lit("w"))
+    with pytest.raises(Exception, match="column 'word' has values of type str"):
+        stage.setInputCols(["word"]).fit(words)
+    sums = TorchEstimator(
+        make_net, partial(torch.nn.functional.cross_entropy, reduction="none"), sgd
+    )
+    with pytest.raises(Exception, match="the loss has shape"):
+        sums.setInputCols(["image"]).fit(train.limit(4))
+    with pytest.raises(ValueError, match="no rows to train on"):
+        digits_estimator().fit(train.limit(0))
