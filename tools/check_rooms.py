@@ -64,7 +64,7 @@ PYTHON_MAY_USE = {
     "tensorflow": {"native", "collective"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective"},
-    "ml": _BELOW_APIS | {"cluster", "torch"},
+    "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
     "cli": {"native", "tools", "caffeonspark"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.board.watch import watched
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
-from hearth.caffeonspark.jobs import predict_job, train_job
+from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.places import Places
 from hearth.caffeonspark.source import Source
 from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
@@ -22,7 +21,7 @@ from hearth.spark.session import as_session
 from hearth.trainer import launch
 from hearth.trainer.far_files import far_plan
 from hearth.trainer.memory_need import memory_warnings
-from hearth.trainer.predict_task import MEANS_SCHEMA, PredictSpec, features_task, means_task
+from hearth.trainer.predict_task import MEANS_SCHEMA, features_task, means_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +72,7 @@ class CaffeOnSpark:
             FlagError: the configuration is wrong, or there are no rows.
             HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
         """
-        spec = self._predict(source, "test")
+        spec = predict_spec(source.conf, "test", self._spark)
         means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, spec), MEANS_SCHEMA)
         with launch.rank_errors():
             rows = means_of_tasks.collect()
@@ -107,7 +106,7 @@ class CaffeOnSpark:
         """
         from pyspark import StorageLevel
 
-        spec = self._predict(source, "features")
+        spec = predict_spec(source.conf, "features", self._spark)
         blobs = spec.job["features"]
         if not blobs:
             raise FlagError("features needs -features: the blobs to extract")
@@ -163,10 +162,6 @@ class CaffeOnSpark:
             if far is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
             return done
-
-    def _predict(self, source: Source, mode: str) -> PredictSpec:
-        job = predict_job(source.conf, mode, Places.of(self._spark))
-        return PredictSpec(key=str(uuid.uuid4()), job=job, far=far_plan(job, self._spark))
 
     @contextmanager
     def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:

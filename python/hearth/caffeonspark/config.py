@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,16 @@ _ALIASES = {
     "solverParameter": "solver",
     "netParam": "net",
 }
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The prototxts of a run, and where they came from."""
+
+    solver_path: str
+    solver: str
+    net_path: str
+    net: str
 
 
 class Config:
@@ -56,9 +67,20 @@ class Config:
         fields.update({setting["name"]: setting["default"] for setting in SETTINGS})
         fields.update(values)
         fields["spark"] = sc
+        fields["texts"] = None  # where they do not come from files
         fields["is_feature"] = bool(features)
         fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
         self.proto_file = proto_file
+
+    @classmethod
+    def of_texts(cls, sc: Any, args: Mapping[str, Any], texts: Texts) -> Config:
+        """A Config of prototxts as they were once, whatever has become of the files since.
+
+        Raises FlagError as the constructor does, but for files.
+        """
+        conf = cls(sc, args)
+        conf.__dict__.update(_parsed(texts), proto_file=texts.solver_path, texts=texts)
+        return conf
 
     def __getattr__(self, name: str) -> Any:
         known = _python_name(name)
@@ -78,7 +100,7 @@ class Config:
         self.__dict__[known] = value
 
     def __repr__(self) -> str:
-        hidden = ("spark", "solver", "net", "solver_text", "net_text")
+        hidden = ("spark", "texts", "solver", "net", "solver_text", "net_text")
         shown = (f"{k}={v!r}" for k, v in self.__dict__.items() if k not in hidden)
         return f"Config({', '.join(shown)})"
 
@@ -109,7 +131,7 @@ class Config:
 
     def refresh(self) -> None:
         """Reads the prototxts again where they have changed: notebooks write them anew."""
-        if self.proto_file:
+        if self.proto_file and self.texts is None:
             now = _read_prototxts(self.proto_file)
             if any(now[name] != self.__dict__[name] for name in ("solver_text", "net_text")):
                 self.__dict__.update(now)
@@ -130,22 +152,33 @@ def _python_name(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
-def _read_prototxts(solver_file: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {"solver": {}, "net": {}, "net_file": ""}
-    fields.update(solver_text="", net_text="", train_data_layer_id=-1, test_data_layer_id=-1)
-    if not solver_file:
-        return fields
-    solver_path, fields["solver_text"] = _read_local("-conf", solver_file)
-    fields["solver"] = _parse(fields["solver_text"], solver_path, "SolverParameter")
-    net_file = fields["solver"].get("net")
+def read_texts(solver_file: str) -> Texts:
+    """A solver's prototxt and its net's, as they are now. Raises FlagError."""
+    solver_path, solver_text = _read_local("-conf", solver_file)
+    net_file = _parse(solver_text, solver_path, "SolverParameter").get("net")
     if not net_file:
         raise FlagError(f"{solver_file} has no `net:`, which must name the net here")
-    net_path, fields["net_text"] = _read_local("net:", net_file, solver_path)
-    fields["net_file"] = net_path
-    fields["net"] = _parse(fields["net_text"], net_path, "NetParameter")
-    for phase in ("TRAIN", "TEST"):
-        fields[f"{phase.lower()}_data_layer_id"] = _find_data_layer(fields["net"], phase)
+    return Texts(solver_path, solver_text, *_read_local("net:", net_file, solver_path))
+
+
+def _read_prototxts(solver_file: str) -> dict[str, Any]:
+    if solver_file:
+        return _parsed(read_texts(solver_file))
+    fields: dict[str, Any] = {"solver": {}, "net": {}, "net_file": ""}
+    fields.update(solver_text="", net_text="", train_data_layer_id=-1, test_data_layer_id=-1)
     return fields
+
+
+def _parsed(texts: Texts) -> dict[str, Any]:
+    net = _parse(texts.net, texts.net_path, "NetParameter")
+    return {
+        "solver": _parse(texts.solver, texts.solver_path, "SolverParameter"),
+        "solver_text": texts.solver,
+        "net": net,
+        "net_text": texts.net,
+        "net_file": texts.net_path,
+        **{f"{p.lower()}_data_layer_id": _find_data_layer(net, p) for p in ("TRAIN", "TEST")},
+    }
 
 
 def _parse(text: str, path: str, message: str) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.caffeonspark.places import Places
 from hearth.files.uri import local_path
+from hearth.trainer.far_files import far_plan
+from hearth.trainer.predict_task import PredictSpec
 
 
 def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
@@ -44,6 +47,12 @@ def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
     if mode == "features":
         job["features"] = conf.blobs
     return job
+
+
+def predict_spec(conf: Config, mode: str, spark: Any) -> PredictSpec:
+    """The same job as tasks take it. Raises as train_job() does."""
+    job = predict_job(conf, mode, Places.of(spark))
+    return PredictSpec(key=str(uuid.uuid4()), job=job, far=far_plan(job, spark))
 
 
 def _net_job(conf: Config) -> dict[str, Any]:

@@ -111,19 +111,20 @@ class Source:
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
 
-    def frame(self, blobs: list[str] | None = None) -> DataFrame:
-        """The rows as a DataFrame with only the columns that the layer reads.
+    def frame(self, blobs: list[str] | None = None, beside: tuple[str, ...] = ()) -> DataFrame:
+        """The rows as a DataFrame with only the columns that the layer reads, and those `beside`.
 
         `blobs`: what will be asked of the net; columns that none of them depends on, labels for
         instance, may then be missing.
         """
         frame = self._whole_frame()
         if self.selection:
-            frame = frame.selectExpr(*self.selection)
+            frame = frame.selectExpr(*self.selection, *beside)
         if blobs is not None:
             frame = with_unread_columns(frame, self.conf.net, self.layer, blobs)
         types = {item.name: item.dataType.simpleString() for item in frame.schema.fields}
-        return frame.select(*(f"`{name}`" for name in self.wanted_columns(types)))
+        names = dict.fromkeys((*self.wanted_columns(types), *beside))
+        return frame.select(*(f"`{name}`" for name in names))
 
     def _whole_frame(self) -> DataFrame:
         if self.given is not None:

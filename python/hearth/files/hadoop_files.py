@@ -102,6 +102,15 @@ class HadoopFiles:
                     system.delete(part, False)
                 raise
 
+    def copy(self, source: str, target: str) -> None:
+        """Copies a file of any size, to another file system, too."""
+        with self._refusals(f"{source} to {target}"):
+            system, path = self._open(source)
+            other, place = self._open(target)
+            util = self._jvm.org.apache.hadoop.fs.FileUtil
+            if not util.copy(system, path, other, place, False, self._configuration):
+                raise OSError(f"{source} cannot be copied")
+
     def _replace(self, system: Any, part: Any, path: Any) -> None:
         """Gives `part` the name `path`; an older file there goes when that is done, not before."""
         aside = self._beside(path, "old") if system.exists(path) else None

@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "CaffeEstimator": "hearth.ml.caffe_stages",
+    "CaffeModel": "hearth.ml.caffe_stages",
     "TorchEstimator": "hearth.ml.torch_stages",
     "TorchModel": "hearth.ml.torch_stages",
 }

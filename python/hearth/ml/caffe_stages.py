@@ -1,0 +1,250 @@
+"""A Caffe net trained and applied as stages of a Spark ML Pipeline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from pyspark.ml import Estimator, Model
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasValidationIndicatorCol
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable, DefaultParamsWriter
+
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+from hearth.caffeonspark.config import Texts, read_texts
+from hearth.caffeonspark.jobs import predict_spec
+from hearth.ml import columns
+from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
+from hearth.ml.history import SCHEMA, History, Row
+from hearth.spark.ml_stage import StageReader, param
+from hearth.spark.progress import Progress
+
+_HasConf = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
+_HasModelDir = param("modelDir", "folder that all hosts see, for models", TypeConverters.toString)
+_HasClusterSize = param("clusterSize", "executors that train together", TypeConverters.toInt)
+_HasDevices = param("devices", "devices of each executor", TypeConverters.toInt)
+_HasMaxIter = param("maxIter", "iterations, instead of the solver's", TypeConverters.toInt)
+_HasBaseLr = param("baseLr", "learning rate, instead of the solver's", TypeConverters.toFloat)
+_HasBlobs = param("blobs", "blobs that transform() adds", TypeConverters.toListString)
+
+
+class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
+    """What estimator and model share."""
+
+    def setFeaturesCol(self, value: str) -> Any:
+        """Sets featuresCol: for the layer's first column (`data`, or its first top)."""
+        return self._set(featuresCol=value)
+
+    def setLabelCol(self, value: str) -> Any:
+        """Sets labelCol: for the layer's second column (`label`, or its second top)."""
+        return self._set(labelCol=value)
+
+    def _named(self, dataset: Any, conf: Config, is_training: bool) -> Any:
+        """The DataFrame with its columns as the layer reads them, beside what it has."""
+        layer = conf.data_layer(is_training)
+        message = layer.get(
+            "cos_data_param" if layer["type"] == "CoSData" else "memory_data_param", {}
+        )
+        tops = [top["name"] for top in message.get("top", [])]
+        own = (tops if layer["type"] == "CoSData" else ["data", "label"])[:2]
+        given = {}
+        for name, known in zip(own, (self.featuresCol, self.labelCol), strict=False):
+            column = self.getOrDefault(known) if self.isSet(known) else name
+            if self.isSet(known) and (is_training or column in dataset.columns):
+                columns.check(type(self).__name__, dataset, [column])
+            if column in dataset.columns:
+                given[name] = columns.as_array(dataset, column).alias(name)
+        if self.isSet(self.featuresCol):
+            message["dataframe_column_select"] = []
+        others = [f"`{name}`" for name in dataset.columns if name not in given]
+        return dataset.select(*others, *given.values())
+
+
+class CaffeEstimator(
+    Estimator,
+    _Columns,
+    HasValidationIndicatorCol,
+    _HasConf,
+    _HasModelDir,
+    _HasClusterSize,
+    _HasDevices,
+    _HasMaxIter,
+    _HasBaseLr,
+    DefaultParamsReadable,
+    DefaultParamsWritable,
+):
+    """Trains a Caffe net on executors by hearth.caffeonspark.
+
+    `conf` and `modelDir` are needed; each fit() writes a model with a name of its own there. Rows
+    where validationIndicatorCol is true are not trained on: the TEST net validates on them as the
+    solver says (test_interval, test_iter).
+    """
+
+    def __init__(self, conf: str = "", modelDir: str = ""):
+        super().__init__()
+        self._setDefault(devices=1, blobs=[])
+        if conf:
+            self._set(conf=conf)
+        if modelDir:
+            self._set(modelDir=modelDir)
+
+    def setValidationIndicatorCol(self, value: str) -> CaffeEstimator:
+        """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
+        return self._set(validationIndicatorCol=value)
+
+    def _fit(self, dataset: Any) -> CaffeModel:
+        """Raises FlagError for a wrong net or solver, HearthError where a rank failed, ValueError
+        for columns that are not there."""
+        for known in (self.conf, self.modelDir):
+            if not self.isDefined(known):
+                raise ValueError(f"CaffeEstimator needs {known.name}: {known.doc}")
+        model = CaffeModel()
+        place = f"{self.getModelDir().rstrip('/')}/{model.uid}"
+        texts = self._texts(place)
+        spark = dataset.sparkSession
+        flags = {"model": f"{place}.caffemodel", "devices": self.getDevices()}
+        if self.isSet(self.clusterSize):
+            flags["clusterSize"] = self.getClusterSize()
+        history = History()
+        self._train(dataset, Config.of_texts(spark, flags, texts), history)
+        model._keep(f"{place}.caffemodel", texts)
+        model._history = history.rows
+        return self._copyValues(model)
+
+    def _texts(self, place: str) -> Texts:
+        """The prototxts, with what the Params say; snapshots go beside the model."""
+        texts = read_texts(self.getConf())
+        changes: dict[str, Any] = {"snapshot_prefix": json.dumps(place.removeprefix("file:"))}
+        for known, field in ((self.maxIter, "max_iter"), (self.baseLr, "base_lr")):
+            if self.isSet(known):
+                changes[field] = self.getOrDefault(known)
+        return Texts(texts.solver_path, _with(texts.solver, changes), texts.net_path, texts.net)
+
+    def _train(self, dataset: Any, conf: Config, history: History) -> None:
+        from pyspark.sql import functions
+
+        sources = DataSource(conf.spark)
+        train, validation = dataset, None
+        if self.isSet(self.validationIndicatorCol):
+            name = self.getValidationIndicatorCol()
+            columns.check("CaffeEstimator", dataset, [name])
+            marked = functions.coalesce(functions.col(f"`{name}`"), functions.lit(False))
+            train, validation = dataset.where(~marked), dataset.where(marked)
+        source = sources.fromDataFrame(conf, self._named(train, conf, True), True)
+        with Progress() as progress:
+
+            def listen(event: dict[str, Any]) -> None:
+                history.take(event)
+                progress.show(event)
+
+            cos = CaffeOnSpark(conf.spark, listen)
+            if validation is None:
+                cos.train(source)
+            else:
+                held = self._named(validation, conf, False)
+                cos.trainWithValidation(source, sources.fromDataFrame(conf, held, False))
+
+
+def _with(solver: str, changes: Mapping[str, Any]) -> str:
+    """A solver's text with other values of a few fields."""
+    for field, value in changes.items():
+        solver = re.sub(rf'\b{field}\s*:\s*("[^"\n]*"|\'[^\'\n]*\'|[^\s,;#]+)[,;]?', "", solver)
+        solver = f"{solver.rstrip()}\n{field}: {value}\n"
+    return solver
+
+
+class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
+    """A trained net: transform() adds the blobs, each array<float>, to each row.
+
+    A row that the net cannot use (no picture, for instance) gets nulls.
+    """
+
+    modelPath = Param(Params._dummy(), "modelPath", "the .caffemodel", TypeConverters.toString)
+    texts = Param(Params._dummy(), "texts", "the prototxts", TypeConverters.toString)
+
+    def __init__(self) -> None:
+        """Of CaffeEstimator.fit() and load() alone."""
+        super().__init__()
+        self._setDefault(blobs=[])
+        self._history: list[Row] = []
+
+    def _keep(self, path: str, texts: Texts) -> None:
+        self._set(modelPath=path, texts=json.dumps(asdict(texts)))
+
+    def getModelPath(self) -> str:
+        """modelPath: where the .caffemodel is."""
+        return self.getOrDefault(self.modelPath)
+
+    @property
+    def history(self) -> Any:
+        """What the training told, as a DataFrame: iteration, phase, output, value, seconds,
+        images_per_s; the loss and learning rate (TRAIN) and each validation's outputs (TEST)."""
+        from hearth.spark.session import as_session
+
+        return as_session(None).createDataFrame(self._history, SCHEMA)
+
+    def write(self) -> _ModelWriter:
+        return _ModelWriter(self)
+
+    @classmethod
+    def read(cls) -> _ModelReader:
+        return _ModelReader(cls, cls)
+
+    def _transform(self, dataset: Any) -> Any:
+        from pyspark.sql import functions
+        from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
+
+        spark, blobs = dataset.sparkSession, self.getBlobs()
+        if not blobs:
+            raise ValueError("CaffeModel needs blobs: those of the TEST net that transform() adds")
+        columns.check_new("CaffeModel", dataset, blobs)
+        texts = Texts(**json.loads(self.getOrDefault(self.texts)))
+        flags = {"model": self.getModelPath(), "features": ",".join(blobs)}
+        conf = Config.of_texts(spark, flags, texts)
+        whole = functions.struct(*(f"`{name}`" for name in dataset.columns)).alias(ROW)
+        rows = self._named(dataset.select("*", whole), conf, False)
+        frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, (ROW,))
+        # The tasks number the rows by themselves.
+        read = tuple(name for name in frame.columns if name not in (ROW, "id", "SampleID"))
+        spec = Beside(predict_spec(conf, "features", spark), read)
+        outputs = [StructField(blob, ArrayType(FloatType())) for blob in blobs]
+        schema = StructType([frame.schema[ROW], *outputs])
+        found = frame.mapInArrow(partial(blobs_beside_rows, spec), schema)
+        return found.select(f"{ROW}.*", *(f"`{blob}`" for blob in blobs))
+
+
+class _ModelWriter(DefaultParamsWriter):
+    """The stage's Params, the model's file beside them, and its history."""
+
+    def saveImpl(self, path: str) -> None:
+        super().saveImpl(path)
+        spark, model = self.sparkSession, self.instance
+        _copy(spark, model.getModelPath(), f"{path}/net.caffemodel")
+        history = spark.createDataFrame(model._history, SCHEMA)
+        history.coalesce(1).write.parquet(f"{path}/history")
+
+
+class _ModelReader(StageReader):
+    def load(self, path: str) -> Any:
+        model = super().load(path)
+        rows = self.sparkSession.read.parquet(f"{path}/history").collect()
+        model._history = [tuple(row) for row in rows]
+        return model._set(modelPath=f"{path}/net.caffemodel")
+
+
+def _copy(spark: Any, source: str, target: str) -> None:
+    """Copies a file within or between Hadoop's file systems. Raises HearthError."""
+    from hearth import HearthError
+    from hearth.files.hadoop_files import HadoopFiles
+
+    files = HadoopFiles.of(spark)
+    if files is None:
+        raise HearthError(
+            f"CaffeModel is saved with a copy of {source}, which Spark Connect cannot make: save "
+            "it from a classic session"
+        )
+    files.copy(source, target)

@@ -1,0 +1,103 @@
+"""CaffeEstimator and CaffeModel: digits, history, saving, Pipelines, CrossValidator, rows kept."""
+
+import pytest
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+from pyspark.ml.feature import SQLTransformer
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+from pyspark.sql import functions
+
+from hearth.ml import CaffeEstimator, CaffeModel
+from hearth.ml.caffe_stages import _with
+
+
+def classes():
+    """The class with the greatest score, as Spark's evaluators want it."""
+    statement = "SELECT *, double(array_position(ip2, array_max(ip2)) - 1) AS prediction"
+    return SQLTransformer(statement=f"{statement} FROM __THIS__")
+
+
+def estimator(digits, folder, layer="cos", **settings):
+    stage = CaffeEstimator(digits.solver(layer, **settings), f"file:{folder}")
+    return stage.setClusterSize(2).setBlobs(["ip2"])
+
+
+def accuracy(frame):
+    return MulticlassClassificationEvaluator(metricName="accuracy").evaluate(frame)
+
+
+def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
+    stage = estimator(digits, tmp_path, max_iter=200, display=50, test_interval=100)
+    stage.setFeaturesCol("picture").setLabelCol("digit").setValidationIndicatorCol("held")
+    whole = [spark.read.parquet(digits.table("raw", kind)) for kind in ("train", "test")]
+    whole = [frame.selectExpr("id", "image picture", "label digit") for frame in whole]
+    rows = whole[0].withColumn("held", functions.lit(False))
+    rows = rows.union(whole[1].withColumn("held", functions.lit(True)))
+    Pipeline(stages=[stage, classes()]).save(str(tmp_path / "pipeline"))
+    model = Pipeline.load(str(tmp_path / "pipeline")).fit(rows)
+    found = model.transform(whole[1].withColumn("label", functions.col("digit")))
+    assert found.columns == ["id", "picture", "digit", "label", "ip2", "prediction"]
+    assert accuracy(found) >= 0.93
+    told = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
+    assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= told
+    model.save(str(tmp_path / "model"))
+    for file in tmp_path.glob("*.caffemodel"):
+        file.unlink()
+    again = PipelineModel.load(f"file:{tmp_path / 'model'}")
+    unlabelled = again.transform(whole[1].drop("digit"))
+    assert unlabelled.columns == ["id", "picture", "ip2", "prediction"]
+    wanted = {row.id: (row.picture, row.ip2) for row in found.collect()}
+    assert {row.id: (row.picture, row.ip2) for row in unlabelled.collect()} == wanted
+    history = again.stages[0].history
+    assert history.collect() == model.stages[0].history.collect()
+    assert history.columns == ["iteration", "phase", "output", "value", "seconds", "images_per_s"]
+
+
+def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits, tmp_path):
+    stage = estimator(digits, tmp_path, max_iter=40)
+    grid = ParamGridBuilder().addGrid(stage.baseLr, [1e-7, 1e-2]).build()
+    validator = CrossValidator(
+        estimator=Pipeline(stages=[stage, classes()]),
+        estimatorParamMaps=grid,
+        evaluator=MulticlassClassificationEvaluator(metricName="accuracy"),
+        numFolds=2,
+        parallelism=2,
+    )
+    best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
+    assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+
+
+def test_every_row_stays_and_one_without_a_picture_gets_nulls(spark, digits, tmp_path):
+    rows = spark.read.parquet(digits.table("raw", "train")).repartition(3)
+    model = estimator(digits, tmp_path, max_iter=1).fit(rows)
+    empty = functions.when(functions.col("id") == rows.first().id, None)
+    broken = rows.withColumn("image", empty.otherwise(functions.col("image")))
+    found = model.transform(broken.withColumn("word", functions.concat("id", functions.lit("!"))))
+    given = {row.id: row for row in broken.collect()}
+    result = found.collect()
+    assert sorted(row.id for row in result) == sorted(given)
+    for row in result:
+        before = given[row.id]
+        assert (row.image, row.label, row.word) == (before.image, before.label, f"{row.id}!")
+        assert (row.ip2 is None) == (row.image is None)
+    assert sum(row.image is None for row in result) == 1
+
+
+def test_what_is_wrong_is_said(spark, digits, tmp_path):
+    rows = spark.read.parquet(digits.table("raw", "test")).limit(2)
+    with pytest.raises(ValueError, match="CaffeEstimator needs conf: the solver's prototxt"):
+        CaffeEstimator().fit(rows)
+    stage = estimator(digits, tmp_path, max_iter=1)
+    with pytest.raises(ValueError, match=r"reads the column 'pixels', but .* has "):
+        stage.copy().setFeaturesCol("pixels").fit(rows)
+    model = CaffeModel().setBlobs([])
+    with pytest.raises(ValueError, match="CaffeModel needs blobs"):
+        model.transform(rows)
+    with pytest.raises(ValueError, match="adds a column 'image', which the DataFrame has already"):
+        model.setBlobs(["image"]).transform(rows)
+
+
+def test_fields_of_a_solver_are_replaced():
+    text = 'max_iter: 5 base_lr: 0.1\nsnapshot_prefix: "a b" # prefix\n'
+    found = _with(text, {"max_iter": 7, "snapshot_prefix": '"c"'})
+    assert " ".join(found.split()) == 'base_lr: 0.1 # prefix max_iter: 7 snapshot_prefix: "c"'
