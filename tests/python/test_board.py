@@ -123,9 +123,9 @@ def test_a_client_that_says_nothing_does_not_hold_the_others_or_the_end_up():
     with LivePage(dict) as page:
         parts = urlsplit(page.url)
         silent = socket.create_connection((parts.hostname, parts.port))
-        assert get(page.url)[0] == 200
         began = time.monotonic()
-    assert time.monotonic() - began < 4
+        assert get(page.url)[0] == 200
+    assert time.monotonic() - began < 5  # a silent client is dropped after 10 s
     silent.close()
 
 
