@@ -8,7 +8,7 @@
 namespace hearth::program {
 namespace {
 
-void Add(CLI::App* app, const char* name, const std::string& module, const char* help) {
+void AddPythonTool(CLI::App* app, const char* name, const std::string& module, const char* help) {
   CLI::App* command = app->add_subcommand(name, help);
   command->prefix_command();
   command->set_help_flag();
@@ -19,11 +19,11 @@ void Add(CLI::App* app, const char* name, const std::string& module, const char*
 }  // namespace
 
 void AddPythonTools(CLI::App* app) {
-  Add(app, "draw", "draw_net", "draw a net prototxt as a picture");
-  Add(app, "plot", "plot", "draw the loss and accuracy of training logs");
-  Add(app, "parse_log", "parse_log", "write what training logs say as CSV files");
-  Add(app, "report", "report", "write the curves of a training as an HTML file");
-  Add(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
+  AddPythonTool(app, "draw", "draw_net", "draw a net prototxt as a picture");
+  AddPythonTool(app, "plot", "plot", "draw the loss and accuracy of training logs");
+  AddPythonTool(app, "parse_log", "parse_log", "write what training logs say as CSV files");
+  AddPythonTool(app, "report", "report", "write the curves of a training as an HTML file");
+  AddPythonTool(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
 }
 
 }  // namespace hearth::program

@@ -59,7 +59,7 @@ void UpgradeNetBinary(const Files& files) {
   log::Info("Wrote upgraded NetParameter binary proto to {}", files.output);
 }
 
-void Add(CLI::App* app, const char* name, const char* help, void (*upgrade)(const Files&)) {
+void AddUpgrade(CLI::App* app, const char* name, const char* help, void (*upgrade)(const Files&)) {
   CLI::App* command = app->add_subcommand(name, help);
   const auto files = AddFiles(command);
   command->callback([files, upgrade] { upgrade(*files); });
@@ -68,11 +68,12 @@ void Add(CLI::App* app, const char* name, const char* help, void (*upgrade)(cons
 }  // namespace
 
 void AddUpgrades(CLI::App* app) {
-  Add(app, "upgrade_net_proto_text", "bring an old net prototxt to today's format", UpgradeNetText);
-  Add(app, "upgrade_net_proto_binary", "bring an old .caffemodel to today's format",
-      UpgradeNetBinary);
-  Add(app, "upgrade_solver_proto_text", "bring an old solver prototxt to today's format",
-      UpgradeSolverText);
+  AddUpgrade(app, "upgrade_net_proto_text", "bring an old net prototxt to today's format",
+             UpgradeNetText);
+  AddUpgrade(app, "upgrade_net_proto_binary", "bring an old .caffemodel to today's format",
+             UpgradeNetBinary);
+  AddUpgrade(app, "upgrade_solver_proto_text", "bring an old solver prototxt to today's format",
+             UpgradeSolverText);
 }
 
 }  // namespace hearth::program

@@ -6,12 +6,15 @@ set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 add_custom_target(hearth_room_tests)  # the test programs of all rooms
 
 # libtorch's headers take half a minute: `first` has them compiled, all others with its flags use them.
+# What is left to do per file takes as long as several files, so eight are compiled as one; hence no
+# two files of such a room have one name in their anonymous namespaces (tools/check_names.py).
 function(hearth_precompile target first)
   if(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM ${first})
   endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
 endfunction()
 
 function(hearth_room name)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import check_names  # noqa: E402
 import check_rooms  # noqa: E402
 from sizes import too_long, tracked  # noqa: E402
 
@@ -26,8 +27,9 @@ def run(*command: str) -> bool:
 
 
 def write_commands(folder: Path) -> None:
-    """Writes the build's compile commands for clang: without g++'s precompiled headers, and with
-    its omp.h, which torch's headers read and Debian's clang-tidy does not bring.
+    """Writes the build's compile commands for clang: for each file where several are compiled as
+    one, without g++'s precompiled headers, and with its omp.h, which torch's headers read and
+    Debian's clang-tidy does not bring.
     """
     (folder / "include").mkdir(parents=True, exist_ok=True)
     asked = ["g++", "-print-file-name=include/omp.h"]
@@ -36,7 +38,16 @@ def write_commands(folder: Path) -> None:
     # An attribute that names the function to free with, which clang does not know.
     omp = re.sub(r"__malloc__ \(\w+\)", "__malloc__", omp)
     (folder / "include" / "omp.h").write_text(omp)
-    commands = json.loads((ROOT / "build" / "compile_commands.json").read_text())
+    commands = []
+    for entry in json.loads((ROOT / "build" / "compile_commands.json").read_text()):
+        together = Path(entry["file"])
+        files = [together]
+        if together.parent.name == "Unity":
+            files = re.findall(r'#include "(.+\.cc)"', together.read_text())
+        commands += [
+            {**entry, "file": str(f), "command": entry["command"].replace(str(together), str(f))}
+            for f in files
+        ]
     for entry in commands:
         command = re.sub(r" -include \S+/cmake_pch\.hxx", "", entry["command"])
         entry["command"] = f"{command} -isystem {folder / 'include'}"
@@ -84,7 +95,7 @@ def main() -> int:
     if options.fix:
         fixed = run("clang-format", "-i", *sources) and run(ruff, "check", "--fix", ".")
         return 0 if fixed and run(ruff, "format", ".") else 1
-    problems = check_rooms.wrong_arrows(ROOT) + too_long()
+    problems = check_rooms.wrong_arrows(ROOT) + check_names.clashes(ROOT) + too_long()
     print("\n".join(problems) if problems else "rooms and sizes: in order")
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)

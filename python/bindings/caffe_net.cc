@@ -75,7 +75,7 @@ std::unique_ptr<Net> NetOfFile(const std::string& uri, const std::string& phase,
   return BuildNet(caffe::ReadNet(uri), phase, level, stages, seed);
 }
 
-nb::dict BlobsOf(nb::handle self) {
+nb::dict BlobsByName(nb::handle self) {
   Net& net = nb::cast<Net&>(self);
   nb::dict blobs;
   for (size_t i = 0; i < net.blob_names().size(); ++i) {
@@ -203,7 +203,7 @@ void BindRunning(nb::class_<Net>& net) {
 
 void BindStructure(nb::class_<Net>& net) {
   net.def_prop_ro("name", &Net::name)
-      .def_prop_ro("blobs", BlobsOf, "Blobs by name, in the order of the net.")
+      .def_prop_ro("blobs", BlobsByName, "Blobs by name, in the order of the net.")
       .def_prop_ro("params", ParamsOf, "Parameter blobs by layer name.")
       .def_prop_ro("layers", LayersOf, "What each layer is and how it is connected, as dicts.")
       .def_prop_ro("layer_objects", LayerObjectsOf,

@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // values for which a thread pays
+constexpr int64_t kMinBiasValues = 16384;  // values for which a thread pays
 constexpr int64_t kLongRow = 512;
 
 HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size, float* sums) {
@@ -27,7 +27,7 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
   thread_local std::vector<float> of_threads;
   of_threads.assign(static_cast<size_t>(threads * size), 0.f);
   float* parts = of_threads.data();
-  at::parallel_for(0, count, kGrain / size + 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, count, kMinBiasValues / size + 1, [&](int64_t begin, int64_t end) {
     AddRows(rows + begin * size, end - begin, size, parts + at::get_thread_num() * size);
   });
   AddRows(parts, threads, size, sums);

@@ -30,8 +30,8 @@ HEARTH_INLINE float Exp(float x) {
   return series * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000u);
 }
 
-HEARTH_INLINE float Sigmoid(float x) { return 1.f / (1.f + Exp(-x)); }
-HEARTH_INLINE float Tanh(float x) { return 2.f * Sigmoid(2.f * x) - 1.f; }
+HEARTH_INLINE float SigmoidOf(float x) { return 1.f / (1.f + Exp(-x)); }
+HEARTH_INLINE float Tanh(float x) { return 2.f * SigmoidOf(2.f * x) - 1.f; }
 
 HEARTH_FOR_EACH_CPU void ForwardRow(const LstmStep& step, float cont) {
   float *i = step.gates, *f = i + step.size, *o = f + step.size, *g = o + step.size;
@@ -39,9 +39,9 @@ HEARTH_FOR_EACH_CPU void ForwardRow(const LstmStep& step, float cont) {
   float *cells = step.cells, *squashed = step.squashed, *hidden = step.hidden;
 #pragma GCC ivdep
   for (int64_t j = 0; j < step.size; ++j) {
-    i[j] = Sigmoid(i[j]);
-    f[j] = cont * Sigmoid(f[j]);
-    o[j] = Sigmoid(o[j]);
+    i[j] = SigmoidOf(i[j]);
+    f[j] = cont * SigmoidOf(f[j]);
+    o[j] = SigmoidOf(o[j]);
     g[j] = Tanh(g[j]);
     cells[j] = f[j] * before[j] + i[j] * g[j];
     squashed[j] = Tanh(cells[j]);

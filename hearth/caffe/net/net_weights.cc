@@ -19,7 +19,7 @@ namespace {
 
 using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
 
-void RequireSameCount(const std::string& layer, size_t mine, size_t theirs) {
+void RequireSameBlobCount(const std::string& layer, size_t mine, size_t theirs) {
   RequireInLayer(
       layer, mine == theirs, ErrorCode::kInvalidArgument,
       "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
@@ -91,7 +91,7 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
     }
     ParamBlobs& blobs = target->layer->blobs();
     const size_t given = CountWithShared(source, *target);
-    RequireSameCount(source.name(), blobs.size(), given);
+    RequireSameBlobCount(source.name(), blobs.size(), given);
     for (size_t i = 0; i < source.blobs().size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
       if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
@@ -112,7 +112,7 @@ void Net::ShareTrainedLayersWith(Net& other) {
     const NetLayer* target = by_name.Find(source.layer->name());
     if (target == nullptr) continue;
     ParamBlobs& blobs = target->layer->blobs();
-    RequireSameCount(source.layer->name(), blobs.size(), source.layer->blobs().size());
+    RequireSameBlobCount(source.layer->name(), blobs.size(), source.layer->blobs().size());
     for (size_t i = 0; i < blobs.size(); ++i, ++shared) {
       Blob& from = *source.layer->blobs()[i];
       RequireInLayer(source.layer->name(), blobs[i]->shape() == from.shape(),

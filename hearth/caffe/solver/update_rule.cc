@@ -12,13 +12,13 @@ namespace hearth::caffe {
 namespace {
 
 // Below this many weights, waking other threads costs more than the update.
-constexpr int64_t kGrain = 65536;
+constexpr int64_t kMinUpdateValues = 65536;
 
 // Calls step(i, gradient) for every weight, regularised. The choice between L1 and L2 is made
 // outside of the loops, so that they vectorise.
 template <typename Step>
 void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
-  at::parallel_for(0, u.count, kGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, u.count, kMinUpdateValues, [&](int64_t begin, int64_t end) {
     const Step step = step_of_all;  // a copy, which stores to the arrays cannot alias
     const float *diff = u.diff, *data = u.data;
     const float scale = u.gradient_scale, decay = u.decay;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kShown = 5;
 
-std::unique_ptr<Net> MakeNet(const ClassifyOptions& options) {
+std::unique_ptr<Net> NetWithWeights(const ClassifyOptions& options) {
   NetContext context;
   context.phase = TEST;
   context.device = options.device;
@@ -53,7 +53,7 @@ std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
 }
 
 // The picture in the input's size, by planes, less the means.
-void Place(const Image& image, const std::vector<float>& means, Blob* input) {
+void SetInput(const Image& image, const std::vector<float>& means, Blob* input) {
   float* values = input->data_ptr();
   for (int64_t c = 0; c < image.channels; ++c) {
     for (int64_t i = 0; i < image.height * image.width; ++i) {
@@ -65,7 +65,7 @@ void Place(const Image& image, const std::vector<float>& means, Blob* input) {
 }  // namespace
 
 std::vector<Prediction> Classify(const ClassifyOptions& options) {
-  const std::unique_ptr<Net> net = MakeNet(options);
+  const std::unique_ptr<Net> net = NetWithWeights(options);
   Blob& input = net->blob(net->input_names()[0]);
   Shape shape = input.shape();
   Require(shape.size() == 4 && (shape[1] == 1 || shape[1] == 3), ErrorCode::kInvalidArgument,
@@ -89,7 +89,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   } catch (const Error& error) {
     throw Error(error.code(), "cannot decode " + options.image, error);
   }
-  Place(Resize(image, shape[2], shape[3]), means, &input);
+  SetInput(Resize(image, shape[2], shape[3]), means, &input);
   net->Forward();
 
   const float* values = output.read_data();

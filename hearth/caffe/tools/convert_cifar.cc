@@ -32,8 +32,8 @@ std::string ReadBatch(const std::string& path) {
   return bytes;
 }
 
-void Store(const std::vector<std::string>& batches, DataParameter::DB backend,
-           const std::string& name) {
+void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backend,
+                const std::string& name) {
   const auto database = CreateDatabase(backend, name);
   Datum datum;
   datum.set_channels(3);
@@ -70,9 +70,9 @@ void ConvertCifar(const CifarOptions& options) {
             "{} already exists; remove it, or name another folder", name(part));
   }
   log::Info("Writing Training data");
-  Store(training, options.backend, name("train"));
+  StoreCifar(training, options.backend, name("train"));
   log::Info("Writing Testing data");
-  Store({test}, options.backend, name("test"));
+  StoreCifar({test}, options.backend, name("test"));
 }
 
 }  // namespace hearth::caffe

@@ -17,7 +17,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kGroup = 1000;  // committed together
+constexpr int64_t kCommit = 1000;  // committed together
 constexpr uint64_t kPairSeed = 1;
 
 uint32_t BigEndian(std::string_view bytes, size_t at) {
@@ -97,12 +97,12 @@ class Mnist {
 };
 
 template <typename MakeDatum>
-int64_t Store(const MnistOptions& options, int64_t count, const MakeDatum& make_datum) {
+int64_t StoreMnist(const MnistOptions& options, int64_t count, const MakeDatum& make_datum) {
   const auto database = CreateDatabase(options.backend, options.database);
   ProgressLog progress;
   for (int64_t item = 0; item < count; ++item) {
     database->Put(fmt::format("{:08}", item), WireBytes(make_datum(item)));
-    if ((item + 1) % kGroup != 0) continue;
+    if ((item + 1) % kCommit != 0) continue;
     database->Commit();
     progress.Done(item + 1);
   }
@@ -115,14 +115,14 @@ int64_t Store(const MnistOptions& options, int64_t count, const MakeDatum& make_
 
 int64_t ConvertMnist(const MnistOptions& options) {
   const Mnist mnist(options);
-  return Store(options, mnist.count(),
-               [&](int64_t item) { return mnist.DatumOf({item}, mnist.label(item)); });
+  return StoreMnist(options, mnist.count(),
+                    [&](int64_t item) { return mnist.DatumOf({item}, mnist.label(item)); });
 }
 
 int64_t ConvertMnistSiamese(const MnistOptions& options) {
   const Mnist mnist(options);
   Random random(kPairSeed);
-  return Store(options, mnist.count(), [&](int64_t) {
+  return StoreMnist(options, mnist.count(), [&](int64_t) {
     const auto first = static_cast<int64_t>(random.Below(mnist.count()));
     const auto second = static_cast<int64_t>(random.Below(mnist.count()));
     return mnist.DatumOf({first, second}, mnist.label(first) == mnist.label(second) ? 1 : 0);

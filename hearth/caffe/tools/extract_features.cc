@@ -30,7 +30,7 @@ std::unique_ptr<Net> MakeNet(const FeatureOptions& options) {
 }
 
 // Everything is checked before the first database is made.
-void Check(const FeatureOptions& options, const Net& net) {
+void CheckOptions(const FeatureOptions& options, const Net& net) {
   Require(options.blobs.size() == options.databases.size(), ErrorCode::kInvalidArgument,
           "{} blobs and {} databases: give one database for each blob", options.blobs.size(),
           options.databases.size());
@@ -81,7 +81,7 @@ class FeatureWriter {
 
 int64_t ExtractFeatures(const FeatureOptions& options) {
   const std::unique_ptr<Net> net = MakeNet(options);
-  Check(options, *net);
+  CheckOptions(options, *net);
   std::vector<FeatureWriter> writers;
   for (const std::string& database : options.databases) {
     writers.emplace_back(options.backend, database);

@@ -7,7 +7,7 @@ namespace hearth::caffe {
 namespace {
 
 // The layer that stands for the net's `input` fields.
-LayerParameter InputLayer(const NetParameter& net) {
+LayerParameter MakeInputLayer(const NetParameter& net) {
   LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");
@@ -32,7 +32,7 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
     Require(shapes > 0 ? shapes == inputs : dims == 4 * inputs, ErrorCode::kInvalidArgument,
             "{}: {} input(s) need {} input_dim or {} input_shape, found {} and {}", name, inputs,
             4 * inputs, inputs, dims, shapes);
-    net->mutable_layer()->insert(net->mutable_layer()->begin(), InputLayer(*net));
+    net->mutable_layer()->insert(net->mutable_layer()->begin(), MakeInputLayer(*net));
   }
   net->clear_input();
   net->clear_input_dim();

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-void Check(const leveldb::Status& status, const std::string& path, const char* what) {
+void CheckStatus(const leveldb::Status& status, const std::string& path, const char* what) {
   if (status.ok()) return;
   Throw(ErrorCode::kDataLoss, "cannot {} the LevelDB {}: {}", what, path, status.ToString());
 }
@@ -20,7 +20,7 @@ std::string_view ToView(const leveldb::Slice& slice) { return {slice.data(), sli
 
 std::unique_ptr<leveldb::DB> Open(const leveldb::Options& options, const std::string& path) {
   leveldb::DB* database = nullptr;
-  Check(leveldb::DB::Open(options, path, &database), path, "open");
+  CheckStatus(leveldb::DB::Open(options, path, &database), path, "open");
   return std::unique_ptr<leveldb::DB>(database);
 }
 
@@ -41,11 +41,11 @@ class LevelDbCursor : public DatabaseCursor {
 
   void SeekToFirst() override {
     iterator_->SeekToFirst();
-    Check(iterator_->status(), path_, "read");
+    CheckStatus(iterator_->status(), path_, "read");
   }
   void Next() override {
     iterator_->Next();
-    Check(iterator_->status(), path_, "read");
+    CheckStatus(iterator_->status(), path_, "read");
   }
   bool valid() const override { return iterator_->Valid(); }
   std::string_view key() const override { return ToView(iterator_->key()); }
@@ -78,7 +78,7 @@ class LevelDbWriter : public DatabaseWriter {
   void Commit() override {
     leveldb::WriteOptions options;
     options.sync = true;
-    Check(database_->Write(options, &batch_), path_, "write");
+    CheckStatus(database_->Write(options, &batch_), path_, "write");
     batch_.Clear();
   }
 

@@ -14,7 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-void Check(int result, const std::string& path, const char* what) {
+void CheckResult(int result, const std::string& path, const char* what) {
   if (result == MDB_SUCCESS) return;
   Throw(result == ENOSPC ? ErrorCode::kResourceExhausted : ErrorCode::kDataLoss,
         "cannot {} the LMDB {}: {}", what, path, mdb_strerror(result));
@@ -27,10 +27,10 @@ MDB_val ToVal(std::string_view bytes) {
 class Environment {
  public:
   explicit Environment(const std::string& path) : path_(path) {
-    Check(mdb_env_create(&env_), path, "open");
+    CheckResult(mdb_env_create(&env_), path, "open");
     const int result = mdb_env_open(env_, path.c_str(), 0, 0664);
     if (result != MDB_SUCCESS) mdb_env_close(env_);
-    Check(result, path, "open");
+    CheckResult(result, path, "open");
   }
   ~Environment() { mdb_env_close(env_); }
   Environment(const Environment&) = delete;
@@ -58,12 +58,12 @@ class LmdbWriter : public DatabaseWriter {
     for (;;) {
       const int result = TryCommit();
       if (result != MDB_MAP_FULL) {
-        Check(result, env_.path(), "write");
+        CheckResult(result, env_.path(), "write");
         break;
       }
       MDB_envinfo info;
       mdb_env_info(env_.get(), &info);
-      Check(mdb_env_set_mapsize(env_.get(), 2 * info.me_mapsize), env_.path(), "enlarge");
+      CheckResult(mdb_env_set_mapsize(env_.get(), 2 * info.me_mapsize), env_.path(), "enlarge");
     }
     pending_.clear();
   }

@@ -16,24 +16,24 @@ namespace hearth::caffe {
 namespace {
 
 // As in jpeg.cc: errors leave libjpeg's C frames by longjmp, past no object with a destructor.
-struct ErrorManager {
+struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
   char message[JMSG_LENGTH_MAX] = "";
 };
 
-void OnError(j_common_ptr info) {
-  auto* manager = reinterpret_cast<ErrorManager*>(info->err);
+void OnCompressError(j_common_ptr info) {
+  auto* manager = reinterpret_cast<CompressErrors*>(info->err);
   manager->base.format_message(info, manager->message);
   std::longjmp(manager->escape, 1);
 }
 
 // The buffer is the caller's to free.
-bool Compress(const Image& image, int quality, ErrorManager* errors, unsigned char** buffer,
+bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned char** buffer,
               unsigned long* size) {
   jpeg_compress_struct info{};
   info.err = jpeg_std_error(&errors->base);
-  errors->base.error_exit = OnError;
+  errors->base.error_exit = OnCompressError;
   if (setjmp(errors->escape)) {
     jpeg_destroy_compress(&info);
     return false;
@@ -70,7 +70,7 @@ void RequireImage(const Image& image, const char* type) {
 
 std::string EncodeJpeg(const Image& image, int quality) {
   RequireImage(image, "JPEG");
-  ErrorManager errors;
+  CompressErrors errors;
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   const bool done = Compress(image, quality, &errors, &buffer, &size);

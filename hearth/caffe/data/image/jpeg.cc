@@ -53,16 +53,16 @@ void OnProgress(j_common_ptr info) {
   std::longjmp(manager->escape, 1);
 }
 
-class Decoder {
+class JpegDecoder {
  public:
-  Decoder() {
+  JpegDecoder() {
     info_.err = jpeg_std_error(&errors_.base);
     errors_.base.error_exit = OnError;
     errors_.base.emit_message = OnMessage;
   }
-  ~Decoder() { jpeg_destroy_decompress(&info_); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&info_); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   bool ReadHeader(std::string_view bytes) {
     if (setjmp(errors_.escape)) return false;
@@ -132,7 +132,7 @@ Image CmykToBgr(const Image& cmyk, bool inverted) {
 }  // namespace
 
 Image DecodeJpeg(std::string_view bytes, ColorMode mode) {
-  Decoder decoder;
+  JpegDecoder decoder;
   Require(decoder.ReadHeader(bytes), ErrorCode::kDataLoss, "JPEG image of {} bytes: {}",
           bytes.size(), decoder.message());
   Require(decoder.height() * decoder.width() <= kMaxImagePixels, ErrorCode::kDataLoss,

@@ -23,7 +23,7 @@ struct Source {
   char message[160] = "";
 };
 
-void OnError(png_structp png, png_const_charp message) {
+void OnPngError(png_structp png, png_const_charp message) {
   auto* source = static_cast<Source*>(png_get_error_ptr(png));
   std::strncpy(source->message, message, sizeof(source->message) - 1);
   png_longjmp(png, 1);
@@ -39,19 +39,19 @@ void ReadBytes(png_structp png, png_bytep to, png_size_t count) {
   source->left -= count;
 }
 
-class Decoder {
+class PngDecoder {
  public:
-  explicit Decoder(std::string_view bytes) : source_{bytes.data(), bytes.size()} {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, OnError, OnWarning);
+  explicit PngDecoder(std::string_view bytes) : source_{bytes.data(), bytes.size()} {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, OnPngError, OnWarning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
       Throw(ErrorCode::kResourceExhausted, "libpng has not enough memory for a PNG image");
     }
   }
-  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 
   bool ReadHeader() {
     if (setjmp(png_jmpbuf(png_))) return false;
@@ -106,7 +106,7 @@ class Decoder {
 }  // namespace
 
 Image DecodePng(std::string_view bytes, ColorMode mode) {
-  Decoder decoder(bytes);
+  PngDecoder decoder(bytes);
   Require(decoder.ReadHeader(), ErrorCode::kDataLoss, "PNG image of {} bytes: {}", bytes.size(),
           decoder.message());
   Require(decoder.height() * decoder.width() <= kMaxImagePixels, ErrorCode::kDataLoss,

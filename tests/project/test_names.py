@@ -1,0 +1,27 @@
+"""Names of anonymous namespaces in rooms that are compiled several files at a time."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_names  # noqa: E402
+
+
+def test_each_is_one_files_alone():
+    assert check_names.clashes() == []
+
+
+def test_the_check_sees_functions_types_and_constants(tmp_path):
+    room = tmp_path / check_names.ROOMS[0]
+    room.mkdir(parents=True)
+    shared = "namespace hearth {\nnamespace {\n\nstruct Errors {\n  int own;\n};\n\n"
+    shared += "constexpr int kSize = 1;\n\nvoid Check(int value) {\n  Other(value);\n}\n\n"
+    shared += "template <typename T>\nT Least(T value) {\n  return value;\n}\n\n"
+    one = shared + "void Solver::Step() {}\n\n}  // namespace\n}  // namespace hearth\n"
+    (room / "one.cc").write_text("#include <vector>\n\n" + one)
+    (room / "two.cc").write_text(one.replace("Solver::", "Net::"))
+    (room / "two_test.cc").write_text(one)
+    (room / "three.cc").write_text("void Check(int) {}\nclass Errors;\n")  # not anonymous
+    found = [line.split()[0] for line in check_names.clashes(tmp_path)]
+    assert found == ["Check", "Errors", "Least", "kSize"]

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Within a room that is compiled several files at a time, a name of an anonymous namespace is one
+file's alone.
+
+Prints one line per name that two files define, and exits with 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# hearth_precompile() of cmake/HearthRooms.cmake is called for these.
+ROOMS = ["hearth/caffe", "hearth/trainer", "apps"]
+ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
+# What begins in the first column: types and aliases, then functions and constants.
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)|^using (\w+) =", re.MULTILINE)
+VALUE = re.compile(
+    r"^(?!template|namespace|using|TEST|struct|class|enum)\w[^(={;]*?(?<!::)\b(\w+)\s*[(={\[;]",
+    re.MULTILINE,
+)
+
+
+def names(text: str) -> set[str]:
+    """The names that a file's anonymous namespaces define."""
+    bodies = "\n".join(ANONYMOUS.findall(text))
+    types = {name or alias for name, alias in TYPE.findall(bodies)}
+    return types | set(VALUE.findall(bodies))
+
+
+def clashes(root: Path = ROOT) -> list[str]:
+    """One line per name that two files of a room define."""
+    lines = []
+    for room in ROOMS:
+        where: dict[str, list[str]] = defaultdict(list)
+        for path in sorted((root / room).rglob("*.cc")):
+            if not re.search(r"_test(ing)?\.cc$", path.name) and "proto" not in path.parts:
+                for name in names(path.read_text()):
+                    where[name].append(str(path.relative_to(root)))
+        lines += [
+            f"{name} is in the anonymous namespaces of {' and '.join(files)}: these files may be "
+            "compiled as one, so give it two names"
+            for name, files in sorted(where.items())
+            if len(files) > 1
+        ]
+    return lines
+
+
+if __name__ == "__main__":
+    found = clashes()
+    print("\n".join(found), end="\n" if found else "")
+    sys.exit(bool(found))
