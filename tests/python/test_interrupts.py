@@ -82,3 +82,22 @@ def test_so_does_a_program_that_is_still_loading():
     os.kill(process.pid, signal.SIGINT)
     _, complained = process.communicate(timeout=20)
     assert (process.returncode, complained) == (130, "caffeonspark: interrupted\n")
+
+
+STUCK = """
+import atexit, time
+from hearth.caffeonspark import interrupts
+
+atexit.register(lambda: print("last", flush=True))
+atexit.register(time.sleep, {seconds})
+interrupts.exit_with({status})
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "said"), [(0, 130, "last\n"), (600, 130, ""), (0, 1, "last\n")]
+)
+def test_a_program_ends_though_an_exit_handler_does_not(seconds, status, said):
+    program = STUCK.format(seconds=seconds, status=status)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=30)
+    assert (done.returncode, done.stdout.decode()) == (status, said)

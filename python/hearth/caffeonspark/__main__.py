@@ -5,12 +5,11 @@ It loads next to nothing itself, so that Ctrl-C is heard from the first moment.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hearth.caffeonspark.interrupts import INTERRUPTED, run_interruptibly
+from hearth.caffeonspark.interrupts import INTERRUPTED, exit_with, run_interruptibly
 
 if TYPE_CHECKING:
     from hearth.caffeonspark.interrupts import Started
@@ -39,6 +38,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
-    sys.exit(status)
+    exit_with(main())

@@ -7,14 +7,16 @@ whose next request would then get the previous answer.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +29,8 @@ INTERRUPTED = 130  # what a shell expects of a program that SIGINT ended
 _STOP_WAIT_S = 6.0
 _CLEANING_UP_S = 20.0
 _CANCEL_AGAIN_S = 0.3
+# Exit handlers remove folders and end sessions whose JVM is gone.
+_EXIT_HANDLERS_S = 5.0
 
 
 def run_interruptibly(work: Callable[[Started], int]) -> int:
@@ -40,6 +44,23 @@ def run_interruptibly(work: Callable[[Started], int]) -> int:
     if threading.current_thread() is not threading.main_thread():
         return work(lambda _: None)
     return _Interruptible(work).run()
+
+
+def exit_with(status: int) -> NoReturn:
+    """Ends the program; where it was interrupted, after its exit handlers alone, as far as they
+    come in a few seconds: Python's own ending may wait for what broken-off threads hold.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
+    if status != INTERRUPTED:
+        sys.exit(status)
+    limit = threading.Timer(_EXIT_HANDLERS_S, os._exit, [INTERRUPTED])
+    limit.daemon = True
+    limit.start()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.__stderr__):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 class _Interruptible:

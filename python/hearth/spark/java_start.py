@@ -126,12 +126,15 @@ def _processes_of_spark_submit(sessions: set[int]) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-            command = (entry / "cmdline").read_bytes().lower().replace(b"-", b"")
+            pid = int(entry.name)
+            # A process's words are its own to give: while it cannot run, to read them may take
+            # long, so only those are asked that may be ours.
+            ours = int(parent) == os.getpid() and int(session) == pid and pid not in sessions
+            command = (entry / "cmdline").read_bytes() if ours and state not in "ZX" else b""
         except OSError:
             continue
-        pid = int(entry.name)
         if state not in "ZX":
             running[pid] = int(session)
-            if int(parent) == os.getpid() and int(session) == pid and b"sparksubmit" in command:
+            if b"sparksubmit" in command.lower().replace(b"-", b""):
                 sessions.add(pid)
     return [pid for pid, session in running.items() if session in sessions]

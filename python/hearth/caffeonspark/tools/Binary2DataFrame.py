@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.pictures import listed, with_pictures
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.files.uri import whole_uri
@@ -35,4 +35,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main("Binary2DataFrame", convert, ("imageRoot", "labelFile", "output")))
+    exit_with(main("Binary2DataFrame", convert, ("imageRoot", "labelFile", "output")))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.pictures import listed, read_picture
 from hearth.caffeonspark.tools.program import main
 from hearth.caffeonspark.tools.sequence_writer import check_classic, pair_key, write_sequence
@@ -32,4 +32,4 @@ def _record(root: str, row: Any) -> tuple[bytes, bytes]:
 
 
 if __name__ == "__main__":
-    sys.exit(main("Binary2Sequence", convert, ("imageRoot", "labelFile", "output")))
+    exit_with(main("Binary2Sequence", convert, ("imageRoot", "labelFile", "output")))

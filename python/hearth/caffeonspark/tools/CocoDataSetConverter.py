@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.DFConversions import DFConversions
 from hearth.caffeonspark.tools.places import beneath
 from hearth.caffeonspark.tools.program import check_new, exists, main
@@ -44,4 +44,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 if __name__ == "__main__":
     needed = ("captionFile", "imageRoot", "output")
     needed += ("imageCaptionDFDir", "vocabDir", "embeddingDFDir")
-    sys.exit(main("CocoDataSetConverter", convert, needed))
+    exit_with(main("CocoDataSetConverter", convert, needed))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.DFConversions import DFConversions
 from hearth.caffeonspark.tools.places import beneath
 from hearth.caffeonspark.tools.program import check_new, main
@@ -38,4 +38,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 if __name__ == "__main__":
     needed = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
-    sys.exit(main("Image2Embedding", convert, needed))
+    exit_with(main("Image2Embedding", convert, needed))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_rows
 from hearth.caffeonspark.tools.program import check_new, main
 
@@ -30,4 +30,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main("LMDB2DataFrame", convert, ("imageRoot", "output")))
+    exit_with(main("LMDB2DataFrame", convert, ("imageRoot", "output")))

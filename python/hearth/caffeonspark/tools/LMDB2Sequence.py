@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_rows
 from hearth.caffeonspark.tools.program import main
 from hearth.caffeonspark.tools.sequence_writer import check_classic, picture_key, write_sequence
@@ -38,4 +38,4 @@ def _records(rows: LmdbRows, part: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main("LMDB2Sequence", convert, ("imageRoot", "output")))
+    exit_with(main("LMDB2Sequence", convert, ("imageRoot", "output")))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.captions import UNKNOWN, words_of
 from hearth.caffeonspark.tools.places import beneath
 from hearth.caffeonspark.tools.program import check_new, main
@@ -91,4 +91,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main("Vocab", convert, ("output", "imageCaptionDFDir", "vocabDir")))
+    exit_with(main("Vocab", convert, ("output", "imageCaptionDFDir", "vocabDir")))
