@@ -9,9 +9,7 @@
 #include "hearth/caffe/data/image/decode.h"
 #include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/data/mean_file.h"
-#include "hearth/caffe/net/net.h"
-#include "hearth/caffe/snapshot/trained_weights.h"
-#include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/caffe/tools/trained_net.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -19,13 +17,10 @@ namespace {
 
 constexpr size_t kShown = 5;
 
-std::unique_ptr<Net> NetWithWeights(const ClassifyOptions& options) {
+std::unique_ptr<Net> MakeClassifier(const ClassifyOptions& options) {
   NetContext context;
-  context.phase = TEST;
   context.device = options.device;
-  context.random = std::make_shared<Random>(0);
-  auto net = std::make_unique<Net>(ReadNet(options.net), context);
-  LoadTrainedWeights(options.weights, net.get());
+  std::unique_ptr<Net> net = TrainedTestNet(options.net, options.weights, context);
   Require(net->input_names().size() == 1 && net->output_names().size() == 1,
           ErrorCode::kInvalidArgument,
           "{} has {} inputs and {} outputs; to classify it must have one of each", options.net,
@@ -65,7 +60,7 @@ void SetInput(const Image& image, const std::vector<float>& means, Blob* input) 
 }  // namespace
 
 std::vector<Prediction> Classify(const ClassifyOptions& options) {
-  const std::unique_ptr<Net> net = NetWithWeights(options);
+  const std::unique_ptr<Net> net = MakeClassifier(options);
   Blob& input = net->blob(net->input_names()[0]);
   Shape shape = input.shape();
   Require(shape.size() == 4 && (shape[1] == 1 || shape[1] == 3), ErrorCode::kInvalidArgument,

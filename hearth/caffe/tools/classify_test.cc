@@ -5,7 +5,7 @@
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/tools/trained_net_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -17,13 +17,8 @@ using testing::ThrowsMessage;
 class ClassifyTest : public FileLayerTest {
  protected:
   ClassifyTest() {
-    NetParameter weights;
-    LayerParameter* layer = weights.add_layer();
-    layer->set_name("ip");
-    BlobProto* blob = layer->add_blobs();
-    *blob->mutable_shape()->mutable_dim() = {6, 3};
-    *blob->mutable_data() = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, -1, 0, 2, 0};
-    WriteModel(weights, Path("weights.caffemodel"));
+    WriteInnerProduct(3, {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, -1, 0, 2, 0},
+                      Path("weights.caffemodel"));
     options_.weights = Path("weights.caffemodel");
     options_.net = Write("deploy.prototxt", Net(3));
     WriteMeanFile({3, 1, 2, {1, 3, 10, 10, 0, 0}}, Path("mean.binaryproto"));  // 2, 10, 0

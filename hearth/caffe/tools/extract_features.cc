@@ -8,26 +8,13 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/tools/progress_log.h"
-#include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/caffe/tools/trained_net.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::caffe {
 namespace {
-
-std::unique_ptr<Net> MakeNet(const FeatureOptions& options) {
-  NetContext context;
-  context.phase = TEST;
-  context.device = options.device;
-  context.random = std::make_shared<Random>(0);
-  context.transform_threads = options.threads;
-  auto net = std::make_unique<Net>(ReadNet(options.net), context);
-  LoadTrainedWeights(options.weights, net.get());
-  return net;
-}
 
 // Everything is checked before the first database is made.
 void CheckOptions(const FeatureOptions& options, const Net& net) {
@@ -80,7 +67,10 @@ class FeatureWriter {
 }  // namespace
 
 int64_t ExtractFeatures(const FeatureOptions& options) {
-  const std::unique_ptr<Net> net = MakeNet(options);
+  NetContext context;
+  context.device = options.device;
+  context.transform_threads = options.threads;
+  const std::unique_ptr<Net> net = TrainedTestNet(options.net, options.weights, context);
   CheckOptions(options, *net);
   std::vector<FeatureWriter> writers;
   for (const std::string& database : options.databases) {

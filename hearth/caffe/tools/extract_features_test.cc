@@ -5,7 +5,7 @@
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/caffe/tools/trained_net_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -28,13 +28,7 @@ class ExtractFeaturesTest : public FileLayerTest {
       writer->Put(fmt::format("{}", i), WireBytes(datum));
     }
     writer->Commit();
-    NetParameter weights;
-    LayerParameter* layer = weights.add_layer();
-    layer->set_name("ip");
-    BlobProto* blob = layer->add_blobs();
-    *blob->mutable_shape()->mutable_dim() = {1, 2};
-    *blob->mutable_data() = {10, 1};
-    WriteModel(weights, Path("weights.caffemodel"));
+    WriteInnerProduct(2, {10, 1}, Path("weights.caffemodel"));
 
     options_.weights = Path("weights.caffemodel");
     options_.net = Write("net.prototxt",

@@ -1,0 +1,23 @@
+// For tests of the tools that apply a trained net.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/snapshot/snapshot.h"
+
+namespace hearth::caffe {
+
+// A model whose InnerProduct layer "ip", without a bias, has these weights: a row per output.
+inline void WriteInnerProduct(int64_t inputs, const std::vector<float>& weights,
+                              const std::string& path) {
+  NetParameter model;
+  LayerParameter* layer = model.add_layer();
+  layer->set_name("ip");
+  BlobProto* blob = layer->add_blobs();
+  *blob->mutable_shape()->mutable_dim() = {static_cast<int64_t>(weights.size()) / inputs, inputs};
+  blob->mutable_data()->assign(weights.begin(), weights.end());
+  WriteModel(model, path);
+}
+
+}  // namespace hearth::caffe
