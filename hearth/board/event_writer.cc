@@ -109,23 +109,11 @@ class EventWriter::File : public feed::ByteSink {
   std::string buffer_;
 };
 
-namespace {
-
-// What the record writer owns: the file is another's.
-class Borrowed : public feed::ByteSink {
- public:
-  explicit Borrowed(feed::ByteSink& sink) : sink_(sink) {}
-  void Write(std::string_view bytes) override { sink_.Write(bytes); }
-  void Finish() override {}
-
- private:
-  feed::ByteSink& sink_;
-};
-
-}  // namespace
-
 EventWriter::EventWriter(const std::string& folder, double now)
-    : path_(storage::Join(folder, FileName(now))), file_(std::make_unique<File>(path_)) {
+    : path_(storage::Join(folder, FileName(now))) {
+  auto file = std::make_unique<File>(path_);
+  file_ = file.get();
+  records_ = std::make_unique<feed::TfRecordWriter>(std::move(file));
   Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
   Flush();
 }
@@ -137,7 +125,7 @@ void EventWriter::Put(double at, int64_t step, const std::string& rest) {
   PutFixed(event_fields::kTime, at, &event);
   PutInt(event_fields::kStep, static_cast<uint64_t>(step), &event);
   event += rest;
-  feed::TfRecordWriter(std::make_unique<Borrowed>(*file_)).Write(event);
+  records_->Write(event);
 }
 
 void EventWriter::Add(const Point& point) {
@@ -172,6 +160,6 @@ void EventWriter::GoBack(int64_t step, double at) {
 
 void EventWriter::Flush() { file_->Flush(); }
 
-void EventWriter::Finish() { file_->Finish(); }
+void EventWriter::Finish() { records_->Finish(); }
 
 }  // namespace hearth::board

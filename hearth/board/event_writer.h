@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hearth/board/point.h"
+#include "hearth/feed/tfrecord.h"
 
 namespace hearth::board {
 
@@ -40,7 +41,8 @@ class EventWriter {
   void Put(double at, int64_t step, const std::string& rest);
 
   std::string path_;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<feed::TfRecordWriter> records_;
+  File* file_ = nullptr;  // where they go; theirs
 };
 
 }  // namespace hearth::board
