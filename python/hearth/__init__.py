@@ -5,6 +5,8 @@ Importing this package loads neither torch nor pyspark nor the native core.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
@@ -17,3 +19,16 @@ def __getattr__(name: str) -> Any:
 
         return hearth_error()
     raise AttributeError(f"module 'hearth' has no attribute {name!r}")
+
+
+def on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's __getattr__, by which importing it loads nothing: a name's module is imported
+    when the name is asked for. `homes`: the modules by name; ".context" is the package's own.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name], package), name)
+
+    return get

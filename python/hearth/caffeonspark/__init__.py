@@ -8,8 +8,9 @@ features = cos.features(DataSource(spark).getSource(config, False))
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hearth import on_demand
 
 if TYPE_CHECKING:
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
@@ -20,21 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CaffeOnSpark", "Config", "DataSource", "FlagError", "Source"]
 
-_FILES = {
-    "CaffeOnSpark": "caffe_on_spark",
-    "Config": "config",
-    "DataSource": "data_source",
-    "FlagError": "flags",
-    "Source": "source",
+_HOMES = {
+    "CaffeOnSpark": ".caffe_on_spark",
+    "Config": ".config",
+    "DataSource": ".data_source",
+    "FlagError": ".flags",
+    "Source": ".source",
 }
+# The program must hear Ctrl-C before it loads anything large.
+__getattr__ = on_demand(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def __getattr__(name: str) -> Any:
-    """Loads what is asked for: the program must hear Ctrl-C before it loads anything large."""
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

@@ -11,19 +11,13 @@ Importing this package loads neither pyspark nor PyTorch.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from hearth import on_demand
 
 _HOMES = {
-    "CaffeEstimator": "hearth.ml.caffe_stages",
-    "CaffeModel": "hearth.ml.caffe_stages",
-    "TorchEstimator": "hearth.ml.torch_stages",
-    "TorchModel": "hearth.ml.torch_stages",
+    "CaffeEstimator": ".caffe_stages",
+    "CaffeModel": ".caffe_stages",
+    "TorchEstimator": ".torch_stages",
+    "TorchModel": ".torch_stages",
 }
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'hearth.ml' has no attribute {name!r}")
+__getattr__ = on_demand(__name__, _HOMES)

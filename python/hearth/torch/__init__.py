@@ -11,23 +11,17 @@ needs to find the others. Importing this package loads neither pyspark nor PyTor
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from hearth import on_demand
 
 _HOMES = {
-    "TorchCluster": "hearth.torch.torch_cluster",
-    "TorchContext": "hearth.torch.context",
-    "TorchDistributor": "hearth.torch.distributor",
-    "in_step": "hearth.torch.steps",
+    "TorchCluster": ".torch_cluster",
+    "TorchContext": ".context",
+    "TorchDistributor": ".distributor",
+    "in_step": ".steps",
     "ClusterError": "hearth.cluster.errors",
     "FeedTimeoutError": "hearth.cluster.errors",
     "NodeError": "hearth.cluster.errors",
     "ReservationTimeoutError": "hearth.cluster.errors",
 }
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'hearth.torch' has no attribute {name!r}")
+__getattr__ = on_demand(__name__, _HOMES)
