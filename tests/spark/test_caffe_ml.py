@@ -1,29 +1,17 @@
 """CaffeEstimator and CaffeModel: digits, history, saving, Pipelines, CrossValidator, rows kept."""
 
 import pytest
+from digit_stages import accuracy, better_of, classes
 from pyspark.ml import Pipeline, PipelineModel
-from pyspark.ml.evaluation import MulticlassClassificationEvaluator
-from pyspark.ml.feature import SQLTransformer
-from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import functions
 
 from hearth.ml import CaffeEstimator, CaffeModel
 from hearth.ml.caffe_stages import _with
 
 
-def classes():
-    """The class with the greatest score, as Spark's evaluators want it."""
-    statement = "SELECT *, double(array_position(ip2, array_max(ip2)) - 1) AS prediction"
-    return SQLTransformer(statement=f"{statement} FROM __THIS__")
-
-
 def estimator(digits, folder, layer="cos", **settings):
     stage = CaffeEstimator(digits.solver(layer, **settings), f"file:{folder}")
     return stage.setClusterSize(2).setBlobs(["ip2"])
-
-
-def accuracy(frame):
-    return MulticlassClassificationEvaluator(metricName="accuracy").evaluate(frame)
 
 
 def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
@@ -33,7 +21,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     whole = [frame.selectExpr("id", "image picture", "label digit") for frame in whole]
     rows = whole[0].withColumn("held", functions.lit(False))
     rows = rows.union(whole[1].withColumn("held", functions.lit(True)))
-    Pipeline(stages=[stage, classes()]).save(str(tmp_path / "pipeline"))
+    Pipeline(stages=[stage, classes("ip2")]).save(str(tmp_path / "pipeline"))
     model = Pipeline.load(str(tmp_path / "pipeline")).fit(rows)
     found = model.transform(whole[1].withColumn("label", functions.col("digit")))
     assert found.columns == ["id", "picture", "digit", "label", "ip2", "prediction"]
@@ -55,14 +43,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
 
 def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits, tmp_path):
     stage = estimator(digits, tmp_path, max_iter=40)
-    grid = ParamGridBuilder().addGrid(stage.baseLr, [1e-7, 1e-2]).build()
-    validator = CrossValidator(
-        estimator=Pipeline(stages=[stage, classes()]),
-        estimatorParamMaps=grid,
-        evaluator=MulticlassClassificationEvaluator(metricName="accuracy"),
-        numFolds=2,
-        parallelism=2,
-    )
+    validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
     assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
 

@@ -9,22 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from digit_stages import accuracy, better_of, classes
 from pyspark.ml import Pipeline, PipelineModel
-from pyspark.ml.evaluation import MulticlassClassificationEvaluator
-from pyspark.ml.feature import SQLTransformer
 from pyspark.ml.functions import array_to_vector
-from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import functions
 
 from hearth.ml import TorchEstimator, TorchModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "torch"))
-
-
-def classes():
-    """The class with the greatest score, as Spark's evaluators want it."""
-    statement = "SELECT *, double(array_position(scores, array_max(scores)) - 1) AS prediction"
-    return SQLTransformer(statement=f"{statement} FROM __THIS__")
 
 
 def make_net():
@@ -63,13 +55,9 @@ def digits(spark):
     return [frame.cache() for frame in frames]
 
 
-def accuracy(frame):
-    return MulticlassClassificationEvaluator(metricName="accuracy").evaluate(frame)
-
-
 def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     train, held_out = digits
-    Pipeline(stages=[digits_estimator(), classes()]).save(str(tmp_path / "pipeline"))
+    Pipeline(stages=[digits_estimator(), classes("scores")]).save(str(tmp_path / "pipeline"))
     model = Pipeline.load(str(tmp_path / "pipeline")).fit(train)
     found = model.transform(held_out)
     assert found.dtypes == [
@@ -89,14 +77,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
 def test_a_cross_validator_finds_the_better_rate(digits):
     train, held_out = digits
     stage = digits_estimator(epochs=4)
-    grid = ParamGridBuilder().addGrid(stage.learningRate, [1e-6, 1e-2]).build()
-    validator = CrossValidator(
-        estimator=Pipeline(stages=[stage, classes()]),
-        estimatorParamMaps=grid,
-        evaluator=MulticlassClassificationEvaluator(metricName="accuracy"),
-        numFolds=2,
-        parallelism=2,
-    )
+    validator = better_of(stage, stage.learningRate, [1e-6, 1e-2], "scores")
     best = validator.fit(train)
     assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
     assert accuracy(best.transform(held_out)) > 0.8

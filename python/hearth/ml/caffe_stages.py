@@ -12,7 +12,12 @@ from typing import Any
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasValidationIndicatorCol
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable, DefaultParamsWriter
+from pyspark.ml.util import (
+    DefaultParamsReadable,
+    DefaultParamsReader,
+    DefaultParamsWritable,
+    DefaultParamsWriter,
+)
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
@@ -20,7 +25,7 @@ from hearth.caffeonspark.jobs import predict_spec
 from hearth.ml import columns
 from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
 from hearth.ml.history import SCHEMA, History, Row
-from hearth.spark.ml_stage import StageReader, param
+from hearth.spark.ml_stage import param
 from hearth.spark.progress import Progress
 
 _HasConf = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
@@ -192,7 +197,7 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
 
     @classmethod
     def read(cls) -> _ModelReader:
-        return _ModelReader(cls, cls)
+        return _ModelReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
         from pyspark.sql import functions
@@ -228,7 +233,7 @@ class _ModelWriter(DefaultParamsWriter):
         history.coalesce(1).write.parquet(f"{path}/history")
 
 
-class _ModelReader(StageReader):
+class _ModelReader(DefaultParamsReader):
     def load(self, path: str) -> Any:
         model = super().load(path)
         rows = self.sparkSession.read.parquet(f"{path}/history").collect()

@@ -10,11 +10,11 @@ from typing import Any
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasInputCols, HasLabelCol, HasOutputCol, HasSeed
-from pyspark.ml.util import DefaultParamsWriter
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter
 
 from hearth.ml import columns
 from hearth.rows.results import spark_type
-from hearth.spark.ml_stage import SavedStage, StageReader, param
+from hearth.spark.ml_stage import SavedStage, param
 
 HasBatchSize = param("batchSize", "rows of a minibatch, of each worker", TypeConverters.toInt)
 _HasEpochs = param("epochs", "how often each row is trained on", TypeConverters.toInt)
@@ -93,10 +93,6 @@ class TorchEstimator(
         """Sets seed: of PyTorch's random numbers, the module's first weights for instance."""
         return self._set(seed=value)
 
-    @classmethod
-    def read(cls) -> StageReader:
-        return StageReader(cls, cls)
-
     def _fit(self, dataset: Any) -> TorchModel:
         """Raises NodeError where a worker fails, ValueError for columns that are not there."""
         from hearth.ml import torch_program
@@ -163,7 +159,7 @@ class TorchModel(Model, _Columns, SavedStage):
 
     @classmethod
     def read(cls) -> _StateReader:
-        return _StateReader(cls, cls)
+        return _StateReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
         from pyspark.sql.types import StructField, StructType, _parse_datatype_string
@@ -207,7 +203,7 @@ class _StateWriter(DefaultParamsWriter):
         frame.coalesce(1).write.parquet(f"{path}/state")
 
 
-class _StateReader(StageReader):
+class _StateReader(DefaultParamsReader):
     def load(self, path: str) -> Any:
         stage = super().load(path)
         rows = self.sparkSession.read.parquet(f"{path}/state").collect()
