@@ -23,6 +23,7 @@ _TOKEN = (
     "org.apache.hadoop.security.token.SecretManager$InvalidToken: token (token for me: "
     "HDFS_DELEGATION_TOKEN owner=me) can't be found in cache"
 )
+_QUOTA = "put: The NameSpace quota (directories and files) of /x is exceeded"
 _KILLED = (
     "ExecutorLostFailure (executor 2 exited caused by one of the running tasks) Reason: Container "
     "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory used. "
@@ -31,23 +32,26 @@ _KILLED = (
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "said", "code"),
     [
-        (_DENIED, "not allowed (Permission denied: user=me, access=WRITE"),
-        (_SAFE, "hdfs dfsadmin -safemode wait"),
-        (_TOKEN, "--keytab"),
-        ("put: The NameSpace quota (directories and files) of /x is exceeded", "quota"),
-        ("java.io.FileNotFoundException: File does not exist: /x", "no such file or folder"),
-        ("java.io.IOException: Incomplete HDFS URI, no host: hdfs:///x", "HADOOP_CONF_DIR"),
-        ("java.io.IOException: Something new\n\tat somewhere", "(as user me): Something new"),
-        ("", "no reason given"),
+        (_DENIED, "not allowed (Permission denied: user=me, access=WRITE", "permission_denied"),
+        (_SAFE, "hdfs dfsadmin -safemode wait", "unavailable"),
+        (_TOKEN, "--keytab", "permission_denied"),
+        (_QUOTA, "quota", "resource_exhausted"),
+        ("java.io.FileNotFoundException: File does not exist: /x", "no such file", "not_found"),
+        ("ls: `/safemode/quota': No such file or directory", "no such file", "not_found"),
+        ("java.io.IOException: Incomplete HDFS URI, no host: hdfs:///x", "CONF_DIR", "invalid_argument"),
+        ("java.io.IOException: Something new\n\tat somewhere", "(as user me): Something new", "internal"),
+        ("", "no reason given", "internal"),
     ],
 )
-def test_a_refusal_is_one_line(told, said):
-    line = refusal("-model hdfs://h/x", told, "me")
+def test_a_refusal_is_one_line_with_a_code(told, said, code):
+    error = refusal("-model hdfs://h/x", told, "me")
+    line = str(error)
     assert line.startswith("-model hdfs://h/x (as user me): ")
     assert said in line
     assert "\n" not in line and "Exception" not in line
+    assert error.code == code
 
 
 def test_yarns_words_for_a_memory_kill():

@@ -5,41 +5,53 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# Words of Hadoop's exceptions, and what they mean; "{told}" is its own first line.
-_MEANINGS: tuple[tuple[str, str], ...] = (
+from hearth.native.failure import Failure
+
+# Words of Hadoop's exceptions, the code of hearth::Error that they are, as in the core's own table
+# (hearth/storage/webhdfs_answer.cc), and what they mean; "{told}" is its own first line.
+_MEANINGS: tuple[tuple[str, str, str], ...] = (
+    # First: such a text has the path, whose name may hold the words of others.
+    (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",
+        "unavailable",
         "HDFS is in safe mode and takes no changes: wait until it ends "
         "(`hdfs dfsadmin -safemode wait`)",
     ),
     (
         r"AccessControlException|Permission denied",
+        "permission_denied",
         "not allowed ({told}): ask its owner, or name a folder of your own",
     ),
     (
-        r"QuotaExceeded|quota",
+        r"QuotaExceeded|quota .*exceeded",
+        "resource_exhausted",
         "the quota of a folder is used up ({told}): delete files there, or have it raised",
     ),
     (
         r"No FileSystem for scheme|UnsupportedFileSystem",
+        "invalid_argument",
         "Spark has no file system for this scheme: is it spelt right, and are its jars there?",
     ),
     (
         r"InvalidToken|token .*(expired|can't be found)",
+        "permission_denied",
         "the delegation token has expired ({told}): submit with --principal and --keytab, by which "
         "Spark gets new ones",
     ),
     (
         r"GSSException|SIMPLE authentication is not enabled|Client cannot authenticate",
+        "permission_denied",
         "the cluster requires Kerberos, and there is no ticket: kinit, or submit with --keytab",
     ),
     (
         r"Incomplete HDFS URI|no host",
+        "invalid_argument",
         "it names no host, and no fs.defaultFS does: set HADOOP_CONF_DIR, or write hdfs://HOST/...",
     ),
-    (r"FileNotFoundException|No such file", "there is no such file or folder"),
     (
         r"UnknownHost|ConnectException|ConnectTimeout|Connection refused|Call From",
+        "unavailable",
         "its server cannot be reached ({told}): is it the right host and port, and does it run?",
     ),
 )
@@ -49,8 +61,9 @@ _PASSWORD = re.compile(r"://[^/@\s:]*:[^/@\s]*@")
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
 
 
-def refusal(what: str, told: str, user: str) -> str:
-    """One line: `what` could not be done for `user`, why, and what to do.
+def refusal(what: str, told: str, user: str) -> Exception:
+    """A HearthError of one line, to raise: `what` could not be done for `user`, why, and what to do.
+    Its `code` is "internal" for words that are not known.
 
     `told`: a Java exception as text, class and message, or what FsShell printed.
     """
@@ -58,10 +71,11 @@ def refusal(what: str, told: str, user: str) -> str:
     told = _PASSWORD.sub("://***@", told)
     line = next((line.strip() for line in told.splitlines() if line.strip()), "no reason given")
     own = _CLASSES.sub("", line)
-    for words, meaning in _MEANINGS:
+    for words, code, meaning in _MEANINGS:
         if re.search(words, told, re.IGNORECASE):
-            return f"{what} (as user {user}): {meaning.format(told=own)}"
-    return f"{what} (as user {user}): {own}"
+            text = f"{what} (as user {user}): {meaning.format(told=own)}"
+            return Failure(text, code).error()
+    return Failure(f"{what} (as user {user}): {own}").error()
 
 
 def java_text(error: BaseException) -> str:

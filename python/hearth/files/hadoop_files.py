@@ -162,7 +162,7 @@ class HadoopFiles:
         except HearthError:
             raise
         except Exception as error:
-            raise HearthError(refusal(what, java_text(error), self.user)) from None
+            raise refusal(what, java_text(error), self.user) from None
 
 
 def _block(location: Any) -> tuple[int, int, frozenset[str]]:

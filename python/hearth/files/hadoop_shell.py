@@ -55,21 +55,15 @@ class HadoopShell:
     def names(self, folder: str) -> list[str]:
         """What a folder holds; nothing where there is no such folder."""
         done = self._try("-ls", "-C", _literal(folder))
-        if done.returncode and "No such file" in done.stderr:
-            return []
-        self._check(f"{folder} cannot be listed", done)
+        if (refused := _refused(f"{folder} cannot be listed", done)) is not None:
+            if getattr(refused, "code", "") == "not_found":
+                return []
+            raise refused
         return [line.rpartition("/")[2] for line in done.stdout.splitlines() if "/" in line]
 
     def _run(self, what: str, *arguments: str) -> None:
-        self._check(what, self._try(*arguments))
-
-    def _check(self, what: str, done: subprocess.CompletedProcess[str]) -> None:
-        from hearth import HearthError
-
-        if done.returncode:
-            lines = done.stderr.splitlines()
-            told = [line for line in lines if _TOLD.match(line)]
-            raise HearthError(refusal(what, "\n".join(told or lines[:1]), hadoop_user()))
+        if (refused := _refused(what, self._try(*arguments))) is not None:
+            raise refused
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         from hearth import HearthError
@@ -136,3 +130,12 @@ def _site(settings: Mapping[str, str]) -> str:
 def _literal(uri: str) -> str:
     """The shell expands patterns; a name may hold their characters."""
     return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in uri)
+
+
+def _refused(what: str, done: subprocess.CompletedProcess[str]) -> Exception | None:
+    """The HearthError of a command that failed."""
+    if not done.returncode:
+        return None
+    lines = done.stderr.splitlines()
+    told = [line for line in lines if _TOLD.match(line)]
+    return refusal(what, "\n".join(told or lines[:1]), hadoop_user())

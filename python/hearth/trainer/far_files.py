@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -28,9 +27,8 @@ _LOOK_S = 0.5
 _PATIENCE_S = 180.0
 _AGAIN_S = 5.0
 _SEAL = ".hearth.json"
-# Words of a refusal that waiting does not mend.
-_SUBJECT = re.compile(r"^.*?\(as user [^)]*\): ")
-_FINAL = ("not allowed", "quota", "no file system", "Kerberos", "token")
+# Codes of a refusal that waiting does not mend.
+_FINAL = ("permission_denied", "resource_exhausted", "invalid_argument", "unimplemented")
 
 
 @dataclass(frozen=True)
@@ -265,8 +263,7 @@ def _patiently(act: Callable[[], None], deadline: float) -> None:
         try:
             return act()
         except hearth_error() as error:
-            why = _SUBJECT.sub("", str(error))  # a file's own name may hold such words
-            hopeless = any(word in why for word in _FINAL)
-            if hopeless or time.monotonic() > deadline:
+            code: str = getattr(error, "code", "internal")
+            if code in _FINAL or time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_S)
