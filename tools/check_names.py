@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Within a room that is compiled several files at a time, a name of an anonymous namespace is one
-file's alone.
+file's alone; so, in its tests, is a type or a function with these parameters.
 
 Prints one line per name that two files define, and exits with 1 if there is any.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,14 +32,30 @@ def names(text: str) -> set[str]:
     return types | set(VALUE.findall(bodies))
 
 
+def definitions(text: str) -> set[str]:
+    """The types, functions (with their parameters' types) and constants that a test's anonymous
+    namespaces define: two tests may have functions of one name that differ in what they take.
+    """
+    found = set()
+    for body in ANONYMOUS.findall(text):
+        found |= {name for name, alias in TYPE.findall(body) if name}
+        for value in VALUE.finditer(body):
+            head = re.split(r"[{;]", body[value.start(1) :], maxsplit=1)[0]
+            parameters = re.sub(r" \w+(?= = |[,)])", "", " ".join(head.split()))
+            found.add(parameters if head.startswith(f"{value[1]}(") else value[1])
+    return found
+
+
 def clashes(root: Path = ROOT) -> list[str]:
     """One line per name that two files of a room define."""
     lines = []
-    for room in ROOMS:
+    for room, of_tests in product(ROOMS, (False, True)):
         where: dict[str, list[str]] = defaultdict(list)
         for path in sorted((root / room).rglob("*.cc")):
-            if not re.search(r"_test(ing)?\.cc$", path.name) and "proto" not in path.parts:
-                for name in names(path.read_text()):
+            is_test = re.search(r"_test(ing)?\.cc$", path.name) is not None
+            if is_test == of_tests and "proto" not in path.parts:
+                text = path.read_text()
+                for name in definitions(text) if of_tests else names(text):
                     where[name].append(str(path.relative_to(root)))
         lines += [
             f"{name} is in the anonymous namespaces of {' and '.join(files)}: these files may be "

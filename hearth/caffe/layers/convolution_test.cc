@@ -78,7 +78,7 @@ auto Reshaped(const Shape& x, const Shape& w, const Shape& y) {
   };
 }
 
-std::string LayerText(const std::string& param) {
+std::string ConvolutionText(const std::string& param) {
   return "type: 'Convolution' convolution_param { num_output: 4 " + param + " }";
 }
 
@@ -87,16 +87,17 @@ std::string LayerText(const std::string& param) {
 std::vector<LayerCase> ConvolutionCases() {
   const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
   return {
-      {"conv_plain", LayerText("kernel_size: 3"), picture, Reference({})},
-      {"conv_stride_pad", LayerText("kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"conv_plain", ConvolutionText("kernel_size: 3"), picture, Reference({})},
+      {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), picture,
        Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
-      {"conv_hw", LayerText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
+      {"conv_hw",
+       ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
        picture, Reference({.stride_w = 2, .pad_h = 1})},
-      {"conv_group_dilation", LayerText("kernel_size: 2 group: 2 dilation: 2"), picture,
+      {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), picture,
        Reference({.group = 2, .dilation = 2})},
-      {"conv_no_bias", LayerText("kernel_size: 1 bias_term: false"), picture, Reference({})},
+      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), picture, Reference({})},
       {"conv_two_bottoms",
-       LayerText("kernel_size: 3"),
+       ConvolutionText("kernel_size: 3"),
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        Reference({}),
        2},
@@ -110,7 +111,7 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{2, 8, 6, 5}}},
        Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_1d",
-       LayerText("kernel_size: 3"),
+       ConvolutionText("kernel_size: 3"),
        {{{2, 2, 6}}},
        Reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
       {"conv_3d",
@@ -118,7 +119,7 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{1, 2, 2, 3, 2}}},
        Reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
       {"conv_axis_2",
-       LayerText("kernel_size: 3 axis: 2"),
+       ConvolutionText("kernel_size: 3 axis: 2"),
        {{{2, 3, 2, 5}}},
        Reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
       {"conv_no_spatial_axes",
@@ -151,9 +152,9 @@ std::string SetUpError(const std::string& layer, Shape bottom) {
 }
 
 TEST(Convolution, NamesWhatDoesNotFit) {
-  EXPECT_THAT(SetUpError(LayerText("kernel_size: 9"), {1, 2, 5, 5}),
+  EXPECT_THAT(SetUpError(ConvolutionText("kernel_size: 9"), {1, 2, 5, 5}),
               "kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)");
-  EXPECT_THAT(SetUpError(LayerText("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
+  EXPECT_THAT(SetUpError(ConvolutionText("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
               "group 3 does not divide its 2 input channels and 4 outputs");
   EXPECT_THAT(SetUpError("type: 'Convolution' convolution_param { kernel_size: 3 }", {1, 2, 5, 5}),
               "convolution_param needs num_output");

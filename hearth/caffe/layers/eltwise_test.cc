@@ -21,7 +21,7 @@ auto Folded(float start, Function f) {
   };
 }
 
-std::string LayerText(const std::string& param) {
+std::string EltwiseText(const std::string& param) {
   return "type: 'Eltwise' eltwise_param { " + param + " }";
 }
 
@@ -37,13 +37,13 @@ std::vector<LayerCase> EltwiseCases() {
     return y + (b == 0 ? 0.5f : b == 1 ? -1.f : 2.f) * x;
   };
   return {
-      {"eltwise_sum", LayerText(""), three,
+      {"eltwise_sum", EltwiseText(""), three,
        Folded(0, [](float y, float x, size_t) { return y + x; })},
-      {"eltwise_coeff", LayerText("coeff: 0.5 coeff: -1 coeff: 2"), three, Folded(0, weighted)},
-      {"eltwise_product", LayerText("operation: PROD"), three, product},
-      {"eltwise_product_by_division", LayerText("operation: PROD stable_prod_grad: false"), three,
+      {"eltwise_coeff", EltwiseText("coeff: 0.5 coeff: -1 coeff: 2"), three, Folded(0, weighted)},
+      {"eltwise_product", EltwiseText("operation: PROD"), three, product},
+      {"eltwise_product_by_division", EltwiseText("operation: PROD stable_prod_grad: false"), three,
        product},
-      {"eltwise_max", LayerText("operation: MAX"), no_ties,
+      {"eltwise_max", EltwiseText("operation: MAX"), no_ties,
        Folded(-100, [](float y, float x, size_t) { return std::max(y, x); })},
   };
 }
@@ -63,12 +63,12 @@ TEST(Eltwise, GivesATieOfTheFirstTwoToTheSecond) {
 }
 
 TEST(Eltwise, NamesWhatDoesNotFit) {
-  const LayerCase shapes{"case", LayerText(""), {{{2, 3}}, {{3, 2}}}, nullptr};
+  const LayerCase shapes{"case", EltwiseText(""), {{{2, 3}}, {{3, 2}}}, nullptr};
   EXPECT_THROW(LayerRun(shapes).Forward(), Error);
-  const LayerCase coeffs{"case", LayerText("coeff: 1"), {{{2}}, {{2}}}, nullptr};
+  const LayerCase coeffs{"case", EltwiseText("coeff: 1"), {{{2}}, {{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(coeffs), Error);
   const LayerCase product{
-      "case", LayerText("operation: PROD coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
+      "case", EltwiseText("operation: PROD coeff: 1 coeff: 1"), {{{2}}, {{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(product), Error);
 }
 

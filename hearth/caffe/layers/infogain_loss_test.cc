@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 // Row by row; neither symmetric nor with equal sums.
 const Array kMatrix({3, 3}, {0.9f, 0.1f, -0.2f, 0.3f, 0.8f, 0, 0.5f, 0.25f, 1.5f});
 
-struct Loss {
+struct Infogain {
   int64_t inner = 1;
   std::optional<int> ignored = {};
   bool over_all = false;  // the divisor: ignored labels too
@@ -45,7 +45,7 @@ struct Loss {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Loss loss) {
+LayerCase Row(std::string name, const std::string& param, Infogain loss) {
   const Shape scores = loss.inner == 1 ? Shape{5, 3} : Shape{2, 3, 2, 2};
   const Shape labels = loss.inner == 1 ? Shape{5} : Shape{2, 2, 2};
   LayerCase row{std::move(name),

@@ -27,7 +27,7 @@ auto Reference(size_t axis, bool transpose) {
   };
 }
 
-std::string LayerText(const std::string& param) {
+std::string InnerProductText(const std::string& param) {
   return "type: 'InnerProduct' inner_product_param { num_output: 5 " + param + " }";
 }
 
@@ -35,10 +35,10 @@ std::string LayerText(const std::string& param) {
 
 std::vector<LayerCase> InnerProductCases() {
   return {
-      {"ip_plain", LayerText(""), {{{3, 2, 2, 2}}}, Reference(1, false)},
-      {"ip_axis", LayerText("axis: -1"), {{{3, 2, 4}}}, Reference(2, false)},
-      {"ip_transpose", LayerText("transpose: true"), {{{3, 8}}}, Reference(1, true)},
-      {"ip_no_bias", LayerText("bias_term: false"), {{{3, 8}}}, Reference(1, false)},
+      {"ip_plain", InnerProductText(""), {{{3, 2, 2, 2}}}, Reference(1, false)},
+      {"ip_axis", InnerProductText("axis: -1"), {{{3, 2, 4}}}, Reference(2, false)},
+      {"ip_transpose", InnerProductText("transpose: true"), {{{3, 8}}}, Reference(1, true)},
+      {"ip_no_bias", InnerProductText("bias_term: false"), {{{3, 8}}}, Reference(1, false)},
   };
 }
 const bool kInnerProductCases = AddLayerCases(InnerProductCases);

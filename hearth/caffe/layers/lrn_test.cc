@@ -33,24 +33,22 @@ auto Reference(int64_t across, int64_t within, float k, float alpha, float beta)
   };
 }
 
-std::string LayerText(const std::string& param) {
-  return "type: 'LRN' lrn_param { " + param + " }";
-}
+std::string LrnText(const std::string& param) { return "type: 'LRN' lrn_param { " + param + " }"; }
 
 }  // namespace
 
 std::vector<LayerCase> LrnCases() {
   const std::vector<CaseInput> picture = {{{2, 5, 3, 4}}};
   return {
-      {"lrn_across", LayerText("local_size: 3 alpha: 2 k: 1.5"), picture,
+      {"lrn_across", LrnText("local_size: 3 alpha: 2 k: 1.5"), picture,
        Reference(1, 0, 1.5f, 2, 0.75f)},
-      {"lrn_across_wider_than_channels", LayerText("local_size: 13 alpha: 2"), picture,
+      {"lrn_across_wider_than_channels", LrnText("local_size: 13 alpha: 2"), picture,
        Reference(6, 0, 1, 2, 0.75f)},
-      {"lrn_other_beta", LayerText("alpha: 1 beta: 0.4"), picture, Reference(2, 0, 1, 1, 0.4f)},
+      {"lrn_other_beta", LrnText("alpha: 1 beta: 0.4"), picture, Reference(2, 0, 1, 1, 0.4f)},
       // Within a channel, k has no effect.
-      {"lrn_within", LayerText("norm_region: WITHIN_CHANNEL local_size: 3 alpha: 2 k: 9"), picture,
+      {"lrn_within", LrnText("norm_region: WITHIN_CHANNEL local_size: 3 alpha: 2 k: 9"), picture,
        Reference(0, 1, 1, 2, 0.75f)},
-      {"lrn_within_5", LayerText("norm_region: WITHIN_CHANNEL alpha: 3 beta: 0.5"), picture,
+      {"lrn_within_5", LrnText("norm_region: WITHIN_CHANNEL alpha: 3 beta: 0.5"), picture,
        Reference(0, 2, 1, 3, 0.5f)},
   };
 }
@@ -59,7 +57,7 @@ const bool kLrnCases = AddLayerCases(LrnCases);
 namespace {
 
 TEST(Lrn, RefusesAnEvenSize) {
-  const LayerCase row{"case", LayerText("local_size: 4"), {{{1, 2, 3, 3}}}, nullptr};
+  const LayerCase row{"case", LrnText("local_size: 4"), {{{1, 2, 3, 3}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }
 

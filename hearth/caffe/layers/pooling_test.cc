@@ -48,7 +48,7 @@ struct Pool {
   }
 };
 
-std::string LayerText(const std::string& param) {
+std::string PoolingText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
@@ -80,13 +80,20 @@ std::vector<LayerCase> PoolingCases() {
   Pool masked = ceil;
   masked.mask = true;
   return {
-      {"pool_max_ceil", LayerText("kernel_size: 2 stride: 2"), picture, ceil},
-      {"pool_max_floor", LayerText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
+      {"pool_max_ceil", PoolingText("kernel_size: 2 stride: 2"), picture, ceil},
+      {"pool_max_floor", PoolingText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
        Pool{.kernel = 2, .stride = 2, .out_h = 2, .out_w = 3}},
-      {"pool_max_pad", LayerText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
-      {"pool_max_mask", LayerText("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
+      {"pool_max_pad", PoolingText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
+      {"pool_max_mask",
+       PoolingText("kernel_size: 2 stride: 2"),
+       picture,
+       masked,
+       2,
+       TRAIN,
+       {},
+       {1}},
       {"pool_max_windows_outside",
-       LayerText("kernel_size: 1 stride: 3"),
+       PoolingText("kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        Pool{.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2},
        1,
@@ -96,30 +103,30 @@ std::vector<LayerCase> PoolingCases() {
        false},
       // Channels last, channels go by 16, by 4 and one by one.
       {"pool_max_many_channels",
-       LayerText("kernel_size: 3 stride: 2 pad: 1"),
+       PoolingText("kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}, -60, 60}},
        padded},
       {"pool_ave_many_channels",
-       LayerText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
+       PoolingText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}}},
        average(padded)},
       {"pool_max_kernel_beyond_picture",
-       LayerText("kernel_size: 3 stride: 2"),
+       PoolingText("kernel_size: 3 stride: 2"),
        {{{2, 2, 2, 2}}},
        Pool{.kernel = 3, .stride = 2, .out_h = 1, .out_w = 1}},
-      {"pool_ave_ceil", LayerText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
-      {"pool_ave_pad", LayerText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"pool_ave_ceil", PoolingText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
+      {"pool_ave_pad", PoolingText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
        average(padded)},
       {"pool_ave_windows_outside",
-       LayerText("pool: AVE kernel_size: 1 stride: 3"),
+       PoolingText("pool: AVE kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        average({.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2})},
       {"pool_global_ave",
-       LayerText("pool: AVE global_pooling: true"),
+       PoolingText("pool: AVE global_pooling: true"),
        {{{2, 2, 3, 3}}},
        average({.kernel = 3, .out_h = 1, .out_w = 1})},
       {"pool_stochastic_test",
-       LayerText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
+       PoolingText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
        {{{1, 1, 2, 2}, 1, 5}},
        ExpectationOfWindows,
        1,
@@ -134,7 +141,7 @@ const bool kPoolingCases = AddLayerCases(PoolingCases);
 namespace {
 
 TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
-  const LayerCase row{"ties", LayerText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
+  const LayerCase row{"ties", PoolingText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
   run.Forward();
@@ -146,7 +153,7 @@ TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
 
 TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
   const LayerCase row{
-      "draw", LayerText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
+      "draw", PoolingText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   for (int64_t i = 0; i < 4000; ++i)
     run.bottoms()[0]->data_ptr()[i] = i % 4 == 2 ? 3.f : i % 4 == 0;
@@ -168,7 +175,7 @@ TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
 }
 
 std::string PoolError(const std::string& param, Shape bottom) {
-  const LayerCase row{"case", LayerText(param), {{bottom}}, nullptr};
+  const LayerCase row{"case", PoolingText(param), {{bottom}}, nullptr};
   try {
     LayerRun(row).Forward();
   } catch (const Error& error) {

@@ -109,7 +109,7 @@ const CaseInput kMarks{{kSteps, kRows}, 0, 0, 2};
 // The state is 0 in front of sequences that begin at the first step.
 const CaseInput kStartNowhere{{kSteps, kRows}, 0, 0};
 
-std::string LayerText(const Recurrent& layer) {
+std::string RecurrentText(const Recurrent& layer) {
   return std::string("type: '") + (layer.lstm ? "LSTM" : "RNN") +
          "' recurrent_param { num_output: 2 expose_hidden: " + (layer.exposed ? "true" : "false") +
          " }";
@@ -117,7 +117,7 @@ std::string LayerText(const Recurrent& layer) {
 
 LayerCase Row(std::string name, const Recurrent& layer) {
   LayerCase row{std::move(name),
-                LayerText(layer),
+                RecurrentText(layer),
                 {{{kSteps, kRows, 3}, -1, 1}, layer.exposed ? kMarks : kStartNowhere},
                 layer};
   if (layer.has_static) row.bottoms.push_back({{kRows, 2, 2}, -1, 1});

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 // 1 / x of the input's first value: infinite where that is 0.
-constexpr char kNet[] = R"(
+constexpr char kNanNet[] = R"(
   layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
   layer { name: "ip" type: "InnerProduct" bottom: "x" top: "h"
           inner_product_param { num_output: 2 weight_filler { type: "constant" value: 1 } } }
@@ -26,7 +26,7 @@ class NanSearch : public testing::Test {
     net_.Forward();
     return FirstNonFinite(net_).text;
   }
-  Net net_{ParseNet(kNet, "net"), ContextOf(TRAIN)};
+  Net net_{ParseNet(kNanNet, "net"), ContextOf(TRAIN)};
 };
 
 TEST_F(NanSearch, NamesTheLayerThatMadeItOfFiniteValues) {

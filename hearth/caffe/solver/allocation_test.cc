@@ -37,7 +37,7 @@ CountingAllocator& Allocator() {
   return *allocator;
 }
 
-constexpr char kNet[] = R"(
+constexpr char kPlannedNet[] = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 dim: 16 dim: 16 } shape { dim: 4 }
                            data_filler { type: "gaussian" } data_filler { type: "constant" } } }
@@ -67,7 +67,7 @@ TEST(Allocation, ATrainingTakesNoMemoryAfterItsSecondIteration) {
   SolverParameter param =
       ParseSolver(std::string("base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' "
                               "clip_gradients: 5 iter_size: 2 display: 0 max_iter: 9 net_param {") +
-                      kNet + "}",
+                      kPlannedNet + "}",
                   "solver");
   Solver solver(param, {});
   const size_t before = Allocator().bytes();

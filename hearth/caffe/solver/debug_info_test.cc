@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // y = -0.5 * (1 + 1) = -1, loss = y^2 / 2.
-constexpr const char* kNet = R"(
+constexpr const char* kPrintedNet = R"(
   layer { name: "data" type: "DummyData" top: "x" dummy_data_param { shape { dim: 1 dim: 2 }
           data_filler { type: "constant" value: 1 } } }
   layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" param { name: "w" }
@@ -39,7 +39,7 @@ class DebugInfoTest : public testing::Test {
 };
 
 TEST_F(DebugInfoTest, LogsMeanMagnitudesInCaffesWords) {
-  Net net(ParseNet(std::string("debug_info: true ") + kNet, "net"), ContextOf(TRAIN));
+  Net net(ParseNet(std::string("debug_info: true ") + kPrintedNet, "net"), ContextOf(TRAIN));
   lines_.clear();
   net.Forward();
   EXPECT_THAT(lines_, ElementsAre("    [Forward] Layer data, top blob x data: 1",
@@ -61,14 +61,14 @@ TEST_F(DebugInfoTest, ASolverLogsItWhereItDisplaysAndInTests) {
       "base_lr: 0.01 lr_policy: 'fixed' snapshot_after_train: false debug_info: true max_iter: 3 "
       "display: 2 test_iter: 5 test_interval: 10",
       "solver");
-  *param.mutable_net_param() = ParseNet(kNet, "net");
+  *param.mutable_net_param() = ParseNet(kPrintedNet, "net");
   Solver(param, {}).Solve();
   EXPECT_EQ(Count("[Backward] All net params"), 2);  // iterations 0 and 2
   EXPECT_EQ(Count("[Forward] Layer loss"), 2 + 5);
 }
 
 TEST_F(DebugInfoTest, IsSilentUnlessAskedFor) {
-  Net net(ParseNet(kNet, "net"), ContextOf(TRAIN));
+  Net net(ParseNet(kPrintedNet, "net"), ContextOf(TRAIN));
   net.Forward();
   EXPECT_EQ(Count("[Forward]"), 0);
 }

@@ -8,22 +8,22 @@
 namespace hearth::caffe {
 namespace {
 
-LearningRate Make(const std::string& text) {
+LearningRate RateOf(const std::string& text) {
   return LearningRate(
       ParseSolver("base_lr: 0.1 gamma: 0.5 power: 2 max_iter: 100 " + text, "solver"));
 }
 
 TEST(LearningRate, FollowsTheFormulas) {
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'fixed'").At(7), 0.1f);
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'step' stepsize: 3").At(7), 0.1f * 0.25f);
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'exp'").At(3), 0.1f * 0.125f);
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'inv'").At(2), 0.1f * 0.25f);
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'poly'").At(50), 0.1f * 0.25f);
-  EXPECT_FLOAT_EQ(Make("lr_policy: 'sigmoid' stepsize: 5").At(5), 0.05f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'fixed'").At(7), 0.1f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'step' stepsize: 3").At(7), 0.1f * 0.25f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'exp'").At(3), 0.1f * 0.125f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'inv'").At(2), 0.1f * 0.25f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'poly'").At(50), 0.1f * 0.25f);
+  EXPECT_FLOAT_EQ(RateOf("lr_policy: 'sigmoid' stepsize: 5").At(5), 0.05f);
 }
 
 TEST(LearningRate, MultistepTakesOneStepAtATime) {
-  LearningRate rate = Make("lr_policy: 'multistep' stepvalue: 2 stepvalue: 3");
+  LearningRate rate = RateOf("lr_policy: 'multistep' stepvalue: 2 stepvalue: 3");
   EXPECT_FLOAT_EQ(rate.At(1), 0.1f);
   EXPECT_FLOAT_EQ(rate.At(5), 0.05f);
   EXPECT_EQ(rate.current_step(), 1);
@@ -32,17 +32,18 @@ TEST(LearningRate, MultistepTakesOneStepAtATime) {
 }
 
 TEST(LearningRate, GoesOnFromASavedStep) {
-  LearningRate rate = Make("lr_policy: 'multistep' stepvalue: 2 stepvalue: 3");
+  LearningRate rate = RateOf("lr_policy: 'multistep' stepvalue: 2 stepvalue: 3");
   rate.set_current_step(2);
   EXPECT_FLOAT_EQ(rate.At(9), 0.025f);
 }
 
 TEST(LearningRate, RefusesUnknownPoliciesAndMissingNumbers) {
   EXPECT_THAT(
-      [] { Make("lr_policy: 'stepp'"); },
+      [] { RateOf("lr_policy: 'stepp'"); },
       testing::ThrowsMessage<Error>(testing::HasSubstr("no lr_policy 'stepp'; did you mean step")));
-  EXPECT_THAT([] { Make("lr_policy: 'step'"); }, testing::ThrowsMessage<Error>(testing::HasSubstr(
-                                                     "lr_policy 'step' needs a stepsize above 0")));
+  EXPECT_THAT([] { RateOf("lr_policy: 'step'"); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr("lr_policy 'step' needs a stepsize above 0")));
 }
 
 }  // namespace

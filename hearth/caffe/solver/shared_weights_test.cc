@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 3;
 
-std::unique_ptr<Solver> Make(const std::string& text, const std::string& middle = "") {
+std::unique_ptr<Solver> MakeSharing(const std::string& text, const std::string& middle = "") {
   SolverParameter param =
       ParseSolver("base_lr: 0.1 lr_policy: 'fixed' weight_decay: 0.01 " + text, "solver");
   *param.mutable_net_param() = ParseNet(RowsNet(4, 10, 0, middle), "net");
@@ -26,10 +26,10 @@ std::unique_ptr<Solver> Make(const std::string& text, const std::string& middle 
 class SharedWeights : public testing::TestWithParam<const char*> {};
 
 TEST_P(SharedWeights, AreOneArrayAndTrainAsThoseOfOneSolver) {
-  auto alone = Make(GetParam());
+  auto alone = MakeSharing(GetParam());
   alone->Step(6);
   std::array<std::unique_ptr<Solver>, kThreads> solvers;
-  for (auto& solver : solvers) solver = Make(GetParam());
+  for (auto& solver : solvers) solver = MakeSharing(GetParam());
   // As a gradient's sum does it, one more makes sure that nobody reads what others update already.
   std::barrier<> updated(kThreads), computed(kThreads);
   for (int i = 0; i < kThreads; ++i) {
@@ -59,9 +59,9 @@ INSTANTIATE_TEST_SUITE_P(Solvers, SharedWeights,
                                          "momentum: 0.9 clip_gradients: 0.1"));
 
 TEST(CanShareWeights, SaysNoWhereForwardWritesThem) {
-  EXPECT_TRUE(Make("")->CanShareWeights());
-  EXPECT_FALSE(
-      Make("", "layer { name: 'bn' type: 'BatchNorm' bottom: 'h' top: 'h' }")->CanShareWeights());
+  EXPECT_TRUE(MakeSharing("")->CanShareWeights());
+  EXPECT_FALSE(MakeSharing("", "layer { name: 'bn' type: 'BatchNorm' bottom: 'h' top: 'h' }")
+                   ->CanShareWeights());
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ std::string NetAround(const std::string& middle) {
                      middle);
 }
 
-std::unique_ptr<Solver> Make(const ComputeDevice& device, const std::string& text,
-                             const std::string& middle = kMiddle) {
+std::unique_ptr<Solver> MakeOn(const ComputeDevice& device, const std::string& text,
+                               const std::string& middle = kMiddle) {
   SolverParameter param =
       ParseSolver("base_lr: 0.05 lr_policy: 'fixed' weight_decay: 0.01 " + text, "solver");
   *param.mutable_net_param() = ParseNet(NetAround(middle), "net");
@@ -67,7 +67,7 @@ void ExpectEqualTraining(Solver& a, Solver& b, int iterations) {
 class SimulatedSolver : public testing::TestWithParam<const char*> {};
 
 TEST_P(SimulatedSolver, TrainsAsTheCpu) {
-  auto cpu = Make({}, GetParam()), device = Make(ComputeDevice::Simulated(), GetParam());
+  auto cpu = MakeOn({}, GetParam()), device = MakeOn(ComputeDevice::Simulated(), GetParam());
   ExpectEqualTraining(*cpu, *device, 7);
 }
 
@@ -83,13 +83,13 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
   std::string folder = (std::filesystem::temp_directory_path() / "hearth_device_XXXXXX").string();
   mkdtemp(folder.data());
   const std::string text = fmt::format("momentum: 0.9 snapshot_prefix: '{}/a'", folder);
-  auto straight = Make(ComputeDevice::Simulated(), text);
+  auto straight = MakeOn(ComputeDevice::Simulated(), text);
   straight->Step(3);
   const std::string state = straight->Snapshot().second;
   straight->Step(3);
-  auto resumed = Make(ComputeDevice::Simulated(), text);
+  auto resumed = MakeOn(ComputeDevice::Simulated(), text);
   resumed->Step(2);
-  resumed = Make(ComputeDevice::Simulated(), text);
+  resumed = MakeOn(ComputeDevice::Simulated(), text);
   resumed->Restore(state);
   resumed->Step(3);
   EXPECT_TRUE(at::equal(straight->net().params().data(), resumed->net().params().data()));
@@ -97,7 +97,8 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
 }
 
 TEST(SimulatedDevice, TakesWeightsThatTheHostWrites) {
-  auto cpu = Make({}, "momentum: 0.9"), device = Make(ComputeDevice::Simulated(), "momentum: 0.9");
+  auto cpu = MakeOn({}, "momentum: 0.9"),
+       device = MakeOn(ComputeDevice::Simulated(), "momentum: 0.9");
   for (Solver* solver : {cpu.get(), device.get()}) {
     solver->Step(2);
     solver->net().params().data().mul_(0.5);
@@ -111,8 +112,8 @@ TEST(SimulatedDevice, KeepsLayersWithOneParameterTogether) {
       inner_product_param { num_output: 4 bias_term: false weight_filler { type: 'xavier' } } }
     layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'z' param { name: 'p' }
       inner_product_param { num_output: 4 bias_term: false weight_filler { type: 'xavier' } } })";
-  auto cpu = Make({}, "momentum: 0.9", shared);
-  auto device = Make(ComputeDevice::Simulated(), "momentum: 0.9", shared);
+  auto cpu = MakeOn({}, "momentum: 0.9", shared);
+  auto device = MakeOn(ComputeDevice::Simulated(), "momentum: 0.9", shared);
   ExpectEqualTraining(*cpu, *device, 5);
 }
 

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-std::string DecodeError(std::string_view bytes) {
+std::string ImageError(std::string_view bytes) {
   try {
     DecodeImage(bytes, ColorMode::kColor);
   } catch (const Error& error) {
@@ -27,9 +27,9 @@ TEST(DecodeImage, FindsTheFormatByItsFirstBytes) {
 }
 
 TEST(DecodeImage, SaysHowUnknownBytesBegin) {
-  EXPECT_EQ(DecodeError("GIF89a and more"),
+  EXPECT_EQ(ImageError("GIF89a and more"),
             "15 bytes that begin with [47 49 46 38] are neither a JPEG nor a PNG image");
-  EXPECT_EQ(DecodeError(""), "0 bytes that begin with [] are neither a JPEG nor a PNG image");
+  EXPECT_EQ(ImageError(""), "0 bytes that begin with [] are neither a JPEG nor a PNG image");
 }
 
 // Bad bytes must give an error or a picture, never a crash or a leak (run under sanitizers, too).

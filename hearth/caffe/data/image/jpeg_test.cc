@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string DecodeError(std::string_view bytes, ColorMode mode = ColorMode::kColor) {
+std::string JpegError(std::string_view bytes, ColorMode mode = ColorMode::kColor) {
   try {
     DecodeJpeg(bytes, mode);
   } catch (const Error& error) {
@@ -53,13 +53,13 @@ TEST(DecodeJpeg, TurnsCmykIntoColour) {
   Image white{2, 2, 4, std::vector<uint8_t>(16, 255)};  // no ink, as Adobe writes it
   const Image decoded = DecodeJpeg(EncodeJpeg(white, 100), ColorMode::kColor);
   ExpectNear(decoded, {2, 2, 3, std::vector<uint8_t>(12, 255)}, 2);
-  EXPECT_THAT(DecodeError(EncodeJpeg(white), ColorMode::kGray), HasSubstr("convert the file"));
+  EXPECT_THAT(JpegError(EncodeJpeg(white), ColorMode::kGray), HasSubstr("convert the file"));
 }
 
 TEST(DecodeJpeg, RefusesAFileThatEndsEarly) {
   const std::string whole = EncodeJpeg(GradientImage(64, 64, 3));
-  EXPECT_THAT(DecodeError(whole.substr(0, whole.size() / 2)), HasSubstr("ends too early"));
-  EXPECT_THAT(DecodeError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
+  EXPECT_THAT(JpegError(whole.substr(0, whole.size() / 2)), HasSubstr("ends too early"));
+  EXPECT_THAT(JpegError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
 }
 
 std::string ProgressiveJpeg(const Image& image) {
@@ -115,12 +115,12 @@ TEST(DecodeJpeg, ReadsProgressiveFiles) {
 
 TEST(DecodeJpeg, RefusesMoreScansThanAnyPictureHas) {
   const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
-  EXPECT_EQ(DecodeError(WithMoreScans(small, 400)), "");
-  EXPECT_THAT(DecodeError(WithMoreScans(small, 600)),
+  EXPECT_EQ(JpegError(WithMoreScans(small, 400)), "");
+  EXPECT_THAT(JpegError(WithMoreScans(small, 600)),
               HasSubstr("JPEG image of 8 x 8 pixels: it has more than 500 scans"));
   // The larger, the fewer.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
-  EXPECT_THAT(DecodeError(WithMoreScans(ProgressiveJpeg(large), 300)),
+  EXPECT_THAT(JpegError(WithMoreScans(ProgressiveJpeg(large), 300)),
               HasSubstr("it has more than 256 scans"));
 }
 
@@ -129,7 +129,7 @@ TEST(DecodeJpeg, RefusesAHugePictureBeforeTakingMemory) {
   const size_t frame = bytes.find("\xff\xc0");  // marker, length, precision, height, width
   ASSERT_NE(frame, std::string::npos);
   for (size_t i = 5; i < 9; ++i) bytes[frame + i] = '\xfe';
-  EXPECT_EQ(DecodeError(bytes),
+  EXPECT_EQ(JpegError(bytes),
             "JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
 }
 

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string DecodeError(std::string_view bytes) {
+std::string PngError(std::string_view bytes) {
   try {
     DecodePng(bytes, ColorMode::kColor);
   } catch (const Error& error) {
@@ -56,10 +56,10 @@ TEST(DecodePng, DropsTransparencyUnlessUnchangedIsAskedFor) {
 
 TEST(DecodePng, RefusesAFileThatEndsEarlyOrHasAWrongChecksum) {
   std::string bytes = EncodePng(GradientImage(9, 9, 3));
-  EXPECT_EQ(DecodeError(std::string_view(bytes).substr(0, bytes.size() - 30)),
+  EXPECT_EQ(PngError(std::string_view(bytes).substr(0, bytes.size() - 30)),
             "PNG image of 9 x 9 pixels: the file ends too early");
   bytes[bytes.find("IDAT") + 10] ^= 1;
-  EXPECT_THAT(DecodeError(bytes), HasSubstr("PNG image of 9 x 9 pixels: "));
+  EXPECT_THAT(PngError(bytes), HasSubstr("PNG image of 9 x 9 pixels: "));
 }
 
 void AppendBigEndian(uint32_t value, std::string* bytes) {
@@ -123,7 +123,7 @@ TEST(DecodePng, RefusesAHugePictureBeforeTakingMemory) {
   const uint32_t checksum = static_cast<uint32_t>(
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + header), 4 + 13));
   for (int i = 0; i < 4; ++i) bytes[header + 17 + i] = static_cast<char>(checksum >> (24 - 8 * i));
-  EXPECT_EQ(DecodeError(bytes),
+  EXPECT_EQ(PngError(bytes),
             "PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
 }
 
