@@ -105,6 +105,7 @@ hadoop-shell: build
 
 # The collective over rc queue pairs of a Soft-RoCE device, in an emulated machine: a minute or two.
 test-rdma: build
+	@tools/setup.sh rdma
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD)
 
 # In a build folder of its own, without the tests.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a checkout ready to build: system packages, then the virtual environment .venv.
-# Does nothing (in well under a second) when both are there already.
+# Does nothing (in well under a second) when both are there already. Arguments name what else is to be
+# there: rdma (an emulated machine, UCX).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,6 +9,13 @@ packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli
           libgmock-dev libssl-dev libjpeg-dev libpng-dev zlib1g-dev libxxhash-dev liblmdb-dev libleveldb-dev libhdf5-dev libcurl4-openssl-dev
           python3-dev python3-venv
           openjdk-17-jre-headless clang-format clang-tidy graphviz)
+
+for group in "$@"; do
+  case $group in
+    rdma) packages+=(qemu-system-x86 iproute2 libucx0) ;;
+    *) echo "setup: no group of packages is named $group" >&2; exit 1 ;;
+  esac
+done
 
 missing=()
 for package in "${packages[@]}"; do

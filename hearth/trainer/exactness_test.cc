@@ -42,6 +42,43 @@ TEST_P(Solvers, RanksAndDevicesTrainAsOneProcessAtTheWholeBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Solvers, ::testing::Values("", "type: 'Adam' base_lr: 0.01"));
 
+// TestNet's rows through LeNet's layers: blobs from 80 bytes to 1.6 MB.
+std::string LeNet(int batch_size) {
+  const std::string net = TestNet(batch_size);
+  const auto begin = net.find("layer { name: \"ip1\""), end = net.find("layer { name: \"ip2\"");
+  return net.substr(0, begin) + R"(
+layer { name: "spread" type: "InnerProduct" bottom: "x" top: "spread"
+  inner_product_param { num_output: 784 weight_filler { type: "xavier" } } }
+layer { name: "image" type: "Reshape" bottom: "spread" top: "image"
+  reshape_param { shape { dim: 0 dim: 1 dim: 28 dim: 28 } } }
+layer { name: "conv1" type: "Convolution" bottom: "image" top: "conv1"
+  convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
+  convolution_param { num_output: 50 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "ip1" type: "InnerProduct" bottom: "pool2" top: "ip1"
+  inner_product_param { num_output: 500 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+)" + net.substr(end);
+}
+
+TEST_F(ExactnessTest, LeNetOnTwoRanksTrainsAsOneProcess) {
+  Training one;
+  one.max_iter = 3;
+  one.net = LeNet(4);
+  one.train = Split(1, one.max_iter, 4);
+  Training two = one;
+  two.processes = 2;
+  two.net = LeNet(2);
+  two.train = Split(2, two.max_iter, 4);
+  const Trained together = Train(two);
+  ExpectSameTraining(Train(one), together);
+  ExpectOneHash(together);
+}
+
 TEST_F(ExactnessTest, RanksOnGpusTrainAsOneProcessOnTheCpu) {
   Training one;
   one.solver = "iter_size: 2";

@@ -1,8 +1,8 @@
 #!/bin/bash
-# In the guest: a Soft-RoCE device, then the collective's tests over it by rc queue pairs. Fails
-# where the device did not carry them.
+# In the guest: a Soft-RoCE device, then tests of the collective and of trainings over it by rc queue
+# pairs. Fails where the device did not carry them.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-test_program=/mnt/checkout/$HEARTH_BUILD/hearth/collective/hearth_collective_test
+rooms=/mnt/checkout/$HEARTH_BUILD/hearth
 port=/sys/class/infiniband/rxe0/ports/1
 
 ulimit -l unlimited
@@ -15,11 +15,11 @@ until grep -q ACTIVE $port/state; do sleep 0.1; done
 echo "guest: $(uname -r), $(rdma link)"
 
 packets() { cat $port/hw_counters/sent_pkts; }
-# check NAME PACKETS FILTER: these tests pass and send at least so many packets by the device.
+# check NAME PACKETS ROOM FILTER: these tests pass and send at least so many packets by the device.
 check() {
   local before; before=$(packets)
   local start=$SECONDS
-  timeout 100 "$test_program" --gtest_brief=1 --gtest_filter="$3" || { echo "$1: failed"; exit 1; }
+  timeout 100 "$rooms/$3/hearth_$3_test" --gtest_brief=1 --gtest_filter="$4" || { echo "$1: failed"; exit 1; }
   local sent=$(($(packets) - before))
   echo "$1: $sent packets by RDMA in $((SECONDS - start)) s"
   ((sent >= $2)) || { echo "$1: fewer than $2 packets: something else carried the messages"; exit 1; }
@@ -30,6 +30,11 @@ export UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_NET_DEVICES=rxe0:1
 export HEARTH_TEST_UCX_TLS=rc_verbs,ud_verbs
 # A few of each: a group takes seconds to connect on emulated processors. The whole suite runs over
 # UCX's tcp in `make test`.
-check operations 500 '*Conformance.AllReduceSumsFloat32/Ucx2:*Conformance.AllGather*/Ucx3'
-check failures 10 '*/Failures.APeerThatLeaves*/Ucx'
-check choice 10 'Transport.BetweenHostsIsRdmaByADevice'
+check operations 500 collective '*Conformance.AllReduceSumsFloat32/Ucx2:*Conformance.AllGather*/Ucx3'
+check failures 10 collective '*/Failures.APeerThatLeaves*/Ucx'
+check choice 10 collective 'Transport.BetweenHostsIsRdmaByADevice'
+
+# Ranks of one host take RDMA where they are told to.
+export HEARTH_TRANSPORT=rdma UCX_TLS=$HEARTH_TEST_UCX_TLS OMP_NUM_THREADS=1
+check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksTrainsAsOneProcess'
+check 'a killed rank' 30 trainer 'TrainerFaultsTest.AKilledPeerIsReportedWithItsRankWithinASecond'
