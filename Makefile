@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop sanitize asan tsan fuzz clean
 
 setup:
@@ -26,12 +26,21 @@ demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(PYTHON) examples/digits/run.py
 
+# The jar of Scala and Java programs, and those of its tests. Maven fetches compilers and Spark once.
+JAR := jvm/target/hearth-spark_2.13.jar
+
+$(JAR): jvm/pom.xml $(shell find jvm/src -type f)
+	@rm -rf jvm/target
+	@mvn -q -B -Dstyle.color=never -f jvm/pom.xml package
+
+jar: setup $(JAR)
+
 # Two files at a time: a test with Spark waits most of its time, for its JVM or for a deadline
 # (919 of them on 2 cores: 23 min 20 s, one file at a time 35 min 30 s).
 WITHOUT_SPARK := tests/golden tests/project tests/python
 WITH_SPARK := tests $(WITHOUT_SPARK:%=--ignore=%) --ignore=tests/wheel --ignore=tests/hadoop
 
-test: build
+test: build jar
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile
@@ -118,4 +127,4 @@ wheel-test: setup
 	@$(PYTHON) -m pytest tests/wheel
 
 clean:
-	rm -rf build build-wheel dist
+	rm -rf build build-wheel dist jvm/target

@@ -1,0 +1,71 @@
+package com.yahoo.ml.caffe
+
+import scala.collection.immutable.ListMap
+import scala.jdk.CollectionConverters._
+
+import hearth.PythonDriver
+import org.apache.spark.SparkContext
+import org.apache.spark.ml.linalg.{Vector, Vectors}
+import org.apache.spark.sql.{DataFrame, SparkSession, SQLContext}
+import org.apache.spark.sql.expressions.UserDefinedFunction
+import org.apache.spark.sql.functions.udf
+
+/** Runs Caffe nets in Spark: trains, tests and extracts features on the executors of `sc`.
+  *
+  * Each call is complete in itself: nothing is left running. All of them raise
+  * hearth.HearthException, whose fields say what failed and where.
+  */
+class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
+  @transient val sqlContext: SQLContext = SparkSession.builder().getOrCreate().sqlContext
+
+  /** The first value of a blob, for SQL. */
+  val floatarray2doubleUDF: UserDefinedFunction =
+    udf((values: Seq[Float]) => values.head.toDouble)
+
+  /** A blob as the vector that stages of Spark ML take. */
+  val floatarray2doublevectorUDF: UserDefinedFunction =
+    udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray): Vector)
+
+  /** Trains on `clusterSize` executors and writes the model to `modelPath`. */
+  def train(source: DataSource[_, _]): Unit = {
+    ask("train", "train" -> source)
+    ()
+  }
+
+  /** Trains, and validates every `test_interval` iterations: a row for each validation, a column
+    * (array<float>) for each output blob of the TEST net.
+    */
+  def trainWithValidation(
+      sourceTrain: DataSource[_, _], sourceValidation: DataSource[_, _]): DataFrame =
+    ask("trainWithValidation", "train" -> sourceTrain, "validation" -> sourceValidation).frame
+
+  /** The mean of every output blob of the TEST net over all rows, in the net's order. */
+  def test(source: DataSource[_, _]): Map[String, Seq[Double]] = {
+    val means = ask("test", "source" -> source).value.asInstanceOf[java.util.List[java.util.List[_]]]
+    ListMap.from(means.asScala.map { mean =>
+      val values = mean.get(1).asInstanceOf[java.util.List[Number]]
+      String.valueOf(mean.get(0)) -> values.asScala.map(_.doubleValue).toSeq
+    })
+  }
+
+  /** A DataFrame with `SampleID` (string) and the blobs of the Config (array<float>), a row for each
+    * row. It is computed when it is used, and anew each time; hearth.HearthException.find tells what
+    * failed in an exception of Spark's that it then throws.
+    */
+  def features(source: DataSource[_, _]): DataFrame =
+    ask("features", "source" -> source).frame
+
+  private def ask(name: String, sources: (String, DataSource[_, _])*) = {
+    val frames = sources.flatMap { case (_, source) => source.rows }
+    val asked = sources.map { case (key, source) =>
+      key -> source.asked(frames.indexWhere(frame => source.rows.exists(_ eq frame)))
+    }
+    PythonDriver.call(s"caffe.$name", asked.toMap, frames: _*)
+  }
+}
+
+object CaffeOnSpark {
+
+  /** spark-submit's main class: CaffeOnSpark's flags. */
+  def main(args: Array[String]): Unit = PythonDriver.run("CaffeOnSpark", args)
+}

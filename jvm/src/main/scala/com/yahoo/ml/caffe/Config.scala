@@ -1,0 +1,100 @@
+package com.yahoo.ml.caffe
+
+import scala.jdk.CollectionConverters._
+
+import hearth.PythonDriver
+import org.apache.spark.SparkContext
+
+/** The settings of one run, from CaffeOnSpark's flags and the prototxts that they name.
+  *
+  * Every setting can be read and set by its name in CaffeOnSpark: those that it had have members,
+  * get() and set() take them all. All of it raises HearthException: a flag or value is wrong, or a
+  * prototxt is.
+  */
+class Config(@transient val sc: SparkContext, args: Array[String]) extends Serializable {
+  private val flags = Option(args).map(_.toSeq)
+  private var changes = Vector.empty[(String, Any)]
+  check()
+
+  def this(sc: SparkContext) = this(sc, null)
+
+  /** A setting: a text, number or switch; of lists java.util.List, of a prototxt java.util.Map. */
+  def get(name: String): Any = synchronized(ask(name))
+
+  /** Returns this. */
+  def set(name: String, value: Any): Config = synchronized {
+    val before = changes
+    changes = before.filterNot(_._1 == name) :+ (name -> value)
+    try check()
+    catch { case error: Throwable => changes = before; throw error }
+    this
+  }
+
+  /** For Python. */
+  private[caffe] def asked: Map[String, Any] = synchronized {
+    Map("flags" -> flags, "changes" -> changes.map { case (name, value) => Seq(name, value) })
+  }
+
+  private def check(): Unit = { ask(""); () }
+
+  private def ask(name: String): Any =
+    PythonDriver.call("caffe.get", Map("config" -> asked, "name" -> name)).value
+
+  private def text(name: String): String = String.valueOf(get(name))
+  private def number(name: String): Int = get(name).asInstanceOf[Number].intValue
+  private def switch(name: String): Boolean = get(name).asInstanceOf[Boolean]
+
+  def protoFile: String = text("protoFile")
+  def protoFile_=(value: String): Unit = change("protoFile", value)
+  def isTraining: Boolean = switch("isTraining")
+  def isTraining_=(value: Boolean): Unit = change("isTraining", value)
+  def isTest: Boolean = switch("isTest")
+  def isTest_=(value: Boolean): Unit = change("isTest", value)
+  def isFeature: Boolean = switch("isFeature")
+  def isFeature_=(value: Boolean): Unit = change("isFeature", value)
+  def features: Array[String] = get("features") match {
+    case names: java.util.List[_] => names.asScala.map(String.valueOf(_: Any)).toArray
+    case _ => Array.empty
+  }
+  def features_=(value: Array[String]): Unit = change("features", value)
+  def label: String = text("label")
+  def label_=(value: String): Unit = change("label", value)
+  def modelPath: String = text("modelPath")
+  def modelPath_=(value: String): Unit = change("modelPath", value)
+  def outputPath: String = text("outputPath")
+  def outputPath_=(value: String): Unit = change("outputPath", value)
+  def outputFormat: String = text("outputFormat")
+  def outputFormat_=(value: String): Unit = change("outputFormat", value)
+  def devices: Int = number("devices")
+  def devices_=(value: Int): Unit = change("devices", value)
+  def isRddPersistent: Boolean = switch("isRddPersistent")
+  def isRddPersistent_=(value: Boolean): Unit = change("isRddPersistent", value)
+  def snapshotStateFile: String = text("snapshotStateFile")
+  def snapshotStateFile_=(value: String): Unit = change("snapshotStateFile", value)
+  def snapshotModelFile: String = text("snapshotModelFile")
+  def snapshotModelFile_=(value: String): Unit = change("snapshotModelFile", value)
+  def resize: Boolean = switch("resize")
+  def resize_=(value: Boolean): Unit = change("resize", value)
+
+  /** `ethernet` or `infiniband`. */
+  def connection: String = text("connection")
+  def connection_=(value: String): Unit = change("connection", value)
+  def clusterSize: Int = number("clusterSize")
+  def clusterSize_=(value: Int): Unit = change("clusterSize", value)
+  def lmdb_partitions: Int = number("lmdb_partitions")
+  def lmdb_partitions_=(value: Int): Unit = change("lmdb_partitions", value)
+  def transform_thread_per_device: Int = number("transform_thread_per_device")
+  def transform_thread_per_device_=(value: Int): Unit =
+    change("transform_thread_per_device", value)
+
+  /** Indices of the fed layers in netParam; -1 where there is none. */
+  def train_data_layer_id: Int = number("train_data_layer_id")
+  def test_data_layer_id: Int = number("test_data_layer_id")
+
+  /** The parsed prototxts, by field. */
+  def solverParameter: java.util.Map[String, Object] = parsed("solverParameter")
+  def netParam: java.util.Map[String, Object] = parsed("netParam")
+
+  private def parsed(name: String) = get(name).asInstanceOf[java.util.Map[String, Object]]
+  private def change(name: String, value: Any): Unit = { set(name, value); () }
+}

@@ -1,0 +1,61 @@
+package hearth
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+/** What failed in a run, and where. The message is one sentence for the user.
+  *
+  * What is not known keeps its default. The cause is Spark's exception where there is one, else, for
+  * a defect of Hearth's, the trace of its Python.
+  */
+final class HearthException private[hearth] (
+    message: String, fields: Map[String, Any], cause: Throwable = null)
+    extends RuntimeException(message, cause) {
+
+  /** `invalid_argument`, `not_found`, `data_loss`, `unavailable`, `deadline_exceeded`, ... */
+  val code: String = text("code", "internal")
+
+  /** The rank of a training, or the id of a cluster's node; -1 where it is no single one. */
+  val rank: Int = number("rank")
+
+  /** `worker:0`, of a cluster. */
+  val node: String = text("node", "")
+  val host: String = text("host", "")
+
+  /** The net's layer. */
+  val layer: String = text("layer", "")
+  val iteration: Int = number("iteration")
+
+  /** Whether a process went away or fell silent, instead of reporting an error. */
+  val lost: Boolean = fields.get("lost").contains(true)
+
+  private def text(name: String, default: String): String =
+    fields.get(name).collect { case value: String => value }.getOrElse(default)
+
+  private def number(name: String): Int =
+    fields.get(name).collect { case value: Number => value.intValue }.getOrElse(-1)
+}
+
+object HearthException {
+  // As hearth.native.failure writes it into the text of a task's exception.
+  private val Mark = "hearth-failure: "
+
+  /** The failure in an exception of Spark's, which it throws where it computes a DataFrame. */
+  def find(error: Throwable): Option[HearthException] =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).flatMap(inText(_, error)).nextOption()
+
+  private def inText(error: Throwable, whole: Throwable): Option[HearthException] = {
+    val text = String.valueOf(error.getMessage)
+    val start = text.indexOf(Mark)
+    if (start < 0) None else Try(of(text.substring(start + Mark.length), whole)).toOption
+  }
+
+  /** From the JSON that Python gives. */
+  private[hearth] def of(json: String, cause: Throwable): HearthException = {
+    val fields = Json.read(json).asInstanceOf[java.util.Map[String, Any]].asScala.toMap
+    new HearthException(String.valueOf(fields("text")), fields, cause)
+  }
+
+  private[hearth] def apply(code: String, message: String, lost: Boolean = false) =
+    new HearthException(message, Map("code" -> code, "lost" -> lost))
+}

@@ -1,0 +1,27 @@
+package hearth
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.core.json.JsonReadFeature
+import com.fasterxml.jackson.databind.json.JsonMapper
+
+/** Plain values to and from Python: texts, numbers, switches, and sequences and maps of these. */
+private[hearth] object Json {
+  // Means may be NaN, which Python writes; what follows the first value is ignored.
+  private val mapper =
+    JsonMapper.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()
+
+  def write(value: Any): String = mapper.writeValueAsString(plain(value))
+
+  /** Gives java.util's maps and lists. */
+  def read(text: String): Object = mapper.readValue(text, classOf[Object])
+
+  private def plain(value: Any): Any = value match {
+    case map: Map[_, _] => map.map { case (key, item) => key.toString -> plain(item) }.asJava
+    case items: Array[_] => items.toSeq.map(plain).asJava
+    case items: Iterable[_] => items.map(plain).toSeq.asJava
+    case Some(item) => plain(item)
+    case None => null
+    case other => other
+  }
+}

@@ -1,0 +1,171 @@
+package hearth
+
+import java.net.InetAddress
+import java.security.SecureRandom
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException}
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit, TimeoutException}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import py4j.ClientServer
+
+/** The Python process in which the driver's logic runs: the trainings, tests and extractions that
+  * are asked for here. It works on this JVM's Spark sessions and DataFrames by py4j, over an
+  * authenticated connection on loopback. It ends with the JVM, however that one ends, as its
+  * standard input is a pipe from here. Any thread may call.
+  */
+final class PythonDriver private (python: DriverPython) extends AutoCloseable {
+  private val inbox = new LinkedBlockingQueue[Option[Request]]
+  private val began = new CompletableFuture[Unit]
+  private val pending = ConcurrentHashMap.newKeySet[Request]()
+  private val secret = PythonDriver.newSecret()
+  @volatile private var closing = false
+  private val server = PythonDriver.serve(new Inbox(inbox, began), secret)
+  private val process =
+    try python.start(server.getJavaServer.getListeningPort, secret)
+    catch { case error: Throwable => server.shutdown(); throw error }
+  private val hook = new Thread(() => { process.destroyForcibly(); () }, "hearth-python-end")
+  Runtime.getRuntime.addShutdownHook(hook)
+  process.onExit.thenRun(() => end())
+
+  def isAlive: Boolean = process.isAlive
+
+  /** What Python answers. Waits as long as it takes, which for a training may be days.
+    *
+    * @throws HearthException what failed, or that the process could not be started or has ended
+    * @throws InterruptedException this thread was interrupted; the request's jobs are cancelled
+    */
+  def call(request: Request): Request.Answer = {
+    pending.add(request)
+    inbox.put(Some(request))
+    if (!process.isAlive) end() // nobody would answer
+    try {
+      awaitBegin()
+      request.answer.get()
+    } catch {
+      case error: ExecutionException => throw PythonDriver.rethrown(error.getCause)
+      case error: InterruptedException =>
+        request.cancel()
+        throw error
+    } finally pending.remove(request)
+  }
+
+  private def awaitBegin(): Unit =
+    try began.get(PythonDriver.BeginSeconds, TimeUnit.SECONDS)
+    catch {
+      case _: TimeoutException =>
+        throw HearthException("deadline_exceeded",
+          s"the driver's Python, ${python.program}, has not begun within " +
+            s"${PythonDriver.BeginSeconds} s")
+    }
+
+  private def end(): Unit = {
+    val status = process.waitFor()
+    val reason =
+      if (began.isDone && !began.isCompletedExceptionally)
+        HearthException("unavailable",
+          if (closing) "the Spark application has ended"
+          else s"the driver's Python process was lost (status $status)",
+          lost = !closing)
+      else python.earlyEnd(status)
+    began.completeExceptionally(reason)
+    pending.asScala.foreach(_.answer.completeExceptionally(reason))
+    server.shutdown()
+  }
+
+  /** Ends the process; calls that still run end with an error. */
+  override def close(): Unit = {
+    closing = true
+    inbox.put(None)
+    if (!process.waitFor(PythonDriver.EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly()
+    Try(Runtime.getRuntime.removeShutdownHook(hook)) // the JVM may be about to end itself
+    ()
+  }
+}
+
+/** What Python asks for: the next request, or null where there will be none. */
+final class Inbox private[hearth] (
+    requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
+  def take(): Request = {
+    began.complete(())
+    requests.take().orNull
+  }
+}
+
+/** Calls into Python, for the classes that programs use; not an interface of its own. */
+object PythonDriver {
+  private val BeginSeconds = 120L
+  private val EndSeconds = 5L
+  private val SecretBytes = 32
+
+  private var current: Option[(SparkContext, PythonDriver)] = None
+
+  /** What Python answers to the request of that name, on the session of `frames`, else the active
+    * one. Throws as PythonDriver.call does.
+    */
+  def call(name: String, arguments: Map[String, Any], frames: DataFrame*): Request.Answer = {
+    val session = frames.headOption.map(_.sparkSession).getOrElse(SparkSession.builder().getOrCreate())
+    val request = new Request(name, Json.write(arguments), frames.toArray, session)
+    of(session.sparkContext).call(request)
+  }
+
+  /** Runs a command line, in a process of its own; it makes its SparkContext itself.
+    *
+    * @throws HearthException what failed, in a line for the user
+    */
+  def run(program: String, flags: Array[String]): Unit = {
+    val driver = new PythonDriver(new DriverPython(new SparkConf().getOption(_)))
+    val arguments = Json.write(Map("flags" -> flags))
+    try driver.call(new Request(s"program.$program", arguments, Array.empty, null))
+    catch {
+      case error: HearthException =>
+        if (error.getCause == null) error.setStackTrace(Array.empty) // the line says it all
+        throw error
+    } finally driver.close()
+    ()
+  }
+
+  /** The process of a SparkContext, which lives as long: what features() gives is computed later. */
+  private def of(context: SparkContext): PythonDriver = synchronized {
+    current match {
+      case Some((`context`, driver)) if driver.isAlive => driver
+      case _ =>
+        val driver = new PythonDriver(new DriverPython(context.getConf.getOption(_)))
+        context.addSparkListener(new SparkListener {
+          override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+            new Thread(() => driver.close(), "hearth-python-close").start()
+        })
+        current = Some((context, driver))
+        driver
+    }
+  }
+
+  private def newSecret(): String = {
+    val bytes = new Array[Byte](SecretBytes)
+    new SecureRandom().nextBytes(bytes)
+    bytes.map(byte => f"$byte%02x").mkString
+  }
+
+  /** A server whose threads do not keep the JVM alive. */
+  private def serve(inbox: Inbox, secret: String): ClientServer = {
+    val server = new ClientServer.ClientServerBuilder(inbox)
+      .authToken(secret)
+      .javaPort(0)
+      .javaAddress(InetAddress.getLoopbackAddress)
+      .build()
+    val starter = new Thread(() => server.startServer(), "hearth-python-server")
+    starter.setDaemon(true) // what it starts is one, too
+    starter.start()
+    starter.join()
+    server
+  }
+
+  private def rethrown(error: Throwable): Throwable = error match {
+    case known: HearthException => known.fillInStackTrace() // where the caller is
+    case other => other
+  }
+}

@@ -1,0 +1,55 @@
+package hearth
+
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/** One call into the Python driver, made in the caller's thread and answered from a thread of
+  * Python's. Its public methods are Python's, which calls them by py4j.
+  *
+  * @param arguments JSON; a DataFrame in it is its number in `frames`
+  * @param session null where there is none yet
+  */
+final class Request private[hearth] (
+    val name: String, val arguments: String, val frames: Array[DataFrame],
+    val session: SparkSession) {
+
+  private val context: Option[SparkContext] = Option(session).map(_.sparkContext)
+  private val inherited = Request.Inherited.map(key =>
+    key -> context.map(_.getLocalProperty(key)).orNull)
+  private[hearth] val answer = new CompletableFuture[Request.Answer]
+
+  /** Of its Spark jobs. */
+  private[hearth] val tag = s"hearth-jvm-${Request.numbers.incrementAndGet}"
+
+  /** Gives this thread's jobs what those of the caller have: their group, pool and tags. */
+  def begin(): Unit = context.foreach { spark =>
+    inherited.foreach { case (key, value) => spark.setLocalProperty(key, value) }
+    spark.addJobTag(tag)
+  }
+
+  /** Ends it with JSON or a DataFrame. */
+  def succeed(json: String, frame: DataFrame): Unit =
+    answer.complete(Request.Answer(Json.read(json), frame))
+
+  /** Ends it with the fields of a failure as JSON. `trace` is Python's, of a defect, else "". */
+  def fail(json: String, trace: String, cause: Throwable): Unit = {
+    val shown = if (cause == null && trace.nonEmpty) new RuntimeException(trace) else cause
+    answer.completeExceptionally(HearthException.of(json, shown))
+  }
+
+  /** Ends Spark's jobs of this request; Python then answers with their end. */
+  private[hearth] def cancel(): Unit = context.foreach(_.cancelJobsWithTag(tag))
+}
+
+private[hearth] object Request {
+  final case class Answer(value: Object, frame: DataFrame)
+
+  // What a thread of Python's does not inherit from the caller's.
+  private val Inherited = Seq(
+    "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.job.tags",
+    "spark.scheduler.pool")
+  private val numbers = new AtomicLong
+}

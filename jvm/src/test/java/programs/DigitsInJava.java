@@ -1,0 +1,47 @@
+package programs;
+
+import com.yahoo.ml.caffe.CaffeOnSpark;
+import com.yahoo.ml.caffe.Config;
+import com.yahoo.ml.caffe.DataSource;
+import hearth.HearthException;
+import org.apache.spark.SparkConf;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+
+/** What tests/spark/test_jvm.py checks. Arguments: a short solver, its model, rows as Parquet. */
+public final class DigitsInJava {
+  public static void main(String[] args) {
+    JavaSparkContext context = new JavaSparkContext(new SparkConf().setAppName("digits in Java"));
+    SparkSession spark = SparkSession.builder().getOrCreate();
+    CaffeOnSpark cos = new CaffeOnSpark(context.sc());
+    Config conf = new Config(context.sc(), new String[] {"-conf", args[0], "-label", "label"});
+    conf.set("modelPath", args[1]).set("features", new String[] {"ip1"}).set("clusterSize", 2);
+
+    cos.train(DataSource.getSource(conf, true));
+    say("accuracy", cos.test(DataSource.getSource(conf, false)).apply("accuracy").head());
+
+    Dataset<Row> rows = spark.read().parquet(args[2]);
+    DataSource<?, ?> source = DataSource.fromDataFrame(conf, rows.limit(50), false);
+    cos.features(source).createOrReplaceTempView("features");
+    rows.createOrReplaceTempView("rows");
+    Row joined = spark.sql(
+        "select count(*), sum(cast(f.label[0] = r.label as int)), min(size(ip1))"
+            + " from features f join rows r on SampleID = id").head();
+    say("joined", joined.mkString(" "));
+
+    // Spark computes features where they are used, and its exception tells what failed.
+    Dataset<Row> bad = rows.limit(50).drop("image").withColumnRenamed("id", "image");
+    try {
+      cos.features(DataSource.fromDataFrame(conf.set("maxBadRecords", "0"), bad, false)).count();
+    } catch (HearthException error) {
+      say("refused", error.code() + " " + error.getMessage());
+    }
+    context.stop();
+  }
+
+  private static void say(String name, Object value) {
+    System.out.println("RESULT " + name + ": " + value);
+  }
+}

@@ -1,0 +1,88 @@
+package programs
+
+import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataSource}
+import hearth.HearthException
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.functions.col
+
+/** What tests/spark/test_jvm.py checks: it reads the RESULT lines, and strikes where they say so.
+  *
+  * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table.
+  */
+object DigitsInScala {
+  def main(args: Array[String]): Unit = {
+    val Array(solver, model, endless, wrong, table) = (args: @unchecked)
+    val sc = new SparkContext(new SparkConf().setAppName("digits in Scala"))
+    val cos = new CaffeOnSpark(sc)
+    val flags = Array("-model", model, "-clusterSize", "2", "-devices", "1")
+    val conf = new Config(sc, Array("-conf", solver, "-features", "ip1", "-label", "label") ++ flags)
+
+    say("settings", s"${conf.clusterSize} ${conf.modelPath} ${conf.features.mkString(",")} " +
+      conf.solverParameter.get("max_iter"))
+    conf.label = ""
+    conf.set("label", "label")
+    say("group", group(sc) { trainAndJoin(cos, conf, table) })
+
+    say("wrong", failure(new Config(sc, Array("-conf", wrong) ++ flags)))
+    say("kept", failure(conf.devices = 0) + s" ${conf.devices}")
+
+    val long = new Config(sc, Array("-conf", endless) ++ flags).set("maxRestarts", 0)
+    say("strike", "a trainer")
+    say("killed", failure(cos.train(DataSource.getSource(long, true))))
+    say("interrupted", interrupted(sc, cos.train(DataSource.getSource(long, true))))
+    say("strike", "the JVM")
+    cos.train(DataSource.getSource(long, true))
+  }
+
+  private def trainAndJoin(cos: CaffeOnSpark, conf: Config, table: String): Unit = {
+    val validations = cos.trainWithValidation(
+      DataSource.getSource(conf, true), DataSource.getSource(conf, false))
+    say("validations", s"${validations.columns.mkString(",")} ${validations.count()}")
+    val means = cos.test(DataSource.getSource(conf, false))
+    say("means", means.map { case (name, values) => s"$name=${values.head}" }.mkString(" "))
+
+    val features = cos.features(DataSource.getSource(conf, false))
+    val label = cos.floatarray2doubleUDF(col("label")).as("label")
+    val vector = cos.floatarray2doublevectorUDF(col("ip1")).as("vector")
+    features.select(col("SampleID"), label, vector).createOrReplaceTempView("features")
+    val spark = SparkSession.builder().getOrCreate()
+    spark.read.parquet(table).createOrReplaceTempView("rows")
+    val joined = spark.sql(
+      "select count(*), sum(cast(f.label = r.label as int)) from features f join rows r on SampleID = id")
+    say("joined", joined.head().mkString(" "))
+    say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
+  }
+
+  /** The groups of the Spark jobs that `work` runs. */
+  private def group(sc: SparkContext)(work: => Unit): String = {
+    sc.setJobGroup("digits", "as the caller calls it")
+    work
+    sc.clearJobGroup()
+    sc.statusTracker.getJobIdsForGroup("digits").length.min(3).toString
+  }
+
+  /** The fields of what `work` ends with. */
+  private def failure(work: => Any): String =
+    try s"none, but $work"
+    catch {
+      case e: HearthException =>
+        s"code=${e.code} rank=${e.rank} lost=${e.lost} host=${e.host.nonEmpty} ${e.getMessage}"
+    }
+
+  /** What `work`, in a thread of its own, ends with when that one is interrupted in a Spark job. */
+  private def interrupted(sc: SparkContext, work: => Unit): String = {
+    var end = "none"
+    val thread = new Thread(() =>
+      try work
+      catch { case error: Throwable => end = error.getClass.getSimpleName })
+    thread.start()
+    while (sc.statusTracker.getActiveStageIds().isEmpty && thread.isAlive) Thread.sleep(20)
+    thread.interrupt()
+    thread.join()
+    while (sc.statusTracker.getActiveJobIds().nonEmpty) Thread.sleep(20)
+    end
+  }
+
+  private def say(name: String, text: String): Unit = println(s"RESULT $name: $text")
+}

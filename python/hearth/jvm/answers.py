@@ -1,0 +1,88 @@
+"""Requests of the JVM, each answered in a thread of its own by the function of its name."""
+
+from __future__ import annotations
+
+import json
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hearth.jvm.gateway import close_connection, frame_of, session_of
+from hearth.native.failure import Failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Where the functions are, by the first part of a request's name: `ANSWERS` of that module.
+_MODULES = {"caffe": "hearth.jvm.caffe", "program": "hearth.jvm.programs"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request: plain values by name, and DataFrames that they mean by their numbers.
+
+    `session`: None where the JVM has no Spark session yet.
+    """
+
+    arguments: dict[str, Any]
+    frames: list[DataFrame]
+    session: SparkSession | None
+
+
+# Returns a DataFrame, or what JSON can hold.
+Answer = Callable[[Call], Any]
+
+
+def serve(gateway: Any) -> None:
+    """Answers until the JVM says that there is nothing more to come. Returns while others run."""
+    inbox = gateway.entry_point
+    while (request := inbox.take()) is not None:
+        threading.Thread(target=_answer, args=(request,), daemon=True).start()
+
+
+def _answer(request: Any) -> None:
+    try:
+        request.begin()
+        result = _function(request.name())(_call(request))
+        if hasattr(result, "_jdf"):
+            request.succeed("null", result._jdf)
+        else:
+            request.succeed(json.dumps(result, default=str), None)
+    except BaseException as error:  # whatever it is, somebody waits for it
+        failure, trace = failure_of(error)
+        java_error = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        request.fail(json.dumps(asdict(failure)), trace, java_error)
+    finally:
+        close_connection()
+
+
+def _function(name: str) -> Answer:
+    module, _, function = name.partition(".")
+    return import_module(_MODULES[module]).ANSWERS[function]
+
+
+def _call(request: Any) -> Call:
+    java_session = request.session()
+    session = None if java_session is None else session_of(java_session)
+    frames = [frame_of(frame, session) for frame in request.frames()]
+    return Call(json.loads(request.arguments()), frames, session)
+
+
+def failure_of(error: BaseException) -> tuple[Failure, str]:
+    """What the JVM is told of an error, and its traceback where it is a defect, else ""."""
+    from hearth.caffeonspark.command_line import is_expected, one_line
+
+    expected = isinstance(error, Exception) and is_expected(error)
+    known = Failure.find(str(error))
+    if known is None:
+        names = [field.name for field in fields(Failure) if hasattr(error, field.name)]
+        known = Failure.of({name: getattr(error, name) for name in names}, text=one_line(error))
+        if "code" not in names and isinstance(error, ValueError):
+            known = Failure(one_line(error), code="invalid_argument")
+    if expected:
+        return known, ""
+    trace = "".join(traceback.format_exception(error))
+    return Failure.of(asdict(known), text=f"{type(error).__name__}: {known.text}"), trace

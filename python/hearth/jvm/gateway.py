@@ -1,0 +1,60 @@
+"""This process's view of the JVM that has started it: the gateway, its Spark sessions, DataFrames."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SECRET = "PYSPARK_GATEWAY_SECRET"
+_attaching = threading.Lock()
+
+
+def connect() -> Any:
+    """The gateway to the JVM, which pyspark uses from now on. No child process learns its secret.
+
+    Raises:
+        Py4JError: the JVM is gone, or it is another one that listens there.
+    """
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    gateway = launch_gateway()
+    SparkContext._ensure_initialized(gateway=gateway)
+    os.environ.pop(_SECRET, None)
+    return gateway
+
+
+def session_of(java_session: Any) -> SparkSession:
+    """The same session in Python. The first one brings the JVM's SparkContext with it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    with _attaching:
+        context = SparkContext._active_spark_context
+        if context is None:
+            gateway = SparkContext._gateway
+            contexts = gateway.jvm.org.apache.spark.api.java.JavaSparkContext
+            java_context = contexts.fromSparkContext(java_session.sparkContext())
+            conf = SparkConf(_jvm=gateway.jvm, _jconf=java_context.getConf())
+            context = SparkContext(gateway=gateway, jsc=java_context, conf=conf)
+        return SparkSession(context, java_session)
+
+
+def frame_of(java_frame: Any, session: SparkSession) -> DataFrame:
+    """The same DataFrame in Python."""
+    from pyspark.sql import DataFrame
+
+    return DataFrame(java_frame, session)
+
+
+def close_connection() -> None:
+    """Ends this thread's connection, and so the JVM's thread that belongs to it."""
+    from pyspark import SparkContext
+
+    connection = getattr(SparkContext._gateway._gateway_client, "get_thread_connection", None)
+    if connection is not None and (found := connection()) is not None:
+        found.close()
