@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev
           libgmock-dev libssl-dev libjpeg-dev libpng-dev zlib1g-dev libxxhash-dev liblmdb-dev libleveldb-dev libhdf5-dev libcurl4-openssl-dev
           python3-dev python3-venv
-          openjdk-17-jre-headless clang-format clang-tidy graphviz)
+          iproute2 openjdk-17-jre-headless clang-format clang-tidy graphviz)
 
 for group in "$@"; do
   case $group in

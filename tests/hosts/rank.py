@@ -1,0 +1,113 @@
+"""A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
+
+It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
+{"error": class, "message": ..., "after_s": since it began, "cause": the rendezvous' word}.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+
+from hearth.native import _core
+
+# Elements: by direct exchange, by halving and doubling, by the ring.
+_COUNTS = (1_000, 50_000, 1_000_000)
+
+
+def _say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
+    """Every algorithm over tcp, with results that are known; raises where one is wrong."""
+    world, rank = group.world, group.rank
+    for count in _COUNTS:
+        base = np.arange(count, dtype=np.float32) % 1000
+        array = base + rank
+        group.all_reduce(array, timeout_s=timeout_s)
+        assert np.array_equal(array, base * world + world * (world - 1) / 2), count
+    shares = np.zeros(world * 1000, dtype=np.int64)
+    shares[rank * 1000 : (rank + 1) * 1000] = rank
+    group.run(_core.Request("all_gather", output=shares), timeout_s=timeout_s)
+    assert np.array_equal(shares, np.repeat(np.arange(world), 1000))
+    blocks = np.zeros(world, dtype=np.int32)
+    request = _core.Request("all_to_all", output=blocks, input=np.full(world, rank, dtype=np.int32))
+    group.run(request, timeout_s=timeout_s)
+    assert np.array_equal(blocks, np.arange(world))
+    array = np.full(300_000, rank, dtype=np.float32)
+    group.broadcast(array, root=world - 1, timeout_s=timeout_s)
+    assert np.all(array == world - 1)
+    begun = time.monotonic()
+    group.barrier(timeout_s=timeout_s)
+    return {"barrier_s": time.monotonic() - begun, "sent_again": _packets_sent_again()}
+
+
+def _packets_sent_again() -> int:
+    """How many TCP packets of this host got lost."""
+    with open("/proc/net/snmp", encoding="ascii") as counters:
+        names, values = (line.split() for line in counters if line.startswith("Tcp:"))
+    return int(values[names.index("RetransSegs")])
+
+
+def _steps(group: _core.Group, timeout_s: float) -> dict[str, object]:
+    """Steps of 1 MB, which end 20 after rank 0 got a line. Longest: the seconds of one step."""
+    array = np.zeros(1 << 18, dtype=np.float32)
+    left, longest, steps = None, 0.0, 0
+    while True:
+        if left is None and group.rank == 0 and select.select([sys.stdin], [], [], 0)[0]:
+            left = 20
+        array[:] = 1
+        array[0] = 1 if left == 0 else 0
+        begun = time.monotonic()
+        group.all_reduce(array, timeout_s=timeout_s)
+        longest = max(longest, time.monotonic() - begun)
+        assert np.all(array[1:] == group.world)
+        steps += 1
+        if steps == 1:
+            _say(begun=True)
+        if array[0] > 0:
+            return {"steps": steps, "longest_s": longest}
+        left = None if left is None else left - 1
+
+
+_WORK = {"operations": _operations, "steps": _steps}
+
+
+def _cause(member: _core.Member | None) -> str:
+    """The first failure of any rank. An operation may end by another's leaving before it is told."""
+    with suppress(ConnectionError):
+        told = json.loads(member.next_message(2) or "{}") if member else {}
+        return told.get("failure", {}).get("message", "")
+    return ""
+
+
+def main() -> None:
+    """Joins, does the work, and says how it ended."""
+    job = json.loads(sys.stdin.readline())
+    begun = time.monotonic()
+    member = None
+    try:
+        member = _core.Member(**job["meeting"], host_name=socket.gethostname())
+        member.reserve("{}")
+        group = _core.Group.connect(member, listen_host=job["address"])
+        _say(talks=group.description)
+        begun = time.monotonic()
+        result = _WORK[job["work"]](group, job["timeout_s"])
+        member.done()
+    except Exception as error:
+        after_s = time.monotonic() - begun
+        words = {"message": str(error), "cause": _cause(member)}
+        _say(error=type(error).__name__, after_s=after_s, **words)
+    else:
+        _say(done=result)
+
+
+if __name__ == "__main__":
+    main()

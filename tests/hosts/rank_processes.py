@@ -1,0 +1,55 @@
+"""Ranks as processes on emulated hosts, and the coordinator on the driver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from emulated_hosts import Network
+from hearth.native import _core
+
+_HERE = Path(__file__).resolve().parent
+
+
+class RankProcesses:
+    """Rank r runs on host r // `per_host`. The processes end with the network at the latest."""
+
+    def __init__(
+        self,
+        network: Network,
+        work: str,
+        per_host: int = 1,
+        timeout_s: float = 20,
+        *,
+        heartbeat_timeout_s: float = 10,
+        version: int = 4,
+    ) -> None:
+        world = len(network.hosts) * per_host
+        driver = network.address(-1, version)
+        meeting = {"token": _core.new_token(), "world": world}
+        self._coordinator = network.driver.popen([sys.executable, str(_HERE / "meeting.py")])
+        limits = {"heartbeat_timeout_s": heartbeat_timeout_s, "bind_host": driver}
+        self._tell(self._coordinator, {**meeting, **limits})
+        meeting |= {"host": driver, "port": int(self._coordinator.stdout.readline())}
+        self._ranks = []
+        for rank in range(world):
+            host = rank // per_host
+            process = network.hosts[host].popen([sys.executable, str(_HERE / "rank.py")])
+            self._ranks.append(process)
+            job = {"address": network.address(host, version), "work": work, "timeout_s": timeout_s}
+            self._tell(process, {**job, "meeting": {**meeting, "rank": rank}})
+
+    def next(self) -> list[dict[str, object]]:
+        """The next line of every rank; {} of one that has ended."""
+        return [json.loads(rank.stdout.readline() or "{}") for rank in self._ranks]
+
+    def tell(self, rank: int) -> None:
+        """Sends a line to a rank, for those that wait for one."""
+        self._tell(self._ranks[rank], {})
+
+    @staticmethod
+    def _tell(process: subprocess.Popen[str], what: dict[str, object]) -> None:
+        process.stdin.write(json.dumps(what) + "\n")
+        process.stdin.flush()

@@ -1,0 +1,83 @@
+"""Ranks on hosts of their own: slow, long and broken links. What is fast is told by bench/wire.py."""
+
+import time
+
+import pytest
+from emulated_hosts import Link, Network
+from rank_processes import RankProcesses
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def work_through(network, per_host=1, version=4):
+    """Every rank does every operation and finds the right result; returns what each tells."""
+    ranks = RankProcesses(network, "operations", per_host, version=version)
+    talks = ranks.next()
+    assert all("talks" in line for line in talks), talks
+    ends = ranks.next()
+    assert all("done" in line for line in ends), ends
+    return [{**line, **end["done"]} for line, end in zip(talks, ends, strict=True)]
+
+
+def ways_of(told):
+    return {line["talks"] for line in told}
+
+
+@pytest.mark.parametrize("rate", ["1gbit", "10gbit"])
+def test_operations_on_a_shaped_link_needs_root(rate):
+    with Network(3, Link(rate)) as network:
+        assert ways_of(work_through(network)) == {"tcp"}
+
+
+def test_operations_with_20_ms_from_host_to_host_needs_root():
+    with Network(3, Link("1gbit", delay_s=0.02)) as network:
+        told = work_through(network)
+        # Two messages, one after the other, of which the first may be on its way already.
+        assert all(line["barrier_s"] > 0.02 for line in told), told
+
+
+def test_operations_where_one_packet_of_a_hundred_is_lost_needs_root():
+    with Network(3, Link("1gbit", loss=0.01)) as network:
+        told = work_through(network)
+        assert all(line["sent_again"] > 0 for line in told), told
+
+
+def test_operations_on_8_hosts_needs_root():
+    with Network(8, Link("1gbit")) as network:
+        assert ways_of(work_through(network)) == {"tcp"}
+
+
+def test_two_ranks_a_host_share_memory_and_only_there_needs_root():
+    with Network(4, Link("1gbit")) as network:
+        told = work_through(network, per_host=2)
+        assert ways_of(told) == {"shared memory within 4 hosts, tcp between them"}
+
+
+def test_work_goes_on_after_a_link_was_down_for_5_s_needs_root():
+    with Network(3, Link("1gbit")) as network:
+        # The heartbeats' limit, 10 s by default, is what a link may be down.
+        ranks = RankProcesses(network, "steps", timeout_s=30, heartbeat_timeout_s=10)
+        ranks.next()
+        ranks.next()
+        network.set_link(1, up=False)
+        time.sleep(5)
+        network.set_link(1, up=True)
+        ranks.tell(0)
+        for line in ranks.next():
+            assert line["done"]["steps"] > 20
+            assert line["done"]["longest_s"] > 4.5  # the link was down in earnest
+
+
+def test_a_link_that_stays_down_gives_every_rank_an_error_with_names_needs_root():
+    with Network(3, Link("1gbit")) as network:
+        ranks = RankProcesses(network, "steps", timeout_s=8, heartbeat_timeout_s=4)
+        ranks.next()
+        ranks.next()
+        network.set_link(1, up=False)
+        lines = ranks.next()
+        for line in lines:
+            assert line["after_s"] < 8, lines
+            assert "rank" in line["message"] or "coordinator" in line["message"], lines
+        for rank in (0, 2):
+            assert "rank 1 on host host1 has been silent" in lines[rank]["cause"], lines
+        assert "coordinator at 10.77.0.1" in lines[1]["cause"], lines
