@@ -62,7 +62,7 @@ std::string NameOf(const sockaddr* address, socklen_t size) {
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "an unknown address";
   }
-  return fmt::format("{}:{}", host, port);
+  return EndpointName(host, std::stoi(port));
 }
 
 // What accept(2) says of the one caller that it was about to give, not of the listening socket: the
@@ -90,6 +90,11 @@ bool IsOfOneCaller(int error_number) {
 
 }  // namespace
 
+std::string EndpointName(std::string_view host, int port) {
+  const bool is_v6 = host.find(':') != std::string_view::npos;
+  return is_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
 short PollOne(int fd, short events, Deadline deadline) {
   pollfd entry = {fd, events, 0};
   while (true) {
@@ -110,7 +115,7 @@ Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std:
 
 Connection Connection::Connect(const std::string& host, int port, Deadline deadline) {
   const Addresses addresses = Resolve(host, port, 0);
-  const std::string peer = fmt::format("{}:{}", host, port);
+  const std::string peer = EndpointName(host, port);
   int error = EHOSTUNREACH;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Fd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -193,7 +198,7 @@ void Connection::Shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
 TcpListener::TcpListener(const std::string& host, int port) {
   const int error = TryListen(host, port);
-  if (error != 0) ThrowErrno(error, fmt::format("listening on {}:{}", host, port));
+  if (error != 0) ThrowErrno(error, fmt::format("listening on {}", EndpointName(host, port)));
 }
 
 TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
@@ -203,9 +208,9 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
     const bool is_taken = error == EADDRINUSE || error == EACCES;
     if (is_taken && port < ports.last()) continue;
     Require(!is_taken || ports.setting.empty(), ErrorCode::kResourceExhausted,
-            "no port of {} ({}-{}) is free: listening on {}:{}: {}", ports.setting, ports.first,
-            ports.last(), host, port, std::strerror(error));
-    ThrowErrno(error, fmt::format("listening on {}:{}", host, port));
+            "no port of {} ({}-{}) is free: listening on {}: {}", ports.setting, ports.first,
+            ports.last(), EndpointName(host, port), std::strerror(error));
+    ThrowErrno(error, fmt::format("listening on {}", EndpointName(host, port)));
   }
 }
 

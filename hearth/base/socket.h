@@ -89,6 +89,9 @@ class TcpListener {
   int port_ = 0;
 };
 
+// "host:port", with brackets around an IPv6 address.
+std::string EndpointName(std::string_view host, int port);
+
 // poll(2) on one descriptor that continues after signals (see OnSignal); returns revents, 0 at the
 // deadline.
 short PollOne(int fd, short events, Deadline deadline);

@@ -178,9 +178,9 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
-                                                              Wiring::kTcp, Wiring::kUcx,
-                                                              Wiring::kUcxPairs, Wiring::kPairs,
-                                                              Wiring::kInterleaved),
+                                                              Wiring::kTcp, Wiring::kTcp6,
+                                                              Wiring::kUcx, Wiring::kUcxPairs,
+                                                              Wiring::kPairs, Wiring::kInterleaved),
                                             ::testing::Range(1, 6)),
                          [](const auto& info) {
                            return NameOf(std::get<0>(info.param)) +

@@ -3,6 +3,7 @@
 
 #include "hearth/collective/connector.h"
 #include "hearth/collective/group_impl.h"
+#include "hearth/collective/listen_address.h"
 #include "hearth/collective/transport_choice.h"
 #include "hearth/rendezvous/member.h"
 
@@ -23,7 +24,9 @@ std::vector<Draft> MakeDrafts(const Identity& identity) {
 std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                                                    const GroupOptions& options) {
   const Deadline deadline = Deadline::After(options.timeout_s);
-  const Identity identity = {.options = WithChosenTransport(options),
+  GroupOptions chosen = WithChosenTransport(options);
+  chosen.listen_host = ListenAddress(options.listen_host);
+  const Identity identity = {.options = std::move(chosen),
                              .host = member.host_name(),
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};

@@ -154,7 +154,7 @@ TEST_P(Failures, BroadcastRefusesARootThatDoesNotExist) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kUcx),
+                                           Wiring::kTcp6, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Two ranks make different calls; what the one that finds out first is told.

@@ -8,6 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
+#include "hearth/base/socket.h"
 #include "hearth/base/thread.h"
 #include "hearth/collective/ucx_api.h"
 #include "hearth/rendezvous/coordinator.h"
@@ -43,6 +44,9 @@ void RunRank(const rendezvous::MemberOptions& options,
     throw;
   }
 }
+
+bool OverTcpAlone(Wiring wiring) { return wiring == Wiring::kTcp || wiring == Wiring::kTcp6; }
+std::string Loopback(Wiring wiring) { return wiring == Wiring::kTcp6 ? "::1" : "127.0.0.1"; }
 
 bool OverUcx(Wiring wiring) { return wiring == Wiring::kUcx || wiring == Wiring::kUcxPairs; }
 
@@ -100,6 +104,8 @@ std::string NameOf(Wiring wiring) {
       return "Shared";
     case Wiring::kTcp:
       return "Tcp";
+    case Wiring::kTcp6:
+      return "Tcp6";
     case Wiring::kUcx:
       return "Ucx";
     case Wiring::kUcxPairs:
@@ -112,15 +118,24 @@ std::string NameOf(Wiring wiring) {
   return "Unknown";
 }
 
-std::string WhyNot(Wiring wiring) { return OverUcx(wiring) ? ucx::WhyNoLibrary() : ""; }
+std::string WhyNot(Wiring wiring) {
+  if (OverUcx(wiring)) return ucx::WhyNoLibrary();
+  try {
+    const TcpListener listener(Loopback(wiring));
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
 
 void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body,
                double timeout_s) {
   if (wiring == Wiring::kThreads) return RunThreadGroups(ranks, body);
   RunRanks(ranks, [&](rendezvous::Member& member) {
-    const bool shares = wiring != Wiring::kTcp && wiring != Wiring::kUcx;
+    const bool shares = !OverTcpAlone(wiring) && wiring != Wiring::kUcx;
     const auto groups =
-        Group::Connect(member, {.timeout_s = timeout_s,
+        Group::Connect(member, {.listen_host = Loopback(wiring),
+                                .timeout_s = timeout_s,
                                 .shared_memory = shares,
                                 .wire = OverUcx(wiring) ? Medium::kRdma : Medium::kTcp,
                                 .ucx_transports = OverUcx(wiring) ? TestedTransports() : "",

@@ -21,6 +21,7 @@ enum class Wiring {
   kThreads,      // ConnectThreads
   kShared,       // shared memory, found through the rendezvous
   kTcp,          // tcp between all
+  kTcp6,         // the same over IPv6
   kUcx,          // UCX between all
   kUcxPairs,     // as kPairs, with UCX between hosts
   kPairs,        // hosts of two ranks, the last host maybe of one
@@ -28,7 +29,7 @@ enum class Wiring {
 };
 std::string NameOf(Wiring wiring);
 
-// Why groups cannot be wired so here (UCX is not installed), or empty. UCX goes over what
+// Why groups cannot be wired so here (no UCX, no IPv6), or empty. UCX goes over what
 // HEARTH_TEST_UCX_TLS says, by default "tcp", which needs no RDMA device.
 std::string WhyNot(Wiring wiring);
 

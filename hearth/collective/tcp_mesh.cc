@@ -55,10 +55,10 @@ class Mesh {
                                  {static_cast<uint32_t>(setup_.generation), self}, deadline_);
       connections_[static_cast<size_t>(index)] = std::move(connection);
     } catch (const Error& error) {
-      throw Error(
-          error.code(),
-          fmt::format("connecting to {} at {}:{}", rank.peer.name(), rank.address, rank.port),
-          error);
+      throw Error(error.code(),
+                  fmt::format("connecting to {} at {}", rank.peer.name(),
+                              EndpointName(rank.address, rank.port)),
+                  error);
     }
   }
 

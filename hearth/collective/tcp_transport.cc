@@ -28,14 +28,19 @@ constexpr unsigned kTurnsPerClockRead = 64;
 constexpr int kSendBytesWithinHost = 128 << 10;
 
 bool IsWithinHost(int fd) {
-  sockaddr_in own = {};
-  sockaddr_in other = {};
+  sockaddr_in6 own = {};  // the longer of the two kinds
+  sockaddr_in6 other = {};
   socklen_t own_size = sizeof(own);
   socklen_t other_size = sizeof(other);
-  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
-         ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) == 0 &&
-         own.sin_family == AF_INET && other.sin_family == AF_INET &&
-         own.sin_addr.s_addr == other.sin_addr.s_addr;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0) {
+    return false;
+  }
+  if (own.sin6_family == AF_INET6) return IN6_ARE_ADDR_EQUAL(&own.sin6_addr, &other.sin6_addr);
+  const auto v4 = [](const sockaddr_in6& address) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr;
+  };
+  return own.sin6_family == AF_INET && v4(own) == v4(other);
 }
 
 bool WouldBlock(int error_number) {

@@ -22,8 +22,8 @@ Connection Join(const MemberOptions& options, Deadline deadline) {
     return connection;
   } catch (const Error& error) {
     throw Error(error.code(),
-                fmt::format("rank {} on host {} cannot join the cluster at {}:{}", options.rank,
-                            options.host_name, options.host, options.port),
+                fmt::format("rank {} on host {} cannot join the cluster at {}", options.rank,
+                            options.host_name, EndpointName(options.host, options.port)),
                 error);
   }
 }

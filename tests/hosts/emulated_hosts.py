@@ -58,8 +58,8 @@ class Host:
         # The holder ends when its input does, and as the first process of the namespace ends all.
         script = 'hostname "$0"; ip link set lo up; echo ready; exec cat'
         self._holder = subprocess.Popen(
-            ["unshare", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
-             "sh", "-c", script, name],
+            ["unshare", "--net", "--pid", "--uts", "--ipc", "--mount-proc", "--fork",
+             "--kill-child", "sh", "-c", script, name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         if self._holder.stdout.readline() != "ready\n":
@@ -103,10 +103,15 @@ class Host:
             raise RuntimeError(f"{self.name}: {' '.join(command)}: {done.stderr}{text}")
 
 
+def _hardware(index: int) -> str:
+    return f"02:77:00:00:00:{index + 1:02x}"
+
+
 class Network:
     """A switch with `count` hosts on equal links, and a driver."""
 
     def __init__(self, count: int, link: Link | None = None) -> None:
+        self._count = count
         self._link = link or Link()
         self._line: subprocess.Popen[str] | None = None
         self.hosts: list[Host] = []
@@ -154,8 +159,9 @@ class Network:
         long = self._is_long and index >= 0
         # With a long link the frames of one packet each, which get lost one by one.
         segments = "gso_max_segs 1" if long else ""
+        peer = f"name eth0 address {_hardware(index)} {segments} netns {host.pid}"
         self._switch.ip(
-            f"link add {port} type veth peer name eth0 {segments} netns {host.pid}",
+            f"link add {port} type veth peer {peer}",
             *([] if long else [f"link set {port} master br0"]),
             f"link set {port} up",
         )
@@ -170,6 +176,12 @@ class Network:
             f"addr add {self.address(index)}/24 dev eth0",
             f"addr add {self.address(index, 6)}/64 dev eth0 nodad",
             "link set eth0 up",
+            # All namespaces share one table of what ARP found out, which 33 hosts would fill.
+            *(
+                f"neigh add {self.address(other)} lladdr {_hardware(other)} dev eth0"
+                for other in range(-1, self._count)
+                if other != index
+            ),
         )
         if link.rate:
             host.shape("eth0", link.rate)

@@ -11,6 +11,7 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -21,7 +22,8 @@ from hearth.native import _core
 _COUNTS = (1_000, 50_000, 1_000_000)
 
 
-def _say(**what: object) -> None:
+def say(**what: object) -> None:
+    """A line for the test."""
     print(json.dumps(what), flush=True)
 
 
@@ -46,7 +48,15 @@ def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
     assert np.all(array == world - 1)
     begun = time.monotonic()
     group.barrier(timeout_s=timeout_s)
-    return {"barrier_s": time.monotonic() - begun, "sent_again": _packets_sent_again()}
+    took = time.monotonic() - begun
+    counts = {"sent_again": _packets_sent_again(), "over_ipv6": _connections_over_ipv6()}
+    return {"barrier_s": took, **counts}
+
+
+def _connections_over_ipv6() -> int:
+    """Of this host, that are established."""
+    with open("/proc/net/tcp6", encoding="ascii") as table:
+        return sum(line.split()[3] == "01" for line in table)
 
 
 def _packets_sent_again() -> int:
@@ -71,43 +81,45 @@ def _steps(group: _core.Group, timeout_s: float) -> dict[str, object]:
         assert np.all(array[1:] == group.world)
         steps += 1
         if steps == 1:
-            _say(begun=True)
+            say(begun=True)
         if array[0] > 0:
             return {"steps": steps, "longest_s": longest}
         left = None if left is None else left - 1
 
 
-_WORK = {"operations": _operations, "steps": _steps}
+Work = Callable[[_core.Group, float], dict[str, object]]
+_WORK: dict[str, Work] = {"operations": _operations, "steps": _steps}
 
 
 def _cause(member: _core.Member | None) -> str:
-    """The first failure of any rank. An operation may end by another's leaving before it is told."""
+    """The first failure of any rank. An operation may end before, by another's leaving."""
     with suppress(ConnectionError):
         told = json.loads(member.next_message(2) or "{}") if member else {}
         return told.get("failure", {}).get("message", "")
     return ""
 
 
-def main() -> None:
-    """Joins, does the work, and says how it ended."""
+def main(works: dict[str, Work]) -> None:
+    """Joins, does that of the works which is asked for, and says how it ended."""
     job = json.loads(sys.stdin.readline())
     begun = time.monotonic()
     member = None
     try:
         member = _core.Member(**job["meeting"], host_name=socket.gethostname())
         member.reserve("{}")
+        connecting = time.monotonic()
         group = _core.Group.connect(member, listen_host=job["address"])
-        _say(talks=group.description)
+        say(talks=group.description, connect_s=time.monotonic() - connecting)
         begun = time.monotonic()
-        result = _WORK[job["work"]](group, job["timeout_s"])
+        result = works[job["work"]](group, job["timeout_s"])
         member.done()
     except Exception as error:
         after_s = time.monotonic() - begun
         words = {"message": str(error), "cause": _cause(member)}
-        _say(error=type(error).__name__, after_s=after_s, **words)
+        say(error=type(error).__name__, after_s=after_s, **words)
     else:
-        _say(done=result)
+        say(done=result)
 
 
 if __name__ == "__main__":
-    main()
+    main(_WORK)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from emulated_hosts import Network
+
 from hearth.native import _core
 
 _HERE = Path(__file__).resolve().parent
@@ -25,9 +28,12 @@ class RankProcesses:
         *,
         heartbeat_timeout_s: float = 10,
         version: int = 4,
+        environment: Mapping[str, str] | None = None,
+        program: Path = _HERE / "rank.py",
     ) -> None:
         world = len(network.hosts) * per_host
         driver = network.address(-1, version)
+        variables = {**os.environ, **(environment or {})}
         meeting = {"token": _core.new_token(), "world": world}
         self._coordinator = network.driver.popen([sys.executable, str(_HERE / "meeting.py")])
         limits = {"heartbeat_timeout_s": heartbeat_timeout_s, "bind_host": driver}
@@ -36,7 +42,7 @@ class RankProcesses:
         self._ranks = []
         for rank in range(world):
             host = rank // per_host
-            process = network.hosts[host].popen([sys.executable, str(_HERE / "rank.py")])
+            process = network.hosts[host].popen([sys.executable, str(program)], env=variables)
             self._ranks.append(process)
             job = {"address": network.address(host, version), "work": work, "timeout_s": timeout_s}
             self._tell(process, {**job, "meeting": {**meeting, "rank": rank}})
@@ -45,9 +51,15 @@ class RankProcesses:
         """The next line of every rank; {} of one that has ended."""
         return [json.loads(rank.stdout.readline() or "{}") for rank in self._ranks]
 
-    def tell(self, rank: int) -> None:
+    def tell(self, rank: int, what: dict[str, object] | None = None) -> None:
         """Sends a line to a rank, for those that wait for one."""
-        self._tell(self._ranks[rank], {})
+        self._tell(self._ranks[rank], what or {})
+
+    def ask(self, what: dict[str, object]) -> list[dict[str, object]]:
+        """Sends every rank the same line; returns the next line of each."""
+        for rank in range(len(self._ranks)):
+            self.tell(rank, what)
+        return self.next()
 
     @staticmethod
     def _tell(process: subprocess.Popen[str], what: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Ranks on hosts of their own: slow, long and broken links. What is fast is told by bench/wire.py."""
+"""Ranks on hosts of their own: slow, long and broken links. bench/wire.py tells how fast."""
 
 import time
 
@@ -9,9 +9,9 @@ from rank_processes import RankProcesses
 pytestmark = pytest.mark.timeout(60)
 
 
-def work_through(network, per_host=1, version=4):
+def work_through(network, per_host=1, **options):
     """Every rank does every operation and finds the right result; returns what each tells."""
-    ranks = RankProcesses(network, "operations", per_host, version=version)
+    ranks = RankProcesses(network, "operations", per_host, **options)
     talks = ranks.next()
     assert all("talks" in line for line in talks), talks
     ends = ranks.next()
@@ -51,6 +51,30 @@ def test_two_ranks_a_host_share_memory_and_only_there_needs_root():
     with Network(4, Link("1gbit")) as network:
         told = work_through(network, per_host=2)
         assert ways_of(told) == {"shared memory within 4 hosts, tcp between them"}
+
+
+def test_ranks_meet_and_work_over_ipv6_needs_root():
+    with Network(3) as network:
+        told = work_through(network, version=6)
+        # With the coordinator and two ranks.
+        assert [line["over_ipv6"] for line in told] == [3, 3, 3]
+
+
+def test_ranks_talk_over_the_addresses_that_are_chosen_needs_root():
+    with Network(3) as network:
+        told = work_through(network, environment={"HEARTH_INTERFACE": "fd77::/64"})
+        assert [line["over_ipv6"] for line in told] == [2, 2, 2]
+        told = work_through(network, environment={"HEARTH_INTERFACE": "eth0"})
+        assert [line["over_ipv6"] for line in told] == [0, 0, 0]
+
+
+def test_addresses_that_no_host_has_are_an_error_with_those_that_it_has_needs_root():
+    with Network(2) as network:
+        environment = {"HEARTH_INTERFACE": "10.78.0.0/16"}
+        for line in RankProcesses(network, "operations", environment=environment).next():
+            assert line["error"] == "ValueError", line
+            assert "no address there; it has" in line["message"], line
+            assert "10.77.0." in line["message"], line
 
 
 def test_work_goes_on_after_a_link_was_down_for_5_s_needs_root():

@@ -14,8 +14,19 @@ def coordinator_hosts(spark: SparkSession) -> tuple[str, str]:
     conf = spark.sparkContext.getConf()
     if spark.sparkContext.master.startswith("local"):
         return "127.0.0.1", "127.0.0.1"
-    host = conf.get("spark.driver.host") or socket.gethostname()
-    return conf.get("spark.driver.bindAddress") or socket.gethostbyname(host), host
+    host = bare(conf.get("spark.driver.host") or socket.gethostname())
+    return bare(conf.get("spark.driver.bindAddress") or "") or address_of(host), host
+
+
+def bare(host: str) -> str:
+    """Without the brackets that Spark puts around an IPv6 address."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def address_of(host: str) -> str:
+    """The address of a name, of IPv4 where it has one. Raises OSError where it is not known."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return min(found, key=lambda each: each[0] != socket.AF_INET)[4][0]
 
 
 def own_address() -> str:

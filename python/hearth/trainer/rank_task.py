@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.file_rows import FileRows, LmdbRows
+from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.trainer_process import (
@@ -154,10 +155,10 @@ def _host_coordinator(
     from hearth.native._core import Coordinator
 
     port = 0
-    hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+    hosts = [bare(info.address.rpartition(":")[0]) for info in context.getTaskInfos()]
     one_host = len(set(hosts)) == 1
     if context.partitionId() == 0:
-        address = "127.0.0.1" if one_host else socket.gethostbyname(hosts[0])
+        address = "127.0.0.1" if one_host else address_of(hosts[0])
         coordinator = Coordinator(
             world=spec.world,
             token=spec.token,

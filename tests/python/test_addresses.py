@@ -1,0 +1,56 @@
+"""The addresses of the driver, of either version."""
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from hearth.spark import addresses
+
+
+def session(**conf):
+    """A session with a master of several hosts and these settings of spark.driver."""
+    values = {f"spark.driver.{key}": value for key, value in conf.items()}
+    return SimpleNamespace(
+        sparkContext=SimpleNamespace(
+            master="yarn", getConf=lambda: SimpleNamespace(get=lambda key: values.get(key))
+        )
+    )
+
+
+def resolve(monkeypatch, *found):
+    """Has every name resolve to these addresses, in this order."""
+
+    def answer(host, port, **_):
+        families = [socket.AF_INET6 if ":" in each else socket.AF_INET for each in found]
+        return [
+            (family, socket.SOCK_STREAM, 6, "", (address, 0))
+            for family, address in zip(families, found, strict=True)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+
+
+def test_sparks_brackets_around_an_ipv6_address_are_left_out():
+    spark = session(host="[fd00::7]", bindAddress="[::]")
+    assert addresses.coordinator_hosts(spark) == ("::", "fd00::7")
+    assert addresses.coordinator_hosts(session(host="[::1]")) == ("::1", "::1")
+
+
+def test_a_name_is_listened_for_on_its_ipv4_address_where_it_has_one(monkeypatch):
+    resolve(monkeypatch, "fd00::7", "10.0.0.7")
+    assert addresses.coordinator_hosts(session(host="driver")) == ("10.0.0.7", "driver")
+
+
+def test_a_name_that_has_ipv6_alone_is_listened_for_there(monkeypatch):
+    resolve(monkeypatch, "fd00::7")
+    assert addresses.coordinator_hosts(session(host="driver")) == ("fd00::7", "driver")
+
+
+def test_a_name_that_nobody_knows_is_an_os_error(monkeypatch):
+    def fail(*_, **__):
+        raise socket.gaierror("unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(OSError, match="unknown"):
+        addresses.coordinator_hosts(session(host="driver"))
