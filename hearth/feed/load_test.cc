@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "hearth/feed/feed_testing.h"
 #include "hearth/feed/ring_source.h"
 #include "hearth/feed/spool_source.h"
+#include "hearth/feed/streamed_source.h"
 
 namespace hearth::feed {
 namespace {
@@ -31,16 +33,20 @@ int64_t ResidentOwnBytes() {
   return -1;
 }
 
+void WriteAll(RingWriter& writer) {
+  for (int64_t first = 0; first < kRows; first += kRowsPerBatch) {
+    BatchBuilder rows;
+    std::vector<int32_t> numbers(kRowsPerBatch);
+    std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
+    rows.AddInt32("n", numbers).AddDouble("x", std::vector<double>(kRowsPerBatch));
+    WriteRows(writer, rows, Deadline::After(60));
+  }
+}
+
 Thread FeedAll(RingEnd end) {
   auto writer = std::make_shared<RingWriter>(std::move(end));
   return Thread("feeder", [writer] {
-    for (int64_t first = 0; first < kRows; first += kRowsPerBatch) {
-      BatchBuilder rows;
-      std::vector<int32_t> numbers(kRowsPerBatch);
-      std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
-      rows.AddInt32("n", numbers).AddDouble("x", std::vector<double>(kRowsPerBatch));
-      WriteRows(*writer, rows, Deadline::After(60));
-    }
+    WriteAll(*writer);
     writer->WriteEnd(Deadline::After(60));
   });
 }
@@ -99,6 +105,32 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
     if (epoch == 0) source.NextEpoch();
   }
   feeder.Join();
+}
+
+TEST(FeedLoad, EpochsThatAreSentAnewTakeTwoWindows) {
+  RingEnds ends = CreateRing(kRingBytes);
+  const int64_t before = ResidentOwnBytes();
+  const int64_t mapped_before = ResidentFileBytes();
+  RingWriter writer(std::move(ends.writer));
+  std::optional<Thread> feeder;
+  StreamedSource source(std::move(ends.reader), {}, [&](int64_t) {
+    feeder.emplace("feeder", [&] {
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        WriteAll(writer);
+        writer.WriteFlush(Deadline::After(60));
+      }
+    });
+  });
+  source.BeginAt(0);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const Taken taken = TakeAll(source);
+    EXPECT_EQ(taken.rows, kRows);
+    EXPECT_EQ(taken.sum, kRows * (kRows - 1) / 2);
+    EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
+    EXPECT_LT(taken.most_mapped - mapped_before, 5 * static_cast<int64_t>(kRingBytes));
+    source.NextEpoch();
+  }
+  feeder->Join();
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace hearth::feed {
 
@@ -27,5 +30,16 @@ class Permutation {
   uint64_t half_mask_;
   std::array<uint64_t, kRounds> keys_;
 };
+
+// Puts a few thousand items in a random order by the numbers of a counter-based generator: the order
+// follows from key and size alone.
+template <typename T>
+void Shuffle(uint64_t key, std::vector<T>* items) {
+  for (size_t left = items->size(); left > 1; --left) {
+    // The high half of a 32-bit random number times `left` is even enough below 2^16 items.
+    const uint64_t random = MixBits(key + left) >> 32;
+    std::swap((*items)[left - 1], (*items)[random * left >> 32]);
+  }
+}
 
 }  // namespace hearth::feed

@@ -15,6 +15,7 @@
 #include "hearth/feed/kept_batches.h"
 #include "hearth/feed/minibatch.h"
 #include "hearth/feed/ring_reader.h"
+#include "hearth/feed/row_stream.h"
 
 namespace hearth::feed {
 
@@ -28,10 +29,10 @@ struct SpoolOptions {
 
 // Any thread may read. Waiting calls throw what stopped the draining: the feeder's own error,
 // kUnavailable for its death, kResourceExhausted for a full disk. Destruction closes the ring.
-class Spool {
+class Spool : public RowStream {
  public:
   Spool(RingEnd ring, const SpoolOptions& options);
-  ~Spool();
+  ~Spool() override;
 
   // The batch at `index` in arrival order; waits for it, null where the rows end before it. Valid
   // as long as the spool.
@@ -41,18 +42,14 @@ class Spool {
   int64_t WaitComplete(Deadline deadline);
   int64_t WaitComplete() { return WaitComplete(Deadline::After(options_.timeout_s)); }
 
-  // No more rows are wanted: ends the draining, and every wait with kAborted.
-  void Stop();
+  // Ends the draining, too.
+  void Stop() override;
 
-  // The rolling hash (row_hash.h) and the number of the first `rows` rows, or of all if there are
-  // fewer. Waits for them.
-  struct Digest {
-    int64_t rows;
-    uint64_t hash;
-  };
-  Digest DigestOf(int64_t rows);
-  // The same for the rows up to and including this one, which must be a row of the spool.
-  Digest DigestUpTo(const Minibatch::Row& row);
+  // The hash is the rolling one of row_hash.h. Waits for the rows.
+  Digest DigestOf(int64_t rows) override;
+  Digest DigestUpTo(const Minibatch::Row& row) override;
+  // All rows come from the first one on.
+  void BeginAt(int64_t) override {}
 
   // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
   // has returned.

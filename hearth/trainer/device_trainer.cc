@@ -83,6 +83,7 @@ void DeviceTrainer::BuildSolver() {
   options.rank = static_cast<uint64_t>(options_.group->rank());
   options.ranks = job_.collective_world();
   options.run = job_.run;
+  options.shuffles_first_epoch = job_.train && job_.train->files_hash;
   options.stop_on_nan = job_.settings.on_nan == "stop";
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
   options.complete_position = [this](caffe::TrainingPosition* position) {
@@ -124,8 +125,10 @@ void DeviceTrainer::LoadAndBroadcast() {
   broadcast(solver_->net().params().data());
   for (const at::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
+  caffe::TrainingPosition place;
+  if (!position.empty()) place = caffe::PositionFromText(position);
+  if (options_.stream) options_.stream->BeginAt(std::max<int64_t>(0, place.epoch));
   if (position.empty()) return;
-  caffe::TrainingPosition place = caffe::PositionFromText(position);
   if (!row_check_.Confirm(place) || !IsOfBatchSize(place)) place.fetches = 0;
   GoOnAt(place);
 }

@@ -10,6 +10,7 @@
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
 #include "hearth/feed/minibatch.h"
+#include "hearth/feed/row_stream.h"
 #include "hearth/feed/spool.h"
 #include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/distributed_sync.h"
@@ -37,7 +38,7 @@ struct DeviceOptions {
   DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
   std::shared_ptr<feed::MinibatchSource> rows;
-  std::shared_ptr<feed::Spool> stream;           // that the rows of this process come from, if any
+  std::shared_ptr<feed::RowStream> stream;       // that the rows of this process come from, if any
   std::shared_ptr<feed::Spool> validation_rows;  // given to one device of each process
   BadRows* bad_rows = nullptr;
   SignalEffects* signals = nullptr;  // may be null

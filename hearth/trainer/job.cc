@@ -27,6 +27,7 @@ std::optional<StreamFds> ParseStream(const JobFields& parent, const char* name) 
   StreamFds fds{static_cast<int>(fields->Integer("ring_fd", -1, 0, kMaxInt)),
                 static_cast<int>(fields->Integer("signal_fd", -1, 0, kMaxInt)),
                 fields->String("spill_dir", "")};
+  if (fields->Has("files_hash")) fds.files_hash = fields->Unsigned("files_hash", 0);
   if (fds.ring_fd < 0) fields->Refuse("ring_fd", "a file descriptor");
   if (fds.signal_fd < 0) fields->Refuse("signal_fd", "a file descriptor");
   fields->RefuseOthers();

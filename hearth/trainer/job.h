@@ -13,11 +13,14 @@ namespace hearth::trainer {
 
 enum class Mode { kTrain, kFeatures, kTest };
 
-// The inherited descriptors of one shared-memory ring, and where its rows may be kept.
+// The inherited descriptors of one shared-memory ring, and how its rows come.
 struct StreamFds {
   int ring_fd = -1;
   int signal_fd = -1;
   std::string spill_dir = {};  // the job's where empty
+  // Set: the feeder sends the rows anew in each epoch, and they are not kept. By it they can be told
+  // from others.
+  std::optional<uint64_t> files_hash = {};
 };
 
 struct Endpoint {

@@ -22,6 +22,7 @@ class JobFields {
   // Call it once all known fields have been read: throws kInvalidArgument if there is any other.
   void RefuseOthers() const;
 
+  bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, const std::string& fallback) const;
   std::string RequiredString(const char* name) const;
   int64_t Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const;

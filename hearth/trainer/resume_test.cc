@@ -88,6 +88,41 @@ TEST_F(ResumeTest, ABrokenRunEndsAsAnUnbrokenOneBitForBit) {
   }
 }
 
+TEST_F(ResumeTest, RowsThatAreSentAnewInEachEpochEndBitForBitToo) {
+  for (const auto& [processes, devices] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
+    SCOPED_TRACE(fmt::format("{} processes x {} devices", processes, devices));
+    Training whole = Whole(processes, devices);
+    whole.streamed = true;
+    const Trained unbroken = Train(whole);
+    for (const int last : {10, 20, 30}) {  // in different epochs
+      ForgetAfter(last);
+      const Trained recovered = TrainAgain(whole);
+      EXPECT_EQ(StartOf(recovered), last);
+      EXPECT_EQ(recovered.hashes, unbroken.hashes);
+      ExpectSameTraining(unbroken, recovered, 0);
+    }
+    Training kept = whole;
+    kept.streamed = false;
+    EXPECT_NE(Train(kept).hashes, unbroken.hashes) << "rows come in another order";
+  }
+}
+
+TEST_F(ResumeTest, OtherRowsThatAreSentAnewBeginTheEpochAgain) {
+  Training whole = Whole(2, 1);
+  whole.streamed = true;
+  Train(whole);
+  ForgetAfter(20);
+  whole.train[1][0].pop_back();
+  TrainAgain(whole);
+  EXPECT_THAT(log_, HasSubstr("rank 1 on host localhost reads other rows than before"));
+
+  ForgetAfter(10);
+  log_.clear();
+  whole.streamed = false;
+  TrainAgain(whole);
+  EXPECT_THAT(log_, HasSubstr("begins again for all ranks")) << "they were in another order";
+}
+
 TEST_F(ResumeTest, SnapshotsInHdf5AreTakenUpAsWell) {
   Training whole = Whole(2, 1);
   whole.hdf5 = true;

@@ -85,6 +85,7 @@ std::string RowCheck::Describe(const caffe::SealedRows& found,
   if (found.count != sealed.count) {
     return fmt::format("{} rows instead of {}", found.count, sealed.count);
   }
+  if (found.count == 0) return "its share of the files is another one";
   return fmt::format("the first {} rows of its stream have the hash {:016x} instead of {:016x}",
                      sealed.count, found.hash, sealed.hash);
 }

@@ -7,7 +7,7 @@
 #include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "hearth/collective/group.h"
 #include "hearth/feed/minibatch.h"
-#include "hearth/feed/spool.h"
+#include "hearth/feed/row_stream.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
@@ -16,7 +16,7 @@ namespace hearth::trainer {
 class RowCheck {
  public:
   // `rows`: the stream of this rank's process; null where a net makes its rows itself.
-  RowCheck(const Job& job, collective::Group& group, std::shared_ptr<feed::Spool> rows)
+  RowCheck(const Job& job, collective::Group& group, std::shared_ptr<feed::RowStream> rows)
       : job_(job), group_(group), rows_(std::move(rows)) {}
 
   // What each rank has read; `last` is this one's last minibatch. In the first epoch, its stream up
@@ -37,7 +37,7 @@ class RowCheck {
 
   const Job& job_;
   collective::Group& group_;
-  const std::shared_ptr<feed::Spool> rows_;
+  const std::shared_ptr<feed::RowStream> rows_;
 };
 
 }  // namespace hearth::trainer

@@ -6,6 +6,7 @@
 #include "hearth/caffe/net/random.h"
 #include "hearth/feed/deal_source.h"
 #include "hearth/feed/spool_source.h"
+#include "hearth/feed/streamed_source.h"
 
 namespace hearth::trainer {
 namespace {
@@ -55,15 +56,33 @@ void TrainSession::OpenFeeds() {
     rows_.resize(static_cast<size_t>(job_.settings.devices));
     return;
   }
-  feed::ReplayOptions replay;
-  replay.seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
-  train_rows_ = OpenSpool(*job_.train, job_.spill_dir);
-  auto source = std::make_shared<feed::SpoolSource>(train_rows_, replay);
+  auto source = OpenTrainRows();
   if (job_.settings.devices == 1) {
     rows_ = {std::move(source)};
   } else {
     rows_ = feed::DealSource(std::move(source), job_.settings.devices);
   }
+}
+
+// Its order follows from the seed and the rank, whether rows are kept or sent anew in each epoch.
+std::shared_ptr<feed::MinibatchSource> TrainSession::OpenTrainRows() {
+  const uint64_t seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
+  if (!job_.train->files_hash) {
+    auto spool = OpenSpool(*job_.train, job_.spill_dir);
+    train_rows_ = spool;
+    return std::make_shared<feed::SpoolSource>(std::move(spool), feed::ReplayOptions{.seed = seed});
+  }
+  feed::StreamedOptions options;
+  options.seed = seed;
+  options.hash = *job_.train->files_hash;
+  auto source = std::make_shared<feed::StreamedSource>(
+      feed::RingEnd{Fd(job_.train->ring_fd), Fd(job_.train->signal_fd)}, options,
+      // The feeder is this process's own worker, so the cluster is not told.
+      [this](int64_t epoch) {
+        hooks_.send({{"event", "rows"}, {"stream", "train"}, {"epoch", epoch}});
+      });
+  train_rows_ = source;
+  return source;
 }
 
 void TrainSession::JoinCluster() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/collective/group.h"
+#include "hearth/feed/row_stream.h"
 #include "hearth/feed/spool.h"
 #include "hearth/rendezvous/member.h"
 #include "hearth/trainer/bad_rows.h"
@@ -47,6 +48,7 @@ class TrainSession {
   void Prepare();
   void JoinCluster();
   void OpenFeeds();
+  std::shared_ptr<feed::MinibatchSource> OpenTrainRows();
   void RunDevices();
   void RunDevice(int device);
   void Finish();
@@ -64,7 +66,8 @@ class TrainSession {
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   DeviceTeam team_;
   std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
-  std::shared_ptr<feed::Spool> train_rows_, validation_rows_;
+  std::shared_ptr<feed::RowStream> train_rows_;
+  std::shared_ptr<feed::Spool> validation_rows_;
   TrainOutcome outcome_;
 
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 
 #include "hearth/caffe/snapshot/snapshot.h"
@@ -20,6 +21,36 @@ StreamFds Feed(const Batches& batches, std::vector<Thread>* feeders) {
   feeders->emplace_back("feeder", [writer, batches] { WriteRows(writer.get(), batches); });
   return {ends.reader.memory.Release(), ends.reader.signal.Release()};
 }
+
+// A worker that sends whole epochs when its trainer asks for them.
+class EpochFeeder {
+ public:
+  explicit EpochFeeder(Batches batches) : batches_(std::move(batches)) {
+    feed::RingEnds ends = feed::CreateRing(1 << 20);
+    writer_.emplace(std::move(ends.writer));
+    reader_ = std::move(ends.reader);
+  }
+
+  StreamFds Stream() {
+    StreamFds fds{reader_.memory.Release(), reader_.signal.Release()};
+    fds.files_hash = std::accumulate(batches_.begin(), batches_.end(), uint64_t{1},
+                                     [](uint64_t sum, const auto& b) { return sum + b.size(); });
+    return fds;
+  }
+
+  void Start() {
+    thread_ = Thread("feeder", [this] {
+      while (WriteEpoch(&*writer_, batches_)) {
+      }
+    });
+  }
+
+ private:
+  const Batches batches_;
+  std::optional<feed::RingWriter> writer_;
+  feed::RingEnd reader_;
+  Thread thread_;  // last: it uses the others
+};
 
 // The weights of all layers, then the history.
 std::vector<std::pair<std::string, const caffe::BlobProto*>> BlobsOf(const Trained& trained) {
@@ -67,14 +98,23 @@ Trained TrainSessionFixture::Train(const Training& training) {
   Trained trained;
   trained.hashes.resize(static_cast<size_t>(training.processes));
   std::mutex mutex;
+  std::vector<std::unique_ptr<EpochFeeder>> epochs;
   std::vector<Thread> feeders, processes;
   for (int rank = 0; rank < training.processes; ++rank) {
     const auto index = static_cast<size_t>(rank);
     Job job = JobOf(training, rank, coordinator ? coordinator->port() : 0);
-    job.train = Feed(training.train[index], &feeders);
+    EpochFeeder* epoch_feeder = nullptr;
+    if (training.streamed) {
+      epochs.push_back(std::make_unique<EpochFeeder>(training.train[index]));
+      epoch_feeder = epochs.back().get();
+      job.train = epoch_feeder->Stream();
+    } else {
+      job.train = Feed(training.train[index], &feeders);
+    }
     if (job.validate) job.test = Feed(training.test[index], &feeders);
     TrainHooks hooks;
-    hooks.send = [&, index](const nlohmann::json& event) {
+    hooks.send = [&, index, epoch_feeder](const nlohmann::json& event) {
+      if (event["event"] == "rows") return epoch_feeder->Start();
       std::lock_guard lock(mutex);
       if (index == 0) trained.events.push_back(event);
       if (event["event"] == "done") trained.hashes[index] = event["weights_sha256"];

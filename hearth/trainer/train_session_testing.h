@@ -26,6 +26,7 @@ struct Training {
   std::string net;                   // TestNet where empty
   bool hdf5 = false;                 // the format of model and snapshots
   std::vector<Batches> train, test;  // per process; no test: no validation
+  bool streamed = false;             // training rows are sent anew in each epoch
   std::string snapshot;              // to resume from
   std::string run;
   uint64_t generation = 0;

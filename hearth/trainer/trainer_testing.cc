@@ -81,18 +81,34 @@ std::vector<int64_t> Numbers(int64_t begin, int64_t end) {
   return numbers;
 }
 
+namespace {
+
+bool WriteBatches(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+  for (const auto& numbers : batches) {
+    feed::BatchBuilder builder;
+    AddRows(numbers, &builder);
+    ArrowSchema schema;
+    ArrowArray array;
+    builder.Export(&schema, &array);
+    if (!writer->WriteArrow(schema, array, Deadline::After(kFeedSeconds))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
   try {
-    for (const auto& numbers : batches) {
-      feed::BatchBuilder builder;
-      AddRows(numbers, &builder);
-      ArrowSchema schema;
-      ArrowArray array;
-      builder.Export(&schema, &array);
-      if (!writer->WriteArrow(schema, array, Deadline::After(kFeedSeconds))) return;
-    }
-    writer->WriteEnd(Deadline::After(kFeedSeconds));
+    if (WriteBatches(writer, batches)) writer->WriteEnd(Deadline::After(kFeedSeconds));
   } catch (const Error&) {
+  }
+}
+
+bool WriteEpoch(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+  try {
+    return WriteBatches(writer, batches) && writer->WriteFlush(Deadline::After(kFeedSeconds));
+  } catch (const Error&) {
+    return false;
   }
 }
 

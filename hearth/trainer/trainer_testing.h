@@ -31,6 +31,8 @@ std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 // Writes batches of such rows into a ring and ends it; gives up quietly when the reader has died,
 // whose own report says why.
 void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
+// The same, but marks the end of an epoch instead; false when nobody reads any more.
+bool WriteEpoch(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 
 // A fresh folder, removed at the end.
 class TestFolder {

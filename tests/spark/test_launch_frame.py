@@ -6,7 +6,7 @@ from pyspark.sql import functions
 from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.spark.slots import SlotWait, slots_now
 from hearth.trainer.launch import session_conf
-from hearth.trainer.rank_task import split_streams
+from hearth.trainer.ring_feed import split_streams
 
 
 def numbers(spark, begin, end, parts):

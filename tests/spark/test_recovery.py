@@ -180,3 +180,12 @@ def test_an_error_of_the_net_is_not_tried_again(spark, digits):
     with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*layer 'o'"):
         CaffeOnSpark(spark, on_event=watcher).train(DataSource(spark).getSource(conf, True))
     assert not watcher.of("restart")
+
+
+def test_rows_that_are_not_kept_come_again_the_same(train):
+    unbroken = Quiet()
+    train(unbroken, spill="off")
+    striker = Striker("trainer", random.randint(60, MAX_ITER - 60), 1)
+    train(striker, spill="off")
+    check_recovered(striker, (unbroken.of("done")[0]["weights_sha256"], None))
+    assert not any("reads other rows" in event["text"] for event in striker.of("log"))

@@ -139,6 +139,12 @@ def test_an_lmdb_that_changes_in_between_is_said(net, database):
         list(copy.read(0, 2))
 
 
+def test_an_lmdb_is_not_read_anew_in_each_epoch(spark, net, database):
+    conf = net.config(spark, KIND, f"file:{database}", spill="off")
+    with pytest.raises(FlagError, match=r"^-spill off: .*an LMDB is read by key"):
+        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+
+
 def test_an_lmdb_elsewhere_is_refused_with_what_to_do(spark, net):
     source = DataSource(spark).getSource(net.config(spark, KIND, "hdfs://name/digits"), True)
     with pytest.raises(FlagError, match=r"an LMDB is read in place.*convert it to Parquet"):

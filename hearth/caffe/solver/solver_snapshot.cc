@@ -179,8 +179,9 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
   if (!position.has_feed_position()) return {};
-  // The first epoch's rows come as they are stored, later ones in an order drawn from the seed.
-  const bool same_order = position.seed == seed_ || position.epoch == 0;
+  // Rows that are kept come as they are stored first, in later epochs in an order drawn from the seed.
+  const bool as_stored = position.epoch == 0 && !options_.shuffles_first_epoch;
+  const bool same_order = position.seed == seed_ || as_stored;
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
         "The snapshot was made with seed {}, this run has {}: rows and random numbers "

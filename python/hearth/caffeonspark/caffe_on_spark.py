@@ -60,7 +60,10 @@ class CaffeOnSpark:
         """
         conf = train_source.conf
         if not conf.interleaves_validation:
-            raise FlagError(f"{conf.proto_file}: validation needs test_interval and test_iter")
+            raise FlagError(
+                f"{conf.proto_file}: validation needs test_iter, and a test_interval that is not "
+                "above max_iter"
+            )
         sources = {"train": train_source, "test": validation_source}
         done = self._launch(conf, sources, validate=True)
         return self._validation_frame(conf, done["validations"])
@@ -141,7 +144,8 @@ class CaffeOnSpark:
         job = train_job(conf, validate, Places.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
-            rows = source.file_rows()
+            streamed = name == "train" and conf.spill == "off"
+            rows = source.row_epochs(job["seed"]) if streamed else source.file_rows()
             if rows is None:
                 frames[name] = source.frame()
             else:
@@ -196,7 +200,9 @@ class CaffeOnSpark:
     def _validation_frame(self, conf: Config, validations: list[dict[str, Any]]) -> DataFrame:
         outputs = [validation["outputs"] for validation in validations]
         if not outputs:
-            raise FlagError(f"{conf.proto_file}: max_iter is too small for even one validation")
+            raise FlagError(
+                f"{conf.proto_file}: no validation is due between the snapshot and max_iter"
+            )
         names = list(outputs[0])
         rows = [tuple(output[name] for name in names) for output in outputs]
         schema = ", ".join(f"`{name}` array<float> not null" for name in names)

@@ -125,9 +125,10 @@ class Config:
 
     @property
     def interleaves_validation(self) -> bool:
-        """Whether the solver asks for validation during training (test_interval, test_iter)."""
+        """Whether the solver asks for a validation that is due during the training."""
         iterations = self.solver.get("test_iter") or [0]
-        return self.solver.get("test_interval", 0) > 0 and iterations[0] > 0
+        every, last = self.solver.get("test_interval", 0), self.solver.get("max_iter", 0)
+        return 0 < every <= last and iterations[0] > 0
 
     def refresh(self) -> None:
         """Reads the prototxts again where they have changed: notebooks write them anew."""

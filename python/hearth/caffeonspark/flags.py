@@ -34,6 +34,7 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("model", "model_path", "", "model to write (training) or to load (test, features)"),
     ("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
     ("persistent", "is_rdd_persistent", False, "keep the DataFrames of a training on disk"),
+    ("spill", "spill", "on", "of Parquet files: off reads them anew in each epoch, keeps no rows"),
     ("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
     ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
     ("clusterSize", "cluster_size", ALL, "executors that train together (default: all)"),
@@ -58,6 +59,9 @@ _LEAST = {
     "max_restarts": ("maxRestarts", 0),
     "lmdb_partitions": ("lmdb_partitions", 0),
 }
+
+# Values of texts among the flags above.
+_VALUES = {"spill": ("spill", ("on", "off"))}
 
 # What the trainers are told too: one table with the core.
 SETTINGS: tuple[dict[str, Any], ...] = tuple(_core.settings())
@@ -153,6 +157,9 @@ def check_value(name: str, value: Any) -> None:
         _check_kind(f"-{flag}", value, least)
         if value < least:
             raise FlagError(f"-{flag} is {value}; it must be at least {least}")
+    elif name in _VALUES:
+        flag, allowed = _VALUES[name]
+        _check_choice(f"-{flag}", value, allowed)
     elif name == "max_bad_records":
         parse_bad_records(str(value))
     elif setting := next((row for row in SETTINGS if row["name"] == name), None):
@@ -162,13 +169,18 @@ def check_value(name: str, value: Any) -> None:
 def _check_setting(setting: Mapping[str, Any], value: Any) -> None:
     name = f"-{setting['flag']}" if setting["flag"] else setting["name"]
     allowed, most = setting["values"], setting["most"]
-    if allowed and value not in allowed:
-        raise FlagError(f"{name} is '{value}'; it is {' or '.join(allowed)}")
+    if allowed:
+        _check_choice(name, value, allowed)
     _check_kind(name, value, setting["default"])
     if most and value < 1:
         raise FlagError(f"{name} is {value}; it must be at least 1")
     if most and value > most:
         raise FlagError(f"{name} is {value}; it must be at most {most}")
+
+
+def _check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise FlagError(f"{name} is '{value}'; it is {' or '.join(allowed)}")
 
 
 def _check_kind(name: str, value: Any, like: Any) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.uri import default_file_system, is_far, local_path, scheme
+from hearth.files.uri import default_file_system, is_far, local_path, scheme, serving
 from hearth.spark.dynamic_allocation import refuse_for_ranks
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Places:
         """A file to read: its absolute local path, or its whole URI; "" stays so."""
         if not uri or not self.is_local(uri):
             place = self._far(uri)
-            if place and self._files is not None:
-                self._files.check_readable(flag, place)
+            if place and (files := serving(self._files, place)):
+                files.check_readable(flag, place)
             return place
         path = local_path(uri) or ""
         if not os.path.isfile(path):
@@ -51,8 +51,8 @@ class Places:
         """The same of a file to write; elsewhere its folder is made and tried."""
         if not uri or not self.is_local(uri):
             place = self._far(uri)
-            if place and self._files is not None:
-                self._files.check_writable(flag, place)
+            if place and (files := serving(self._files, place)):
+                files.check_writable(flag, place)
             return place
         return local_path(uri) or ""
 
@@ -71,7 +71,8 @@ class Places:
         return is_far(self._default_fs)
 
     def _far(self, uri: str) -> str:
-        return self._files.qualified(uri) if uri and self._files is not None else uri
+        files = serving(self._files, uri) if uri else None
+        return files.qualified(uri) if files is not None else uri
 
 
 def check_before_start(

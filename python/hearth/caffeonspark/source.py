@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,26 @@ from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
 from hearth.caffeonspark.unlabelled import with_unread_columns
-from hearth.files.uri import is_local, local_path
+from hearth.files.library_files import library_knows
+from hearth.files.uri import (
+    CORE_SCHEMES,
+    default_file_system,
+    is_local,
+    local_path,
+    scheme,
+    whole_uri,
+)
 from hearth.rows import file_reader
+from hearth.rows.far_listing import list_stored
+from hearth.rows.far_reader import far_types, reads_whole
+from hearth.rows.far_rows import FarRows
 from hearth.rows.file_rows import FileRows, LmdbRows
+from hearth.rows.row_epochs import RowEpochs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 # What CaffeOnSpark's own sources feed, and the fields of a layer that is fed.
 LAYER_TYPE = {
@@ -81,7 +96,7 @@ class Source:
                 raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
-    def file_rows(self) -> FileRows | LmdbRows | None:
+    def file_rows(self) -> FileRows | FarRows | LmdbRows | None:
         """The rows as each rank reads them by itself, where it can; else None.
 
         Raises:
@@ -89,18 +104,74 @@ class Source:
         """
         if self._is_lmdb:
             return self._lmdb(self.conf.cluster_size)
+        if self._is_far_parquet:
+            return self._far_rows()
         columns = self._file_columns()
         return None if columns is None else FileRows(self.uri, tuple(columns))
 
+    @property
+    def _by_spark(self) -> bool:
+        """Whether only Spark can make the rows."""
+        return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
+
+    @property
+    def _is_far_parquet(self) -> bool:
+        if self._by_spark or self.file_format != "parquet" or is_local(self.uri, self.spark):
+            return False
+        name = scheme(self.uri) or scheme(default_file_system(self.spark))
+        return name in CORE_SCHEMES or library_knows(self.uri)
+
+    def _far_rows(self) -> FarRows | None:
+        """None where only Spark can read the files, with the reason in the log."""
+        from hearth import HearthError
+
+        try:
+            uri = whole_uri(self.uri, self.spark)
+            files = tuple(list_stored(self.spark, uri))
+            if reads_whole(files[0].uri):
+                return None
+            types = far_types(files[0].uri)
+        except (OSError, ValueError, HearthError) as error:
+            logger.warning("%s is read by Spark: %s", self.uri, error)
+            return None
+        columns = self._selected(types)
+        if columns is None:
+            return None
+        return FarRows(uri, tuple(file_reader.select(columns, list(types), uri)), files)
+
+    def row_epochs(self, seed: int) -> RowEpochs:
+        """The rows as each rank reads them anew in each epoch, for `-spill off`.
+
+        Raises:
+            FlagError: ranks cannot read them by themselves; or as file_rows() does.
+        """
+        rows = self.file_rows()
+        if isinstance(rows, FileRows | FarRows):
+            return RowEpochs(rows, seed)
+        why = (
+            "the rows come through Spark, which would have to compute them again in each epoch, "
+            "while the ranks hold its task slots"
+            if rows is None
+            else "an LMDB is read by key, from its beginning"
+        )
+        raise FlagError(
+            f"-spill off: {self._where} cannot be read anew in each epoch: {why}. Give Parquet "
+            "files whose columns are read as they are, or leave -spill off out"
+        )
+
     def _file_columns(self) -> list[str] | None:
         """The columns as file_reader names them where it can read this source, else None."""
-        by_spark = self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
-        if by_spark or self.file_format != "parquet" or not is_local(self.uri, self.spark):
+        if self._by_spark or self.file_format != "parquet" or not is_local(self.uri, self.spark):
             return None
         try:
             types = file_reader.column_types(self.uri)
         except (ValueError, OSError) as error:
             raise FlagError(str(error)) from None
+        return self._selected(types)
+
+    def _selected(self, types: dict[str, str]) -> list[str] | None:
+        """The columns as file_reader names them, of files with those `types`; None where the layer
+        selects more than columns."""
         try:
             pairs = [file_reader.parse_column(item) for item in self.selection]
         except ValueError:  # an SQL expression

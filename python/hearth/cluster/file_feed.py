@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.data_feed import DataFeed
+from hearth.files.library_files import library_knows
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns
 from hearth.rows.far_reader import ARROW_SUFFIXES, read_parts
@@ -53,7 +54,7 @@ class FileFeed(DataFeed):
         self.queue_in = self.queue_out = None
         self.input_tensors = self._columns = None
         self.done_feeding = False
-        if shares is not None and scheme(path) in CORE_SCHEMES:
+        if shares is not None and _is_far(path):
             self._source = BatchSource(_read_far(shares, path, columns, epochs))
             return
         first = read_batches(path, columns, share)
@@ -64,6 +65,10 @@ class FileFeed(DataFeed):
         """Ends the feed."""
         self._source.terminate()
         self.done_feeding = True
+
+
+def _is_far(path: str) -> bool:
+    return scheme(path) in CORE_SCHEMES or (local_path(path) is None and library_knows(path))
 
 
 class BatchSource:

@@ -1,16 +1,18 @@
-"""Copies between this host and other file systems: HDFS by the core, in milliseconds; all others,
-and a cluster that the core cannot use (WebHDFS is off, say), by Hadoop's shell, a JVM each time.
+"""Copies between this host and other file systems: HDFS by the core, in milliseconds; schemes that
+Spark's Hadoop does not know by a library; all others, and a cluster that the core cannot use
+(WebHDFS is off, say), by Hadoop's shell, a JVM each time.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hearth.files.hadoop_shell import HadoopShell, hadoop_user
+from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.native.failure import hearth_error
 
@@ -26,8 +28,9 @@ class FarCopies:
     succeeds, it does all the rest.
     """
 
-    def __init__(self, settings: Mapping[str, str]):
-        """`settings`: as of HadoopShell."""
+    def __init__(self, settings: Mapping[str, str], libraries: Collection[str] = ()):
+        """`settings`: as of HadoopShell; `libraries`: schemes that it does not know."""
+        self._libraries = libraries
         self._shell = HadoopShell(settings)
         self._core: CoreCopies | None = CoreCopies()
 
@@ -41,6 +44,8 @@ class FarCopies:
         return self._by_either(folder, lambda copies: copies.names(folder))
 
     def _by_either(self, uri: str, act: Callable[[Any], Result]) -> Result:
+        if scheme(uri) in self._libraries:
+            return act(LibraryFiles())
         if self._core is None or scheme(uri) not in CORE_SCHEMES:
             return act(self._shell)
         try:

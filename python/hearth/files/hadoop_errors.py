@@ -61,14 +61,18 @@ _PASSWORD = re.compile(r"://[^/@\s:]*:[^/@\s]*@")
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
 
 
+def without_password(text: str) -> str:
+    """The text without the users and passwords in its addresses."""
+    return _PASSWORD.sub("://***@", text)
+
+
 def refusal(what: str, told: str, user: str) -> Exception:
-    """A HearthError of one line, to raise: `what` could not be done for `user`, why, and what to do.
+    """A HearthError of one line, to raise: `what` could not be done for `user`, why, what to do.
     Its `code` is "internal" for words that are not known.
 
     `told`: a Java exception as text, class and message, or what FsShell printed.
     """
-    what = _PASSWORD.sub("://***@", what)
-    told = _PASSWORD.sub("://***@", told)
+    what, told = without_password(what), without_password(told)
     line = next((line.strip() for line in told.splitlines() if line.strip()), "no reason given")
     own = _CLASSES.sub("", line)
     for words, code, meaning in _MEANINGS:

@@ -40,6 +40,14 @@ class HadoopFiles:
         users = self._jvm.org.apache.hadoop.security.UserGroupInformation
         return str(users.getCurrentUser().getShortUserName())
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a file system for this scheme, with its jars."""
+        try:
+            self._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(name, self._configuration)
+        except Exception:  # Hadoop's, or that a class is missing
+            return False
+        return True
+
     def qualified(self, path: str) -> str:
         """`path` with its scheme and host; a relative one is below the user's folder there."""
         with self._refusals(path):

@@ -13,17 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow.fs import (
-    FileSelector,
-    FileSystem,
-    FileType,
-    FSSpecHandler,
-    LocalFileSystem,
-    PyFileSystem,
-)
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from hearth.files.arrow_files import arrow_file_system
+from hearth.files.library_files import library_system
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, whole_uri
 
@@ -82,17 +75,9 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     if system := arrow_file_system(uri):
         return system, uri
     try:
-        return FileSystem.from_uri(uri)
-    except pa.ArrowInvalid as error:
-        try:
-            import fsspec
-
-            system, path = fsspec.core.url_to_fs(uri)
-        except (ImportError, ValueError) as other:
-            raise ValueError(
-                f"{uri} cannot be written: {error}; fsspec cannot write it either: {other}"
-            ) from None
-        return PyFileSystem(FSSpecHandler(system)), path
+        return library_system(uri)
+    except ValueError as error:
+        raise ValueError(f"{uri} cannot be written: {error}") from None
 
 
 @contextmanager

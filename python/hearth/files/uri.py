@@ -1,4 +1,4 @@
-"""Files named by URI: which of them lie on this machine, and small writes to any other place."""
+"""Files named by URI: which of them lie on this machine, who serves the others, small writes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.library_files import LibraryFiles, library_knows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,10 +94,22 @@ def whole_uri(path: str, spark: SparkSession) -> str:
     Raises:
         HearthError: Spark has no such file system.
     """
-    files = HadoopFiles.of(spark)
+    files = serving(HadoopFiles.of(spark), path)
     if files is not None:
         return files.qualified(path)
     return absolute_uri(path, default_file_system(spark).rstrip("/"), os.getcwd())
+
+
+def serving(files: HadoopFiles | None, uri: str) -> HadoopFiles | LibraryFiles | None:
+    """What reads and writes a URI on the driver: Spark's own file systems where they know the
+    scheme, else a library's; None where neither is to be had here (Spark Connect).
+    """
+    name = scheme(uri)
+    if name in ("", "file", *CORE_SCHEMES):
+        return files
+    if files is None:
+        return LibraryFiles() if library_knows(uri) else None
+    return files if files.knows(name) else LibraryFiles()
 
 
 def default_file_system(spark: SparkSession) -> str:
@@ -117,7 +130,7 @@ def write_text(uri: str, text: str, spark: SparkSession) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return
-    files = HadoopFiles.of(spark)
+    files = serving(HadoopFiles.of(spark), uri)
     if files is None:
         from hearth import HearthError
 

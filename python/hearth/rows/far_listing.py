@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.uri import serving
 from hearth.rows.file_parts import Block, StoredFile
 
 
@@ -19,7 +20,7 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
     """
     from hearth import HearthError
 
-    files = HadoopFiles.of(session)
+    files = serving(HadoopFiles.of(session), uri)
     found = files.located(uri) if files is not None else _listed_by_core(uri)
     stored = []
     for name, size, is_folder, modified_ms, blocks in found:

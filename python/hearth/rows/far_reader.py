@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.core_input import CoreInput
+from hearth.files.library_files import LibraryFiles, LibraryInput
+from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.rows.file_parts import Part
+from hearth.rows.rank_files import Count
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _BATCH_ROWS = 4096
 _RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
-
-# What is told of bytes that were read: (number, whether from this host).
-Count = Callable[[int, bool], None]
 
 
 def reads_whole(uri: str) -> bool:
@@ -56,22 +58,39 @@ def _open(part: Part, count: Count) -> Any:
     """The part's file, open for pyarrow, which tells `count` of what it reads."""
     import pyarrow as pa
 
-    from hearth.native._core import InputFile
-
-    file = InputFile(part.uri)
+    file = _input(part.uri)
     _check(part)
     return pa.PythonFile(CoreInput(file, lambda size: count(size, part.near)), mode="r")
 
 
-def _check(part: Part) -> None:
+def _by_core(uri: str) -> bool:
+    return scheme(uri) in ("", "file", *CORE_SCHEMES)
+
+
+def _input(uri: str) -> Any:
+    from hearth.native._core import InputFile
+
+    return InputFile(uri) if _by_core(uri) else LibraryInput(uri)
+
+
+def _stat(uri: str) -> tuple[int, int] | None:
+    """(bytes, seconds since 1970 when it was written last); None where it is gone."""
     from hearth.native._core import stat_file
 
-    status = stat_file(part.uri)
-    if status is None:
+    if _by_core(uri):
+        status = stat_file(uri)
+        return status and (status.size, status.modified_ms // 1000)
+    info = LibraryFiles().stat(uri)
+    return info and (info.size, (info.mtime_ns or 0) // 1_000_000_000)
+
+
+def _check(part: Part) -> None:
+    found = _stat(part.uri)
+    if found is None:
         what = "is gone"
-    elif status.size != part.size:
-        what = f"has {status.size} bytes instead of {part.size}"
-    elif part.modified_s and status.modified_ms // 1000 != part.modified_s:
+    elif found[0] != part.size:
+        what = f"has {found[0]} bytes instead of {part.size}"
+    elif part.modified_s and found[1] != part.modified_s:
         what = "was written again"
     else:
         return
@@ -87,18 +106,65 @@ def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[
 
     with _open(part, count) as source:
         file = pq.ParquetFile(source, pre_buffer=True)
-        _check_columns(part.uri, file.schema_arrow.names, columns)
-        starts = [_start(file.metadata.row_group(i)) for i in range(file.num_row_groups)]
-        for group, start in enumerate(starts):
-            if not 0 <= start < part.size:  # it would be in nobody's part
-                raise ValueError(
-                    f"{part.uri} is damaged: it says that its row group {group} begins at byte "
-                    f"{start} of {part.size}; write it again"
-                )
-        groups = [i for i, start in enumerate(starts) if part.begin <= start < part.end]
-        for group in groups:  # one by one: pre_buffer would fetch all of them
-            for batch in file.iter_batches(_BATCH_ROWS, [group], list(columns) or None):
-                yield batch.select(list(columns)) if columns else batch
+        for group in _groups_in(part, file.metadata):
+            yield from _read_group(part.uri, file, group, columns)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a part's file, whose footer has been read."""
+
+    part: Part
+    number: int
+    metadata: pq.FileMetaData
+
+
+def row_groups(part: Part, count: Count) -> list[RowGroup]:
+    """Those that begin in the part; raises as read_parts() does."""
+    import pyarrow.parquet as pq
+
+    with _open(part, count) as source:
+        metadata = pq.ParquetFile(source).metadata
+    return [RowGroup(part, number, metadata) for number in _groups_in(part, metadata)]
+
+
+def read_group(group: RowGroup, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
+    """Its rows, in the same batches each time; as read_parts()."""
+    import pyarrow.parquet as pq
+
+    with _open(group.part, count) as source:
+        file = pq.ParquetFile(source, metadata=group.metadata, pre_buffer=True)
+        yield from _read_group(group.part.uri, file, group.number, columns)
+
+
+def _read_group(
+    uri: str, file: pq.ParquetFile, group: int, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """One by one, as pre_buffer would fetch all groups that are asked for."""
+    _check_columns(uri, file.schema_arrow.names, columns)
+    for batch in file.iter_batches(_BATCH_ROWS, [group], list(columns) or None):
+        yield batch.select(list(columns)) if columns else batch
+
+
+def _groups_in(part: Part, metadata: pq.FileMetaData) -> list[int]:
+    """The numbers of the row groups that begin in the part."""
+    starts = [_start(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
+    for group, start in enumerate(starts):
+        if not 0 <= start < part.size:  # it would be in nobody's part
+            raise ValueError(
+                f"{part.uri} is damaged: it says that its row group {group} begins at byte "
+                f"{start} of {part.size}; write it again"
+            )
+    return [i for i, start in enumerate(starts) if part.begin <= start < part.end]
+
+
+def far_types(uri: str) -> dict[str, str]:
+    """The columns of a Parquet file and their types in Arrow; raises OSError or ValueError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pa.PythonFile(CoreInput(_input(uri)), mode="r") as source:
+        return {field.name: str(field.type) for field in pq.read_schema(source)}
 
 
 def _start(group: Any) -> int:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hearth.rows.pinned_files import PinnedFile, PinnedFiles, open_dataset, pin_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 BATCH_ROWS = 1024
 # How long the ring may stay full. A trainer that died is noticed at once and needs no timeout.
@@ -66,35 +68,63 @@ def read_rows(
             not as it was pinned.
     """
     pinned = pinned or pin_files(source)
-    known = pinned.schema.names
+    pairs = select(columns, pinned.schema.names, source)
+    for piece in pieces_of(pinned, rank, world):
+        yield from read_piece(pinned, piece, pairs, batch_rows)
+
+
+def select(columns: Sequence[str], known: Sequence[str], source: str) -> list[tuple[str, str]]:
+    """(name, alias) of each of `columns`, of all in `known` where it is empty.
+
+    Raises:
+        ValueError: a column that is not known.
+    """
     pairs = [(item, item) if item in known else parse_column(item) for item in columns or known]
     for name, _ in pairs:
         if name not in known:
             raise ValueError(f"column '{name}' is not in {source}, which has: {', '.join(known)}")
-    names = [name for name, _ in pairs]
+    return pairs
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows [begin, end) of a row group of a pinned file."""
+
+    file: PinnedFile
+    group: ds.ParquetFileFragment
+    begin: int
+    end: int
+
+
+def pieces_of(pinned: PinnedFiles, rank: int, world: int) -> Iterator[Piece]:
+    """The rank's rows in file order; a file is opened when the iteration comes to it.
+
+    Raises:
+        ValueError: a file is not as it was pinned.
+    """
     begin, end = row_range(sum(file.rows for file in pinned.files), rank, world)
     first = 0
     for file in pinned.files:
-        low, high = max(begin - first, 0), min(end - first, file.rows)
-        first += file.rows
-        if low < high:
-            for batch in _read_file(pinned, file, low, high, (names, batch_rows)):
-                yield batch.rename_columns([alias for _, alias in pairs])
+        if begin >= first + file.rows or end <= first:
+            first += file.rows
+            continue
+        for group in pinned.open(file).split_by_row_group():
+            # Not count_rows(): for one row group of a file it counts the whole file.
+            size = group.row_groups[0].num_rows
+            low, high = max(begin - first, 0), min(end - first, size)
+            first += size
+            if low < high:
+                yield Piece(file, group, low, high)
 
 
-def _read_file(
-    pinned: PinnedFiles, file: PinnedFile, begin: int, end: int, scan: tuple[list[str], int]
+def read_piece(
+    pinned: PinnedFiles, piece: Piece, columns: Sequence[tuple[str, str]], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    names, batch_rows = scan
-    first = 0
-    for group in pinned.open(file).split_by_row_group():
-        # Not count_rows(): for one row group of a file it counts the whole file.
-        size = group.row_groups[0].num_rows
-        low, high = max(begin - first, 0), min(end - first, size)
-        first += size
-        if low < high:
-            batches = group.to_batches(pinned.schema, columns=names, batch_size=batch_rows)
-            yield from _slice_rows(batches, low, high)
+    """Its rows, only `columns`, which select() gave."""
+    names = [name for name, _ in columns]
+    batches = piece.group.to_batches(pinned.schema, columns=names, batch_size=batch_rows)
+    for batch in _slice_rows(batches, piece.begin, piece.end):
+        yield batch.rename_columns([alias for _, alias in columns])
 
 
 def _slice_rows(batches: Iterator[pa.RecordBatch], low: int, high: int) -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.files.uri import local_path
-from hearth.rows.file_reader import read_rows, row_range
+from hearth.rows.file_reader import (
+    BATCH_ROWS,
+    Piece,
+    pieces_of,
+    read_piece,
+    read_rows,
+    row_range,
+    select,
+)
 from hearth.rows.pinned_files import PinnedFiles, pin_files
+from hearth.rows.rank_files import RankFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +31,7 @@ DATUM_SCHEMA = "id string, label int, channels int, height int, width int, encod
 
 
 @dataclass(frozen=True)
-class FileRows:
+class FileRows(RankFiles):
     """Rows of local Parquet files."""
 
     uri: str
@@ -37,6 +46,27 @@ class FileRows:
         """The rows of `rank`, in file order; raises as read_rows() does."""
         return read_rows(self.uri, self.columns, rank, world, pinned=self.pinned)
 
+    def identity(self, rank: int, world: int) -> bytes:
+        """As PiecedRows: files count by name, rows and bytes."""
+        files = [(file.name, file.rows, file.size) for file in self._files.files]
+        return f"{rank} of {world} of {files}".encode()
+
+    def pieces(self, rank: int, world: int) -> list[Piece]:
+        """As PiecedRows: row groups. Opens the files; raises as read_rows() does."""
+        return list(pieces_of(self._files, rank, world))
+
+    def read_piece(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """As PiecedRows; raises as read_rows() does."""
+        self._files.check(piece.file)
+        columns = select(self.columns, self._files.schema.names, self.uri)
+        return read_piece(self._files, piece, columns, BATCH_ROWS)
+
+    @property
+    def _files(self) -> PinnedFiles:
+        pinned = self.pin().pinned
+        assert pinned is not None
+        return pinned
+
 
 @dataclass(frozen=True)
 class PinnedLmdb:
@@ -48,7 +78,7 @@ class PinnedLmdb:
 
 
 @dataclass(frozen=True)
-class LmdbRows:
+class LmdbRows(RankFiles):
     """The Datum records of a local LMDB in key order, in `parts` ranges of keys.
 
     It is read where it lies, by every task the pages of its part alone.

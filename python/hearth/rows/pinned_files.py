@@ -67,13 +67,7 @@ class PinnedFiles:
         """
         import pyarrow.dataset as ds
 
-        path = os.path.join(self.folder, file.name)
-        try:
-            size = os.path.getsize(path)
-        except OSError as error:
-            raise ValueError(self._changed(path, f"cannot be found ({error.strerror})")) from None
-        if size != file.size:
-            raise ValueError(self._changed(path, f"has {size} bytes instead of {file.size}"))
+        path = self.check(file)
         folders = _schema_from_text(self._content["folders"])
         partitioning = ds.partitioning(folders, flavor="hive") if folders.names else None
         dataset = ds.dataset([path], self.schema, format="parquet", partitioning=partitioning)
@@ -82,6 +76,17 @@ class PinnedFiles:
             said = f"has {fragment.metadata.num_rows} rows instead of {file.rows}"
             raise ValueError(self._changed(path, said))
         return fragment
+
+    def check(self, file: PinnedFile) -> str:
+        """The file's path. Raises ValueError where it is not there, or has another size."""
+        path = os.path.join(self.folder, file.name)
+        try:
+            size = os.path.getsize(path)
+        except OSError as error:
+            raise ValueError(self._changed(path, f"cannot be found ({error.strerror})")) from None
+        if size != file.size:
+            raise ValueError(self._changed(path, f"has {size} bytes instead of {file.size}"))
+        return path
 
     def _changed(self, path: str, said: str) -> str:
         return (

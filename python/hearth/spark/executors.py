@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,21 @@ def known_executors(spark: SparkSession, active_only: bool) -> list[Any]:
     """
     found = spark._jsc.sc().statusStore().executorList(active_only)
     return [found.apply(number) for number in range(found.size())]
+
+
+def rank_hosts(spark: SparkSession, world: int) -> list[str]:
+    """The hosts of the executors that run now, for `world` ranks in turn; none where nobody knows.
+
+    A rank may be started elsewhere all the same: Spark decides.
+    """
+    if not hasattr(spark, "_jsc"):
+        return []
+    with suppress(Exception):  # whatever this Spark does not have
+        found = known_executors(spark, active_only=True)
+        executors = [e for e in found if str(e.id()) != "driver"] or found
+        hosts = sorted(str(e.hostPort()).rpartition(":")[0] for e in executors)
+        return [hosts[rank % len(hosts)] for rank in range(world)] if hosts else []
+    return []
 
 
 def executor_count(spark: SparkSession) -> int:

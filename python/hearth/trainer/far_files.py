@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from hearth.files.far_copies import FarCopies
+from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
-from hearth.files.uri import is_far
+from hearth.files.uri import is_far, scheme, serving
 from hearth.native.failure import Failure, hearth_error
 from hearth.trainer.trainer_process import RankError
 
@@ -35,11 +37,13 @@ _FINAL = ("permission_denied", "resource_exhausted", "invalid_argument", "unimpl
 class FarPlan:
     """What the driver tells ranks of files elsewhere; travels in Spark's task closure.
 
-    `settings`: Hadoop's, beyond those of the executors; `prefix`: the solver's snapshot_prefix.
+    `settings`: Hadoop's, beyond those of the executors; `prefix`: the solver's snapshot_prefix;
+    `libraries`: schemes that Spark's Hadoop does not know, so that a library is to.
     """
 
     settings: Mapping[str, str] = field(repr=False)  # keys of object stores are among them
     prefix: str = ""
+    libraries: frozenset[str] = frozenset()
 
 
 def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | None:
@@ -47,11 +51,14 @@ def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | 
     named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
     if not any(is_far(uri) for uri in named):
         return None
+    files = HadoopFiles.of(spark)
+    by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
     pairs = dict(spark.sparkContext.getConf().getAll()) if hasattr(spark, "_jsc") else {}
     head = "spark.hadoop."
     return FarPlan(
         {key.removeprefix(head): value for key, value in pairs.items() if key.startswith(head)},
         prefix,
+        frozenset(map(scheme, by_library)),
     )
 
 
@@ -62,7 +69,7 @@ class FarFiles:
         """`job`: of this rank, with URIs."""
         self._job = job
         self._prefix = plan.prefix
-        self._copies = FarCopies(plan.settings)
+        self._copies = FarCopies(plan.settings, plan.libraries)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"

@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.native.failure import Failure
-from hearth.rows.file_rows import FileRows, LmdbRows
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.access import spark_access
@@ -26,7 +25,7 @@ from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
-from hearth.trainer.far_files import FarPlan
+from hearth.trainer.plan import Plan, near_files, pinned
 from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
 from hearth.trainer.run_name import run_name
 
@@ -44,21 +43,6 @@ _EVENT_WAIT_S = 5.0
 _RESULT_WAIT_S = 10.0
 # How often the slots of ranks that have not begun are looked at.
 _SLOTS_WAIT_S = 5.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
-
-    `far`: where files of the job lie elsewhere. `first_generation`: 0 where the run is a new one.
-    """
-
-    world: int
-    job: dict[str, Any]
-    files: dict[str, FileRows | LmdbRows] = field(default_factory=dict)
-    frames: dict[str, DataFrame] = field(default_factory=dict)
-    far: FarPlan | None = None
-    first_generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +73,7 @@ def run(
     plan = replace(
         plan,
         job={**plan.job, "run": name.text},
-        files=_pinned(plan.files),
+        files=pinned(plan.files),
         first_generation=name.first_generation(max_restarts),
     )
     preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
@@ -101,6 +85,7 @@ def run(
             "the training goes on from its last snapshot, if it has left one"
         )
         on_event({"event": "log", "level": "W", "text": text})
+    plan = near_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
         rows = rank_rows(spark, plan.frames, plan.world)
@@ -141,16 +126,6 @@ def _generations(
 
 def _tell_waiting(on_event: Callable[[Event], None], line: str) -> None:
     on_event({"event": "waiting", "text": line})
-
-
-def _pinned(files: dict[str, FileRows | LmdbRows]) -> dict[str, FileRows | LmdbRows]:
-    """The same with the files that there are now; raises HearthError where they cannot be read."""
-    from hearth import HearthError
-
-    try:
-        return {name: rows.pin() for name, rows in files.items()}
-    except (ValueError, OSError) as error:
-        raise HearthError(str(error)) from None
 
 
 class _Attempt:
@@ -323,11 +298,18 @@ class _Attempt:
             files=plan.files,
             frames=tuple(plan.frames),
             far=plan.far,
+            hosts=plan.hosts,
             ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
-        return [json.loads(row.event) for row in stage.collect()]
+        events = [json.loads(row.event) for row in stage.collect()]
+        if read := [event for event in events if event.get("event") == "files_read"]:
+            near, far = (sum(event[key] for event in read) for key in ("near", "far"))
+            text = f"ranks read {near + far} bytes of files, {100 * near / (near + far):.0f} % of"
+            line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
+            self._inbox.put(("event", line))
+        return [event for event in events if event not in read]
 
     def _tell_end(self, job: SparkJob) -> None:
         failed = job.error is not None

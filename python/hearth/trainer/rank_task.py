@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.local_folders import spill_folder
-from hearth.rows.file_reader import STALL_TIMEOUT_S
-from hearth.rows.file_rows import FileRows, LmdbRows
+from hearth.rows.rank_files import RankFiles
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
-from hearth.trainer.trainer_process import (
-    Event,
-    RankError,
-    TrainerProcess,
-    compute_threads,
-    stream_of,
-)
+from hearth.trainer.ring_feed import FileFeed, Place, feed, split_streams
+from hearth.trainer.trainer_process import Event, RankError, TrainerProcess, compute_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,9 +41,10 @@ class RankSpec:
     token: str
     coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
     job: dict[str, Any]
-    files: dict[str, FileRows | LmdbRows]
+    files: dict[str, RankFiles]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
+    hosts: tuple[str, ...] = ()  # of each rank, near which its files are; see Place
     ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
 
     def __repr__(self) -> str:  # the token must not reach a log
@@ -59,8 +52,9 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields rank 0's last event as a row of JSON: "done", or
-    "error" where another rank went away, whose own task says why.
+    """The body of the barrier stage: yields events as rows of JSON: rank 0's last one, "done", or
+    "error" where another rank went away, whose own task says why; and of each rank "files_read",
+    where it read files of other file systems.
 
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
@@ -71,31 +65,33 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     from hearth.native._core import RingWriter
 
     context = BarrierTaskContext.get()
-    rank = context.partitionId()
+    place = Place.of(context, spec.hosts)
+    rank = place.rank
     with ExitStack() as stack:
         endpoint = spec.coordinator or _host_coordinator(spec, context, stack)
         rings = {
             name: stack.enter_context(closing(RingWriter())) for name in (*spec.files, *spec.frames)
         }
-        job = _job_of_rank(spec, context, endpoint, rings)
+        files = FileFeed(spec.files, rings, place, spec.world)
+        job = _job_of_rank(spec, (context, rank), endpoint, files.streams())
         fds = [fd for ring in rings.values() for fd in ring.fds()]
         far = stack.enter_context(FarFiles(job, spec.far)) if spec.far else None
-        trainer = stack.enter_context(TrainerProcess(far.local_job() if far else job, fds))
+        local_job = far.local_job() if far else job
+        trainer = stack.enter_context(TrainerProcess(local_job, fds, files.start_epochs))
         for ring in rings.values():
             ring.close_child_fds()
         if far is not None and rank == 0:
             far.watch()
-        for name, files in spec.files.items():
-            _start_file_feeder(name, rings[name], files, rank, spec.world)
+        files.start()
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
         last = _last_event(trainer, spec, rank)
         if far is not None and rank == 0:
             last = far.finish(last)
-    events = [json.dumps(last)] if rank == 0 else []
+    told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
     yield pa.RecordBatch.from_pydict(
-        {"rank": pa.array([rank] * len(events), pa.int32()), "event": pa.array(events, pa.string())}
+        {"rank": pa.array([rank] * len(told), pa.int32()), "event": pa.array(told, pa.string())}
     )
 
 
@@ -115,23 +111,24 @@ def _last_event(trainer: TrainerProcess, spec: RankSpec, rank: int) -> Event:
 
 
 def _job_of_rank(
-    spec: RankSpec, context: BarrierTaskContext, endpoint: tuple[str, int], rings: dict[str, Any]
+    spec: RankSpec,
+    task: tuple[BarrierTaskContext, int],
+    endpoint: tuple[str, int],
+    streams: dict[str, Any],
 ) -> dict[str, Any]:
+    context, rank = task
     return {
         **spec.job,
         "token": spec.token,
         "generation": spec.generation,
         "coordinator": {"host": endpoint[0], "port": endpoint[1]},
-        "rank": context.partitionId(),
+        "rank": rank,
         "world": spec.world,
         "host": socket.gethostname(),
         "listen_host": _address_towards(*endpoint),
         **_mesh_ports(spec.ports.get(MESH, [0])),
         "threads": compute_threads(context.cpus()),
-        "streams": {
-            name: stream_of(ring) | {"spill_dir": spill_folder(context.partitionId() + turn)}
-            for turn, (name, ring) in enumerate(rings.items())
-        },
+        "streams": streams,
     }
 
 
@@ -171,51 +168,3 @@ def _host_coordinator(
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")
     return host, int(port_text)
-
-
-def _start_file_feeder(
-    name: str, ring: Any, files: FileRows | LmdbRows, rank: int, world: int
-) -> None:
-    def feed_files() -> None:
-        feed({name: ring}, ((name, batch) for batch in files.read(rank, world)))
-
-    threading.Thread(target=feed_files, name="hearth-reader", daemon=True).start()
-
-
-def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
-    """Writes each batch into the ring of its stream, then ends the rings.
-
-    Never raises: where rows cannot be had the trainer is told why, and a trainer that is gone or
-    wants no more rows says so itself.
-    """
-    wanting = dict(rings)
-    try:
-        for name, batch in parts:
-            if name in wanting and not wanting[name].write(batch, STALL_TIMEOUT_S):
-                del wanting[name]
-            if not wanting:
-                return
-        for ring in wanting.values():
-            ring.end()
-    except ConnectionError:
-        return
-    except Exception as error:  # whatever it is, the trainer must hear of it
-        for ring in rings.values():
-            ring.fail(f"{type(error).__name__}: {error}")
-
-
-def split_streams(
-    batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
-) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each stream: of two struct columns, exactly one is set in every row."""
-    import pyarrow as pa
-
-    for batch in batches:
-        if len(names) == 1:
-            yield names[0], batch
-            continue
-        for name in names:
-            column = batch.column(name)
-            rows = column.filter(column.is_valid())
-            if len(rows):
-                yield name, pa.RecordBatch.from_struct_array(rows)

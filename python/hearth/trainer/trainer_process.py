@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -35,13 +35,21 @@ class TrainerProcess:
     that started it ends. The job, with its token, goes through the channel only.
     """
 
-    def __init__(self, job: dict[str, Any], inherited_fds: Iterable[int]):
+    def __init__(
+        self,
+        job: dict[str, Any],
+        inherited_fds: Iterable[int],
+        on_rows: Callable[[Event], None] | None = None,
+    ):
         """Starts the program and sends `job`.
+
+        `on_rows` gets the event by which it asks for the rows of a stream, in another thread.
 
         Raises:
             RankError: the program cannot be started.
         """
         self._rank, self._host = job["rank"], job["host"]
+        self._on_rows = on_rows
         self._ended = threading.Event()
         self._done: Event | None = None
         self._error: Event | None = None
@@ -124,6 +132,8 @@ class TrainerProcess:
 
     def _handle(self, event: Event) -> None:
         kind = event.get("event")
+        if kind == "rows" and self._on_rows is not None:
+            self._on_rows(event)
         if kind == "error":
             self._error = self._error or event
         if kind == "done":

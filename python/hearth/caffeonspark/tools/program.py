@@ -88,6 +88,7 @@ def check_new(spark: SparkSession, uri: str) -> None:
 def exists(spark: SparkSession, uri: str) -> bool:
     """Whether there is such a file or folder; not known, so False, with Spark Connect."""
     from hearth.files.hadoop_files import HadoopFiles
+    from hearth.files.uri import serving
 
-    files = HadoopFiles.of(spark)
+    files = serving(HadoopFiles.of(spark), uri)
     return files is not None and files.exists(uri)

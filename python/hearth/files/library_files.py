@@ -1,0 +1,194 @@
+"""Files of schemes that Spark's Hadoop does not know, by pyarrow's or fsspec's file systems: s3,
+gs, abfs and whatever a package of fsspec brings. They need no JVM, neither here nor on executors.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
+
+from hearth.files.hadoop_errors import without_password
+from hearth.native.failure import hearth_error
+
+_COPY_BYTES = 8 << 20
+
+
+def library_system(uri: str) -> tuple[FileSystem, str]:
+    """The file system of a URI, pyarrow's or else fsspec's, and the path in it.
+
+    Raises:
+        ValueError: neither knows it; the message names the package that is missing, if it is one.
+    """
+    try:
+        return FileSystem.from_uri(uri)
+    except pa.ArrowInvalid as error:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError) as other:
+            raise ValueError(_unknown(error, other)) from None
+        return PyFileSystem(FSSpecHandler(system)), path
+
+
+def _unknown(error: Exception, other: Exception) -> str:
+    if isinstance(other, ImportError):  # fsspec's own words name the package
+        return f"{other} (here and on the executors), or give Spark the jars of this scheme"
+    return (
+        f"Spark has no file system for this scheme, nor has pyarrow ({error}) or fsspec ({other}): "
+        "is it spelt right, and are its jars or its package there?"
+    )
+
+
+def library_knows(uri: str) -> bool:
+    """Whether a library here has a file system for the scheme of `uri`."""
+    try:
+        library_system(uri)
+    except ValueError:
+        return False
+    except Exception:  # it knows the scheme, but not the place: the first use says why
+        return True
+    return True
+
+
+class LibraryFiles:
+    """HadoopFiles' methods for such URIs, and HadoopShell's. Any thread; no state.
+
+    All of them raise HearthError: one line that says which path and why.
+    """
+
+    def qualified(self, uri: str) -> str:
+        """The same: without a scheme it would be none of these."""
+        return uri
+
+    def exists(self, uri: str) -> bool:
+        with self._at(uri) as (system, path):
+            return system.get_file_info(path).type != FileType.NotFound
+
+    def names(self, folder: str) -> list[str]:
+        """What a folder holds, sorted; nothing where there is no such folder."""
+        with self._at(folder) as (system, path):
+            return sorted(info.base_name for info in _listed(system, path))
+
+    def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
+        """As HadoopFiles.located(), without blocks."""
+        with self._at(uri) as (system, path):
+            info = system.get_file_info(path)
+            if info.type == FileType.File:
+                found = [(uri, info)]
+            else:
+                base = uri.rstrip("/")
+                found = [(f"{base}/{item.base_name}", item) for item in _listed(system, path)]
+            for name, item in found:
+                is_folder = item.type == FileType.Directory
+                yield name, item.size or 0, is_folder, (item.mtime_ns or 0) // 1_000_000, []
+
+    def read(self, uri: str) -> bytes:
+        """The content of a small file."""
+        with self._at(uri) as (system, path), system.open_input_stream(path) as source:
+            return source.read()
+
+    def write(self, uri: str, data: bytes) -> None:
+        """Writes a small file beside its place and renames it, in place of an older one."""
+        with self._at(uri) as (system, path), _new_file(system, path) as target:
+            target.write(data)
+
+    def delete(self, uri: str) -> None:
+        """Removes a file, if it is there."""
+        with self._at(uri) as (system, path):
+            if system.get_file_info(path).type == FileType.File:
+                system.delete_file(path)
+
+    def check_readable(self, what: str, uri: str) -> None:
+        """Raises HearthError, which begins with `what`, unless the file or folder is there."""
+        with self._at(uri, what) as (system, path):
+            if system.get_file_info(path).type == FileType.NotFound:
+                raise FileNotFoundError("there is no such file or folder")
+
+    def check_writable(self, what: str, uri: str) -> None:
+        """Makes the folder of `uri` and tries to write there; raises as check_readable() does."""
+        with self._at(uri, what) as (system, path):
+            folder = path.rpartition("/")[0]
+            if folder:
+                system.create_dir(folder, recursive=True)
+            probe = f"{folder}/.hearth-{uuid.uuid4()}.probe"
+            system.open_output_stream(probe).close()
+            system.delete_file(probe)
+
+    def fetch(self, uri: str, path: str) -> None:
+        """Copies a file to the local `path`."""
+        with (
+            self._at(uri) as (system, source),
+            system.open_input_stream(source) as far,
+            open(path, "wb") as local,
+        ):
+            shutil.copyfileobj(far, local, _COPY_BYTES)
+
+    def store(self, paths: Sequence[str], folder: str) -> None:
+        """Copies local files, in their order, into the folder, which it makes. Each appears under
+        its name when it is complete, in place of an older one."""
+        with self._at(folder) as (system, place):
+            system.create_dir(place, recursive=True)
+            for path in paths:
+                target = f"{place}/{Path(path).name}"
+                with open(path, "rb") as local, _new_file(system, target) as far:
+                    shutil.copyfileobj(local, far, _COPY_BYTES)
+
+    def stat(self, uri: str) -> FileInfo | None:
+        """What is known of a file: `size`, `mtime_ns`; None where there is none."""
+        with self._at(uri) as (system, path):
+            info = system.get_file_info(path)
+            return info if info.type == FileType.File else None
+
+    @contextmanager
+    def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
+        HearthError = hearth_error()
+        try:
+            yield library_system(uri)
+        except HearthError:
+            raise
+        except Exception as error:  # packages have exceptions of their own
+            said = " ".join(str(error).split()) or type(error).__name__
+            subject = f"{what} {uri}".strip()
+            raise HearthError(without_password(f"{subject}: {said}")) from None
+
+
+class LibraryInput:
+    """A file as CoreInput reads one. Raises what the library does."""
+
+    def __init__(self, uri: str):
+        system, path = library_system(uri)
+        self._file = system.open_input_file(path)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def read_at(self, at: int, size: int) -> bytes:
+        self._file.seek(at)
+        return self._file.read(size)
+
+
+def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
+    return system.get_file_info(FileSelector(folder, allow_not_found=True))
+
+
+@contextmanager
+def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
+    """A file that takes its name when it is complete; nothing stays of one that is not."""
+    # Not after the name itself: fsspec takes names of files that it moves for patterns.
+    part = f"{path.rpartition('/')[0]}/.{uuid.uuid4().hex}.part"
+    try:
+        with system.open_output_stream(part) as target:
+            yield target
+        system.move(part, path)
+    except BaseException:
+        with suppress(Exception):  # the first error is the one that counts
+            system.delete_file(part)
+        raise

@@ -1,0 +1,29 @@
+"""What a launch does with files that ranks read by themselves, of whatever kind they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+# What is told of bytes that were read from afar: (number, whether from this host).
+Count = Callable[[int, bool], None]
+
+
+class RankFiles:
+    """Immutable; travels in Spark's task closure. The changed copies are of the same class."""
+
+    def pin(self) -> RankFiles:
+        """The same with the files that there are now; raises ValueError or OSError."""
+        return self
+
+    def placed(self, hosts: Sequence[str]) -> RankFiles:
+        """The same with shares near these hosts, one for each rank, as Spark names its
+        executors'. They stay with their ranks for the whole run."""
+        return self
+
+    def counting(self, count: Count) -> RankFiles:
+        """The same, but `count` is told of bytes that are read from other file systems."""
+        return self
+
+    def told(self, world: int) -> str:
+        """A line about how near the files are to their ranks; empty where that does not matter."""
+        return ""

@@ -1,0 +1,58 @@
+"""What to launch, and which rank is to read which of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from hearth.rows.rank_files import RankFiles
+from hearth.spark.executors import rank_hosts
+from hearth.trainer.far_files import FarPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
+
+    `far`: where files of the job lie elsewhere. `first_generation`: 0 where the run is a new one.
+    """
+
+    world: int
+    job: dict[str, Any]
+    files: dict[str, RankFiles] = field(default_factory=dict)
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    far: FarPlan | None = None
+    first_generation: int = 0
+    hosts: tuple[str, ...] = ()  # of each rank, near which its files are
+
+
+def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
+    """The plan with the shares of files near the executors that there are now.
+
+    Ranks keep them wherever they are started again, as other rows would be another training.
+    """
+    if not any(rows.told(plan.world) for rows in plan.files.values()):
+        return plan
+    # Ranks with rows of a DataFrame are its partitions, in their order.
+    hosts = [] if plan.frames else rank_hosts(spark, plan.world)
+    files = {name: rows.placed(hosts) for name, rows in plan.files.items()}
+    for rows in files.values():
+        if text := rows.told(plan.world):
+            on_event({"event": "log", "level": "I", "text": text})
+    return replace(plan, files=files, hosts=tuple(hosts))
+
+
+def pinned(files: dict[str, RankFiles]) -> dict[str, RankFiles]:
+    """The same with the files that there are now; raises HearthError where they cannot be read."""
+    from hearth import HearthError
+
+    try:
+        return {name: rows.pin() for name, rows in files.items()}
+    except (ValueError, OSError) as error:
+        raise HearthError(str(error)) from None

@@ -1,0 +1,170 @@
+"""A rank's rows on their way into its rings: of its task, and of files, which threads read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.local_folders import spill_folder
+from hearth.rows.file_reader import STALL_TIMEOUT_S
+from hearth.rows.rank_files import RankFiles
+from hearth.rows.row_epochs import RowEpochs
+from hearth.trainer.trainer_process import Event, stream_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import BarrierTaskContext
+
+# A trainer takes rows that it does not keep as it needs them, which may be seldom. One that died is
+# noticed at once.
+_TRAINING_S = 30 * 86400.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which rank a task is, and whether it runs where its files were meant to be near."""
+
+    rank: int
+    at_home: bool = False
+
+    @classmethod
+    def of(cls, context: BarrierTaskContext, wanted: Sequence[str]) -> Place:
+        """`wanted`: of each rank, the host near which its files are; empty: that does not matter.
+
+        All tasks of a stage come to one answer, in which each rank is taken once.
+        """
+        partition = context.partitionId()
+        if not wanted:
+            return cls(partition)
+        hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+        rank = ranks_of(hosts, wanted)[partition]
+        return cls(rank, wanted[rank] == hosts[partition])
+
+
+def ranks_of(hosts: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """The rank of each partition: one that wants its host, while there is one, else any."""
+    free = list(range(len(wanted)))
+    ranks: list[int | None] = []
+    for host in hosts:
+        near = next((rank for rank in free if wanted[rank] == host), None)
+        if near is not None:
+            free.remove(near)
+        ranks.append(near)
+    return [free.pop(0) if rank is None else rank for rank in ranks]
+
+
+class FileFeed:
+    """The streams of one rank that come from files; its threads write into their rings."""
+
+    def __init__(
+        self, files: Mapping[str, RankFiles], rings: Mapping[str, Any], place: Place, world: int
+    ):
+        """`rings`: of all streams, also of those that do not come from files."""
+        self._files = {name: rows.counting(self._count) for name, rows in files.items()}
+        self._rings = rings
+        self._place, self._world = place, world
+        self._lock = threading.Lock()
+        self._bytes = {True: 0, False: 0}  # near, far
+
+    def streams(self) -> dict[str, Any]:
+        """The job's field for all streams: the rings, and where rows are kept; or, of rows that are
+        not kept, what tells them from others."""
+        rank, streams = self._place.rank, {}
+        for turn, (name, ring) in enumerate(self._rings.items()):
+            rows = self._files.get(name)
+            if isinstance(rows, RowEpochs):
+                more = {"files_hash": rows.files_hash(rank, self._world)}
+            else:
+                more = {"spill_dir": spill_folder(rank + turn)}
+            streams[name] = stream_of(ring) | more
+        return streams
+
+    def start(self) -> None:
+        """Begins with the rows that the trainer keeps."""
+        for name, rows in self._files.items():
+            if not isinstance(rows, RowEpochs):
+                self._start(name, rows, self._feed_once)
+
+    def start_epochs(self, event: Event) -> None:
+        """Begins with rows that are not kept, at the epoch that the trainer asks for."""
+        name = event["stream"]
+        epochs = self._files[name].read(self._place.rank, self._world, event["epoch"])
+        self._start(name, epochs, _feed_epochs)
+
+    def read(self) -> list[Event]:
+        """An event that tells what was read from other file systems, if anything was."""
+        near, far = self._bytes[True], self._bytes[False]
+        return [{"event": "files_read", "near": near, "far": far}] if near or far else []
+
+    def _start(self, name: str, rows: Any, feed_rows: Callable[[Any, Any], None]) -> None:
+        ring = self._rings[name]
+        thread = threading.Thread(target=feed_rows, args=(ring, rows), name="hearth-reader")
+        thread.daemon = True
+        thread.start()
+
+    def _feed_once(self, ring: Any, rows: Any) -> None:
+        def batches() -> Iterator[tuple[str, pa.RecordBatch]]:  # feed() tells of its failures
+            for batch in rows.read(self._place.rank, self._world):
+                yield "", batch
+
+        feed({"": ring}, batches())
+
+    def _count(self, size: int, near: bool) -> None:
+        with self._lock:
+            self._bytes[near and self._place.at_home] += size
+
+
+def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
+    """Writes epoch after epoch, a mark behind each, until the trainer wants no more. As feed()."""
+    try:
+        for batches in epochs:
+            for batch in batches:
+                if not ring.write(batch, _TRAINING_S):
+                    return
+            if not ring.flush(_TRAINING_S):
+                return
+    except ConnectionError:
+        return
+    except Exception as error:  # whatever it is, the trainer must hear of it
+        ring.fail(f"{type(error).__name__}: {error}")
+
+
+def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+    """Writes each batch into the ring of its stream, then ends the rings.
+
+    Never raises: where rows cannot be had the trainer is told why, and a trainer that is gone or
+    wants no more rows says so itself.
+    """
+    wanting = dict(rings)
+    try:
+        for name, batch in parts:
+            if name in wanting and not wanting[name].write(batch, STALL_TIMEOUT_S):
+                del wanting[name]
+            if not wanting:
+                return
+        for ring in wanting.values():
+            ring.end()
+    except ConnectionError:
+        return
+    except Exception as error:  # whatever it is, the trainer must hear of it
+        for ring in rings.values():
+            ring.fail(f"{type(error).__name__}: {error}")
+
+
+def split_streams(
+    batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each stream: of two struct columns, exactly one is set in every row."""
+    import pyarrow as pa
+
+    for batch in batches:
+        if len(names) == 1:
+            yield names[0], batch
+            continue
+        for name in names:
+            column = batch.column(name)
+            rows = column.filter(column.is_valid())
+            if len(rows):
+                yield name, pa.RecordBatch.from_struct_array(rows)

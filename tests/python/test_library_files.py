@@ -1,0 +1,147 @@
+"""Files of schemes that neither the core nor Spark's Hadoop knows: one suite for each library."""
+
+import itertools
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hearth import HearthError
+from hearth.caffeonspark.places import Places
+from hearth.files import library_files
+from hearth.files.far_copies import FarCopies
+from hearth.files.library_files import LibraryFiles, library_knows
+from hearth.files.uri import serving
+from hearth.rows.far_listing import list_stored
+from hearth.rows.far_reader import far_types
+from hearth.rows.far_rows import FarRows
+from hearth.rows.row_epochs import RowEpochs
+
+
+@pytest.fixture(params=["memory", "local"])
+def folder(request, tmp_path):
+    """A folder that is not there yet: in fsspec's memory, or in files, by fsspec's local:."""
+    if request.param == "local":
+        yield f"local://{tmp_path}/folder"
+        return
+    import fsspec
+
+    yield "memory://box/folder"
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    memory.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def files():
+    return LibraryFiles()
+
+
+def test_a_small_file_is_written_replaced_read_and_deleted(files, folder):
+    uri = f"{folder}/a/note.txt"
+    files.check_writable("-model", uri)
+    assert not files.exists(uri)
+    files.write(uri, b"one")
+    files.write(uri, b"two two")
+    assert files.read(uri) == b"two two"
+    assert files.names(f"{folder}/a") == ["note.txt"]
+    files.check_readable("-weights", uri)
+    files.delete(uri)
+    files.delete(uri)
+    assert files.names(f"{folder}/a") == []
+    assert files.names(f"{folder}/none") == []
+
+
+def test_files_come_back_as_they_went(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(library_files, "_COPY_BYTES", 1000)
+    copies = FarCopies({}, [folder.partition(":")[0]])
+    content = {name: os.urandom(size) for name, size in (("a [b]", 2500), ("empty", 0))}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    copies.store([str(tmp_path / name) for name in content], f"{folder}/models")
+    assert copies.names(f"{folder}/models") == sorted(content)
+    for name, data in content.items():
+        copies.fetch(f"{folder}/models/{name}", str(tmp_path / "copy"))
+        assert (tmp_path / "copy").read_bytes() == data
+
+
+def test_a_file_that_breaks_off_leaves_the_old_one_and_nothing_else(files, folder, tmp_path):
+    (tmp_path / "model").write_bytes(b"old")
+    files.store([str(tmp_path / "model")], folder)
+
+    with pytest.raises(HearthError, match="gone"):
+        files.store([str(tmp_path / "model"), str(tmp_path / "gone")], folder)
+    with pytest.raises(HearthError):
+        files.write(f"{folder}/model", object())
+    assert files.names(folder) == ["model"]
+    assert files.read(f"{folder}/model") == b"old"
+
+
+def test_what_is_not_there_is_one_line(files, folder):
+    with pytest.raises(HearthError, match=r"^-weights \S+/none: there is no such file or folder$"):
+        files.check_readable("-weights", f"{folder}/none")
+    with pytest.raises(HearthError, match=r"^\S+/none: ") as caught:
+        files.read(f"{folder}/none")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_ranks_read_parquet_there(files, folder, tmp_path, kept):
+    paths = [tmp_path / f"part-{i}.parquet" for i in range(3)]
+    for i, path in enumerate(paths):
+        pq.write_table(pa.table({"id": range(40 * i, 40 * i + 40)}), path, row_group_size=10)
+    files.store(list(map(str, paths)), folder)
+    stored = tuple(list_stored(None, folder))
+    assert [file.size for file in stored] == [path.stat().st_size for path in paths]
+    assert far_types(stored[0].uri) == {"id": "int64"}
+    rows, told = FarRows(folder, (("id", "n"),), stored), []
+    rows = rows.counting(lambda size, near: told.append((size, near)))
+    read = [rows.read(r, 2) if kept else next(RowEpochs(rows, 1).read(r, 2, 0)) for r in range(2)]
+    numbers = [n for batch in itertools.chain(*read) for n in batch.column("n").to_pylist()]
+    assert sorted(numbers) == list(range(120))
+    assert {near for _, near in told} == {False}
+
+
+def test_a_file_that_was_written_again_is_refused(files, folder, tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1]}), path)
+    files.store([str(path)], folder)
+    rows = FarRows(folder, (("id", "id"),), tuple(list_stored(None, folder)))
+    pq.write_table(pa.table({"id": range(1000)}), path)
+    files.store([str(path)], folder)
+    with pytest.raises(ValueError, match=r"a.parquet has \d+ bytes instead of \d+"):
+        list(rows.read(0, 1))
+    files.delete(f"{folder}/a.parquet")
+    with pytest.raises((ValueError, OSError, HearthError), match=r"a\.parquet"):
+        list(rows.read(0, 1))
+
+
+class Hadoop:
+    def knows(self, name):
+        return name == "s3a"
+
+
+def test_spark_serves_what_it_knows_and_libraries_the_rest():
+    hadoop = Hadoop()
+    for uri in ("/x", "file:///x", "hdfs://h/x", "viewfs://c/x", "s3a://bucket/x"):
+        assert serving(hadoop, uri) is hadoop
+    assert isinstance(serving(hadoop, "memory://x"), LibraryFiles)
+    assert isinstance(serving(None, "memory://x"), LibraryFiles)  # Spark Connect
+    assert serving(None, "nonsense://x") is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("hdsf:///m", r"-model hdsf:///m: Spark has no file system for this scheme, nor has py"),
+        ("adl://store/m", r"-model adl://store/m: .*[Ii]nstall adlfs"),
+        ("xyz://me:secret@host/m", r"-model xyz://\*\*\*@host/m: Spark has no"),
+    ],
+)
+def test_a_scheme_without_its_package_is_one_line_that_names_it(uri, said):
+    assert not library_knows(uri)
+    with pytest.raises(HearthError, match=said) as caught:
+        Places(Hadoop(), "file:///").output("-model", uri)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,64 @@
+"""A training whose rows, model, snapshots and results lie where neither the core nor Spark reaches,
+but a library does: fsspec's local:, which several processes see."""
+
+from pathlib import Path
+
+import pytest
+from faults import Quiet, Striker
+
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
+from hearth.files.uri import write_text
+
+
+@pytest.fixture
+def train(spark, digits, tmp_path):
+    place = f"local://{tmp_path}/place"
+
+    def train(watcher, folder, **flags):
+        solver = digits.solver(
+            "cos", max_iter=60, snapshot=10, random_seed=5, snapshot_prefix='"lenet"'
+        )
+        net = Path(solver.replace("_solver", "_net"))
+        rows = digits.table("raw", "train")
+        net.write_text(net.read_text().replace("file:work/raw/train.parquet", f"local://{rows}"))
+        model = f"{place}/{folder}/lenet.caffemodel"
+        conf = Config(spark, {"conf": solver, "model": model, "clusterSize": "2", **flags})
+        CaffeOnSpark(spark, watcher).train(DataSource(spark).getSource(conf, True))
+        return tmp_path / "place" / folder
+
+    return train
+
+
+@pytest.mark.parametrize("spill", ["on", "off"])
+def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
+    unbroken = Quiet()
+    whole = train(unbroken, "whole", spill=spill)
+    striker = Striker("trainer", 35)
+    again = train(striker, "again", spill=spill)
+    assert striker.landed
+    assert [event["iteration"] for event in striker.of("ready")][-1] >= 10
+    names = {file.name for file in again.iterdir()}
+    assert {"lenet.caffemodel", "lenet_iter_60.hearth.json"} <= names
+    assert not any(name.startswith(".") for name in names)
+    assert (whole / "lenet.caffemodel").read_bytes() == (again / "lenet.caffemodel").read_bytes()
+    said = [event["text"] for event in striker.of("log") if "bytes of files" in event["text"]]
+    assert len(said) == 1
+    assert said[0].endswith("0 % of them on their own hosts")
+
+
+def test_results_go_there(spark, tmp_path):
+    write_text(f"local://{tmp_path}/below/means.txt", "loss: 1\n", spark)
+    assert (tmp_path / "below" / "means.txt").read_text() == "loss: 1\n"
+
+
+@pytest.mark.parametrize("kind", ["frame", "expression"])
+def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digits, kind):
+    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2", spill="off")
+    source = DataSource(spark).getSource(conf, True)
+    if kind == "frame":
+        rows = spark.read.parquet(digits.table("raw", "train"))
+        source = DataSource(spark).fromDataFrame(conf, rows, True)
+    else:
+        source.parameter["dataframe_column_select"] = ["label + 0 as label", "image"]
+    with pytest.raises(FlagError, match=r"^-spill off: .* cannot be read anew in each epoch: the"):
+        CaffeOnSpark(spark).train(source)
