@@ -100,21 +100,24 @@ fuzz: setup
 
 # Spark on YARN with HDFS: real daemons on this machine, from jars that Maven fetches once.
 test-hadoop: build
+	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest tests/hadoop
 
 # Longer kills of the same daemons (15 minutes); docs/reliability.md keeps the table that it prints.
 soak-hadoop: build
+	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
 
 # A shell against the same daemons.
 hadoop-shell: build
+	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_shell.py
 
 # The collective over rc queue pairs of a Soft-RoCE device, in an emulated machine: a minute or two.
 test-rdma: build
-	@tools/setup.sh rdma
+	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD)
 
 # In a build folder of its own, without the tests.

@@ -1,27 +1,21 @@
 #!/usr/bin/env bash
-# Makes a checkout ready to build: system packages, then the virtual environment .venv.
-# Does nothing (in well under a second) when both are there already. Arguments name what else is to be
-# there: rdma (an emulated machine, UCX).
+# Makes a checkout ready to build: system packages, those named as arguments too, then the virtual
+# environment .venv.
+# Does nothing (in well under a second) when both are there already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev
           libgmock-dev libssl-dev libjpeg-dev libpng-dev zlib1g-dev libxxhash-dev liblmdb-dev libleveldb-dev libhdf5-dev libcurl4-openssl-dev
           python3-dev python3-venv
-          iproute2 openjdk-17-jre-headless clang-format clang-tidy graphviz)
-
-for group in "$@"; do
-  case $group in
-    rdma) packages+=(qemu-system-x86 iproute2 libucx0) ;;
-    *) echo "setup: no group of packages is named $group" >&2; exit 1 ;;
-  esac
-done
+          iproute2 openjdk-17-jre-headless clang-format clang-tidy graphviz "$@")
 
 missing=()
 for package in "${packages[@]}"; do
   # Java may come from elsewhere, and so may Python.
   case $package in
     openjdk-*) command -v java >/dev/null && continue ;;
+    maven) command -v mvn >/dev/null && continue ;;
     python3-*) python3 -c 'import ensurepip, sysconfig, os; assert os.path.exists(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null && continue ;;
   esac
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")

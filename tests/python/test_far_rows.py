@@ -26,6 +26,10 @@ def rows(tmp_path, monkeypatch):
     return FarRows(tmp_path.as_uri(), (("id", "number"),), tuple(files))
 
 
+def named(hosts):
+    return [frozenset((host,)) for host in hosts]
+
+
 def ids(batches):
     return [value for batch in batches for value in batch.column("number").to_pylist()]
 
@@ -33,7 +37,7 @@ def ids(batches):
 @pytest.mark.parametrize("world", [1, 2, 5])
 @pytest.mark.parametrize("hosts", [(), ("b", "a", "c", "a", "b")])
 def test_each_row_is_read_by_one_rank(rows, world, hosts):
-    rows = rows.placed(hosts[:world])
+    rows = rows.placed(named(hosts[:world]))
     shares = [ids(rows.read(rank, world)) for rank in range(world)]
     assert sorted(itertools.chain.from_iterable(shares)) == list(range(ROWS))
     assert sum(map(bool, shares)) == min(world, 5)
@@ -41,16 +45,18 @@ def test_each_row_is_read_by_one_rank(rows, world, hosts):
 
 @pytest.mark.parametrize("world", [1, 2])
 def test_each_epoch_has_each_row_once(rows, world):
-    epochs = [RowEpochs(rows.placed(["b", "a"][:world]), 3).read(r, world, 4) for r in range(world)]
+    epochs = [
+        RowEpochs(rows.placed(named("ba"[:world])), 3).read(r, world, 4) for r in range(world)
+    ]
     seen = [ids(itertools.chain.from_iterable(next(share) for share in epochs)) for _ in range(2)]
     assert [sorted(epoch) for epoch in seen] == [list(range(ROWS))] * 2
     assert seen[0] != seen[1]
 
 
 def test_a_share_stays_with_its_rank_and_is_known_by_its_hash(rows):
-    here, there = rows.placed(["a", "b"]), rows.placed(["b", "a"])
+    here, there = rows.placed(named("ab")), rows.placed(named("ba"))
     assert re.search(r"for 2 ranks, 9\d % of it on their own hosts$", here.told(2))
-    assert here.placed(["x", "y"]).told(2).endswith(" 0 % of it on their own hosts")
+    assert here.placed(named("xy")).told(2).endswith(" 0 % of it on their own hosts")
     common = set(ids(here.read(0, 2))) & set(ids(there.read(1, 2)))
     assert len(common) > 0.4 * ROWS
     hashes = [RowEpochs(each, 0).files_hash(0, 2) for each in (here, there)]
@@ -90,7 +96,7 @@ def wait_for_readers(monkeypatch):
 def test_bytes_are_told_by_where_they_came_from(rows, monkeypatch, at_home):
     wait_for_readers(monkeypatch)
     ring = Ring()
-    feed = FileFeed({"train": rows.placed(["a", "b"])}, {"train": ring}, Place(0, at_home), 2)
+    feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, Place(0, at_home), 2)
     assert feed.read() == []
     assert set(feed.streams()["train"]) == {"ring_fd", "signal_fd", "spill_dir"}
     feed.start()
@@ -126,8 +132,12 @@ def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, monkeypatch)
 
 
 def test_tasks_take_ranks_whose_files_are_near():
-    assert ranks_of(["b", "a"], ["a", "b"]) == [1, 0]
-    assert ranks_of(["a", "b"], ["a", "b"]) == [0, 1]
-    assert ranks_of(["c", "b", "a"], ["a", "b", "a"]) == [2, 1, 0]
-    assert ranks_of(["c", "d"], ["a", "b"]) == [0, 1]
-    assert ranks_of(["a", "a", "b", "c"], ["b", "a", "c", "c"]) == [1, 3, 0, 2]
+    for hosts, wanted, ranks in (
+        ("ba", "ab", [1, 0]),
+        ("ab", "ab", [0, 1]),
+        ("cba", "aba", [2, 1, 0]),
+        ("cd", "ab", [0, 1]),
+        ("aabc", "bacc", [1, 3, 0, 2]),
+    ):
+        assert ranks_of(hosts, named(wanted)) == ranks
+    assert ranks_of(["10.0.0.1", "10.0.0.2"], [{"b", "10.0.0.2"}, {"a", "10.0.0.1"}]) == [1, 0]

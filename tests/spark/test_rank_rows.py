@@ -92,6 +92,23 @@ def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
             assert min(halves) > 400
 
 
+def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
+    frame = spark.range(0, 4000, 1, 16).selectExpr("id", "id + 1 as next")
+    order = order_of(spark, {"train": frame})
+    rows = rows_by_rank(spark, {"train": frame})
+    kept = frame.persist()
+    try:
+        assert "InMemoryTableScan" in kept._jdf.queryExecution().executedPlan().toString()
+        assert is_steady(kept)
+        assert order_of(spark, {"train": kept}) == order
+        assert rows_by_rank(spark, {"train": kept}) == rows
+    finally:
+        kept.unpersist()
+    shuffled = spark.range(100).repartition(3).persist()
+    assert not is_steady(shuffled)
+    shuffled.unpersist()
+
+
 def test_a_users_column_is_not_taken_for_the_place(spark):
     names = ["Hearth Place", "hearth place'"]
     frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))

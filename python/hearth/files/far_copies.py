@@ -5,13 +5,12 @@ Spark's Hadoop does not know by a library; all others, and a cluster that the co
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hearth.files.hadoop_shell import HadoopShell, hadoop_user
+from hearth.files.hadoop_shell import HadoopShell, use_core_as_hadoop_user
 from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.native.failure import hearth_error
@@ -62,9 +61,7 @@ class CoreCopies:
     """By the core's storage. Raises what that does: OSError, ValueError or HearthError."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("HADOOP_USER_NAME", hadoop_user())  # whom the core is to be
-        # Where it uses libhdfs, that has a JVM in this process, in the executor's overhead.
-        os.environ.setdefault("LIBHDFS_OPTS", "-Xmx128m")
+        use_core_as_hadoop_user()
 
     def fetch(self, uri: str, path: str) -> None:
         from hearth.native._core import InputFile

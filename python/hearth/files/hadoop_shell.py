@@ -101,6 +101,13 @@ def hadoop_user() -> str:
     return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or getpass.getuser()
 
 
+def use_core_as_hadoop_user() -> None:
+    """Has the core's clients of HDFS in this process be whom Spark runs the task for."""
+    os.environ.setdefault("HADOOP_USER_NAME", hadoop_user())
+    # Where it uses libhdfs, that has a JVM in this process, in the executor's overhead.
+    os.environ.setdefault("LIBHDFS_OPTS", "-Xmx128m")
+
+
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/java" if home else shutil.which("java") or "java"

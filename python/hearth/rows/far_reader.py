@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.core_input import CoreInput
+from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.library_files import LibraryFiles, LibraryInput
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.rows.file_parts import Part
@@ -70,7 +71,10 @@ def _by_core(uri: str) -> bool:
 def _input(uri: str) -> Any:
     from hearth.native._core import InputFile
 
-    return InputFile(uri) if _by_core(uri) else LibraryInput(uri)
+    if not _by_core(uri):
+        return LibraryInput(uri)
+    use_core_as_hadoop_user()
+    return InputFile(uri)
 
 
 def _stat(uri: str) -> tuple[int, int] | None:

@@ -32,10 +32,10 @@ class FarRows(RankFiles):
     uri: str
     columns: tuple[tuple[str, str], ...]
     files: tuple[StoredFile, ...]
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[frozenset[str], ...] = ()
     count: Count = field(default=_ignore, compare=False, repr=False)
 
-    def placed(self, hosts: Sequence[str]) -> FarRows:
+    def placed(self, hosts: Sequence[frozenset[str]]) -> FarRows:
         return replace(self, hosts=tuple(hosts))
 
     def counting(self, count: Count) -> FarRows:
@@ -45,10 +45,10 @@ class FarRows(RankFiles):
         parts = [part for share in self._shares(world) for part in share]
         total = sum(part.bytes for part in parts)
         near = sum(part.bytes for part in parts if part.near)
-        return (
-            f"{self.uri}: {len(self.files)} files with {total} bytes for {world} ranks, "
-            f"{100 * near / max(1, total):.0f} % of it on their own hosts"
-        )
+        what = f"{self.uri}: {len(self.files)} files with {total} bytes for {world} ranks"
+        if not self.hosts:
+            return what
+        return f"{what}, {100 * near / max(1, total):.0f} % of it on their own hosts"
 
     def read(self, rank: int, world: int) -> Iterator[pa.RecordBatch]:
         """The rows of `rank`, in the order of the files.
@@ -85,6 +85,5 @@ class FarRows(RankFiles):
         return self._shares(world)[rank]
 
     def _shares(self, world: int) -> list[list[Part]]:
-        hosts = self.hosts or ("",) * world
-        near = [frozenset((host,)) if host else frozenset() for host in hosts]
-        return shares(self.files, near, whole=False)
+        hosts = self.hosts or (frozenset[str](),) * world
+        return shares(self.files, hosts, whole=False)

@@ -15,9 +15,9 @@ class RankFiles:
         """The same with the files that there are now; raises ValueError or OSError."""
         return self
 
-    def placed(self, hosts: Sequence[str]) -> RankFiles:
-        """The same with shares near these hosts, one for each rank, as Spark names its
-        executors'. They stay with their ranks for the whole run."""
+    def placed(self, hosts: Sequence[frozenset[str]]) -> RankFiles:
+        """The same with shares near these hosts, by their names and addresses, one for each rank.
+        They stay with their ranks for the whole run."""
         return self
 
     def counting(self, count: Count) -> RankFiles:

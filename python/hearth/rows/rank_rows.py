@@ -22,6 +22,8 @@ _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geome
 _STEADY_SCANS = ("FileSourceScanExec", "LocalTableScanExec", "RangeExec")
 _ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCodegenExec")
 _STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
+# A frame that Spark keeps has the rows of what it keeps, partition by partition.
+_KEPT = "InMemoryTableScanExec"
 _PLACE = "hearth place"  # a column
 
 
@@ -138,6 +140,9 @@ def is_steady(frame: DataFrame) -> bool:
     waiting = [frame.select("*")._jdf.queryExecution().executedPlan()]
     while waiting:
         step = waiting.pop()
+        if step.getClass().getSimpleName() == _KEPT:
+            waiting.append(step.relation().cachedPlan())
+            continue
         if step.getClass().getSimpleName() not in _STEADY_STEPS:
             return False
         children = step.children()

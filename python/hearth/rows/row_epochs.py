@@ -22,7 +22,7 @@ class PiecedRows(Protocol):
     """RankFiles that lie in pieces which can be read in any order, any number of times."""
 
     def pin(self) -> PiecedRows: ...
-    def placed(self, hosts: Sequence[str]) -> PiecedRows: ...
+    def placed(self, hosts: Sequence[frozenset[str]]) -> PiecedRows: ...
     def counting(self, count: Count) -> PiecedRows: ...
     def told(self, world: int) -> str: ...
 
@@ -46,7 +46,7 @@ class RowEpochs(RankFiles):
     def pin(self) -> RowEpochs:
         return replace(self, rows=self.rows.pin())
 
-    def placed(self, hosts: Sequence[str]) -> RowEpochs:
+    def placed(self, hosts: Sequence[frozenset[str]]) -> RowEpochs:
         return replace(self, rows=self.rows.placed(hosts))
 
     def counting(self, count: Count) -> RowEpochs:

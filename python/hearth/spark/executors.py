@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,10 @@ def known_executors(spark: SparkSession, active_only: bool) -> list[Any]:
     return [found.apply(number) for number in range(found.size())]
 
 
-def rank_hosts(spark: SparkSession, world: int) -> list[str]:
-    """The hosts of the executors that run now, for `world` ranks in turn; none where nobody knows.
+def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
+    """The hosts, by name and address, of the executors that run now, for `world` ranks in turn.
 
-    A rank may be started elsewhere all the same: Spark decides.
+    None where nobody knows. A rank may be started elsewhere all the same: Spark decides.
     """
     if not hasattr(spark, "_jsc"):
         return []
@@ -31,8 +32,17 @@ def rank_hosts(spark: SparkSession, world: int) -> list[str]:
         found = known_executors(spark, active_only=True)
         executors = [e for e in found if str(e.id()) != "driver"] or found
         hosts = sorted(str(e.hostPort()).rpartition(":")[0] for e in executors)
-        return [hosts[rank % len(hosts)] for rank in range(world)] if hosts else []
+        names = [_names(host) for host in hosts]
+        return [names[rank % len(names)] for rank in range(world)] if names else []
     return []
+
+
+def _names(host: str) -> frozenset[str]:
+    """Spark tells executors by name, and their tasks by the address that the driver sees."""
+    try:
+        return frozenset((host, socket.gethostbyname(host)))
+    except OSError:
+        return frozenset((host,))
 
 
 def executor_count(spark: SparkSession) -> int:

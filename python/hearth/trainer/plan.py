@@ -29,7 +29,7 @@ class Plan:
     frames: dict[str, DataFrame] = field(default_factory=dict)
     far: FarPlan | None = None
     first_generation: int = 0
-    hosts: tuple[str, ...] = ()  # of each rank, near which its files are
+    hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are
 
 
 def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:

@@ -44,7 +44,7 @@ class RankSpec:
     files: dict[str, RankFiles]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
-    hosts: tuple[str, ...] = ()  # of each rank, near which its files are; see Place
+    hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
     ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
 
     def __repr__(self) -> str:  # the token must not reach a log

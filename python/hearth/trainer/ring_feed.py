@@ -30,8 +30,8 @@ class Place:
     at_home: bool = False
 
     @classmethod
-    def of(cls, context: BarrierTaskContext, wanted: Sequence[str]) -> Place:
-        """`wanted`: of each rank, the host near which its files are; empty: that does not matter.
+    def of(cls, context: BarrierTaskContext, wanted: Sequence[frozenset[str]]) -> Place:
+        """`wanted`: of each rank, the names of the host near which its files are; or none at all.
 
         All tasks of a stage come to one answer, in which each rank is taken once.
         """
@@ -40,15 +40,15 @@ class Place:
             return cls(partition)
         hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
         rank = ranks_of(hosts, wanted)[partition]
-        return cls(rank, wanted[rank] == hosts[partition])
+        return cls(rank, hosts[partition] in wanted[rank])
 
 
-def ranks_of(hosts: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def ranks_of(hosts: Sequence[str], wanted: Sequence[frozenset[str]]) -> list[int]:
     """The rank of each partition: one that wants its host, while there is one, else any."""
     free = list(range(len(wanted)))
     ranks: list[int | None] = []
     for host in hosts:
-        near = next((rank for rank in free if wanted[rank] == host), None)
+        near = next((rank for rank in free if host in wanted[rank]), None)
         if near is not None:
             free.remove(near)
         ranks.append(near)

@@ -1,0 +1,167 @@
+"""Reading files of HDFS, MB of the file per second: as trainers and TensorFlow do, against the same
+client's plain read of the same file from one end to the other, for both clients of HDFS.
+
+The daemons are those of tests/hadoop, on this machine; libhdfs is built where cargo is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import report
+
+HADOOP = Path(__file__).resolve().parents[1] / "tests" / "hadoop"
+sys.path.insert(0, str(HADOOP))
+
+ROWS, FLOATS = 80_000, 784  # 250 MB
+BLOCK = 8 << 20
+SIDE_LIMIT_S = 280
+
+
+def main() -> None:
+    parser = report.arguments(__doc__.partition("\n")[0])
+    parser.add_argument("--side", help="(a child's) the folder of the files, as a URI")
+    flags = parser.parse_args()
+    if flags.side:
+        print(json.dumps(measure(flags.side, flags.rounds)))
+        return
+
+    from hadoop_cluster import HadoopCluster
+
+    table = report.Report(flags.only)
+    with HadoopCluster() as hadoop, tempfile.TemporaryDirectory() as local:
+        os.environ.update(hadoop.environment())
+        place = f"{hadoop.uri}/user/{hadoop.user}/bench"
+        write(Path(local))
+        hadoop.run("hdfs", "dfs", "-put", local, place)
+        for client, settings in clients(hadoop).items():
+            for name, values in side(place, flags.rounds, settings).items():
+                row = f"hdfs/{client}/{name}"
+                if table.wants(row):
+                    table.add(row, **values, peer_name="plain read", unit="MB/s")
+    table.save(flags.json)
+
+
+def clients(hadoop) -> dict[str, dict[str, str]]:
+    """What the environment of a process says, by client of HDFS."""
+    from hadoop_jars import jars
+    from hadoop_libhdfs import libhdfs
+
+    found = {"webhdfs": {"HEARTH_HDFS": "webhdfs"}}
+    if library := libhdfs(Path(hadoop.environment()["JAVA_HOME"])):
+        found["libhdfs"] = {
+            "HEARTH_HDFS": "libhdfs",
+            "HEARTH_LIBHDFS": str(library),
+            "CLASSPATH": f"{os.environ['HADOOP_CONF_DIR']}:{jars()}/*",
+            "LIBHDFS_OPTS": "-Xmx256m",
+        }
+    return found
+
+
+def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[str, list[float]]]:
+    """The rows that a process with these settings measures."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--side", place, "--rounds", str(rounds)],
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=SIDE_LIMIT_S,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write(folder: Path) -> None:
+    """The same rows as Parquet and as TFRecords."""
+    from hearth.native._core import TfRecordWriter
+
+    values = pa.array(np.random.default_rng(0).random(ROWS * FLOATS, np.float32))
+    ends = np.arange(0, len(values) + 1, FLOATS, dtype=np.int32)
+    table = pa.table({"x": pa.ListArray.from_arrays(pa.array(ends), values)})
+    pq.write_table(
+        table, folder / "rows.parquet", compression="none", use_dictionary=False,
+        row_group_size=8192,
+    )  # fmt: skip
+    writer = TfRecordWriter(str(folder / "rows.tfrecord"))
+    for batch in table.to_batches(1024):
+        writer.write(batch)
+    writer.finish()
+
+
+def measure(place: str, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Each way of reading in turn with the plain one."""
+    rows = {}
+    for name, (file, read) in WAYS.items():
+        uri = f"{place}/{file}"
+        ours, peer = report.alternate(
+            rounds, lambda u=uri, r=read: rate(u, r), lambda u=uri: rate(u, read_plainly)
+        )
+        rows[name] = {"ours": ours, "peer": peer}
+    return rows
+
+
+def rate(uri: str, read: Callable[[str], None]) -> float:
+    from hearth.native._core import stat_file
+
+    size = stat_file(uri).size
+    return size / 1e6 / report.seconds(lambda: read(uri))
+
+
+def read_plainly(uri: str) -> None:
+    from hearth.native._core import InputFile
+
+    file, at = InputFile(uri), 0
+    while data := file.read_at(at, BLOCK):
+        at += len(data)
+
+
+def read_as_a_rank(uri: str) -> None:
+    """Its Parquet rows on their way to the ring."""
+    from hearth.native._core import stat_file
+
+    from hearth.rows.far_rows import FarRows
+    from hearth.rows.file_parts import StoredFile
+
+    rows = FarRows(uri, (("x", "x"),), (StoredFile(uri, stat_file(uri).size),))
+    assert sum(batch.num_rows for batch in rows.read(0, 1)) == ROWS
+
+
+def read_records(uri: str) -> None:
+    """TFRecords as a node's feed reads them."""
+    from hearth.files.tfrecord_files import open_records
+
+    reader, rows = open_records(uri), 0
+    while (found := reader.read([("x", "float")], 1024)) is not None:
+        rows += found[0]
+    assert rows == ROWS
+
+
+def read_dataset(uri: str) -> None:
+    """TensorFlow's own reader with its default buffer."""
+    import tensorflow as tf
+
+    from hearth.tensorflow import register_filesystems
+
+    register_filesystems()
+    assert sum(1 for _ in tf.data.TFRecordDataset(uri).batch(1024)) == -(-ROWS // 1024)
+
+
+WAYS = {
+    "parquet": ("rows.parquet", read_as_a_rank),
+    "tfrecord": ("rows.tfrecord", read_records),
+    "TFRecordDataset": ("rows.tfrecord", read_dataset),
+}
+
+
+if __name__ == "__main__":
+    main()
