@@ -31,7 +31,7 @@ class Permutation {
   std::array<uint64_t, kRounds> keys_;
 };
 
-// Puts a few thousand items in a random order by the numbers of a counter-based generator: the order
+// Puts a few thousand items in a random order, by the numbers of a counter-based generator: it
 // follows from key and size alone.
 template <typename T>
 void Shuffle(uint64_t key, std::vector<T>* items) {

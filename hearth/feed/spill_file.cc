@@ -41,7 +41,8 @@ void SpillFile::ThrowFull(int error_number) const {
   ThrowErrno(error_number,
              fmt::format("cannot write rows to the spill file in '{}', which has {} bytes; free "
                          "disk space or name another directory (spill_dir, in Spark "
-                         "spark.local.dir, which may name several)",
+                         "spark.local.dir, which may name several); a training reads Parquet files "
+                         "without keeping their rows with -spill off",
                          fmt::join(directories_, "', '"), bytes()));
 }
 

@@ -18,8 +18,8 @@ struct StreamFds {
   int ring_fd = -1;
   int signal_fd = -1;
   std::string spill_dir = {};  // the job's where empty
-  // Set: the feeder sends the rows anew in each epoch, and they are not kept. By it they can be told
-  // from others.
+  // Set: the feeder sends the rows anew in each epoch, and they are not kept. By it their files can
+  // be told from others.
   std::optional<uint64_t> files_hash = {};
 };
 

@@ -56,7 +56,7 @@ def test_a_model_of_a_local_name_stays_on_its_host(spark, digits, trained, tmp_p
     path = tmp_path / "lenet.caffemodel"
     weights = f"{digits.home}/models/lenet.caffemodel"
     solver = digits.solver(max_iter=2, snapshot=0)
-    conf = digits.config(spark, solver, model=f"file:{path}", weights=weights)
+    conf = digits.config(spark, solver, model=f"file:{path}", weights=weights, spill="off")
     CaffeOnSpark(spark, on_event=lambda _: None).train(DataSource(spark).getSource(conf, True))
     assert path.stat().st_size > 1e6
 
@@ -91,6 +91,9 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     assert starts[0] == 0 < starts[1] < starts[2], (starts, warnings)
     whole, again = (content(hadoop, f"{name}/lenet.caffemodel") for name in ("whole", "killed"))
     assert whole == again  # bit for bit that of the run that nobody disturbed
+    told = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
+    assert len(told) == 2  # the plan, and what the last ranks read
+    assert all("100 % of" in text for text in told)
 
 
 def submit_cluster(digits, *flags: str, attempts: int = 1):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from faults import Quiet, Striker
 
-from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.files.uri import write_text
 
 
@@ -49,16 +49,3 @@ def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
 def test_results_go_there(spark, tmp_path):
     write_text(f"local://{tmp_path}/below/means.txt", "loss: 1\n", spark)
     assert (tmp_path / "below" / "means.txt").read_text() == "loss: 1\n"
-
-
-@pytest.mark.parametrize("kind", ["frame", "expression"])
-def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digits, kind):
-    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2", spill="off")
-    source = DataSource(spark).getSource(conf, True)
-    if kind == "frame":
-        rows = spark.read.parquet(digits.table("raw", "train"))
-        source = DataSource(spark).fromDataFrame(conf, rows, True)
-    else:
-        source.parameter["dataframe_column_select"] = ["label + 0 as label", "image"]
-    with pytest.raises(FlagError, match=r"^-spill off: .* cannot be read anew in each epoch: the"):
-        CaffeOnSpark(spark).train(source)

@@ -42,7 +42,7 @@ struct SolverOptions {
   int ranks = 1;        // that share the sync; a snapshot's feed position holds for this many
   std::string run;  // tells this run's snapshots from those of others; the solver's own where empty
   bool shuffles_first_epoch = false;  // by the seed; else only later ones are
-  bool stop_on_nan = false;  // a loss that is not finite is an error; else a warning
+  bool stop_on_nan = false;           // a loss that is not finite is an error; else a warning
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
   // the first iteration where test_initialization is on.
   std::function<void(int iteration)> validate;

@@ -179,7 +179,8 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
   if (!position.has_feed_position()) return {};
-  // Rows that are kept come as they are stored first, in later epochs in an order drawn from the seed.
+  // Rows that are kept come as they are stored first, in later epochs in an order drawn from the
+  // seed.
   const bool as_stored = position.epoch == 0 && !options_.shuffles_first_epoch;
   const bool same_order = position.seed == seed_ || as_stored;
   if (options_.is_root && position.seed != seed_) {

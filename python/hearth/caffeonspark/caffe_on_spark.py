@@ -20,7 +20,7 @@ from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.trainer import launch
 from hearth.trainer.far_files import far_plan
-from hearth.trainer.memory_need import memory_warnings
+from hearth.trainer.memory_need import STREAMED_MB, memory_warnings
 from hearth.trainer.predict_task import MEANS_SCHEMA, features_task, means_task
 
 if TYPE_CHECKING:
@@ -159,7 +159,8 @@ class CaffeOnSpark:
             watched(shown, title, conf.log_dir, conf.ui) as on_event,
         ):
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
-            for text in memory_warnings(self._spark, job, conf.solver.get("type", "")):
+            more_mb = STREAMED_MB if conf.spill == "off" else 0
+            for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):
                 on_event({"event": "log", "level": "W", "text": text})
             done = launch.run(self._spark, plan, on_event, conf.max_restarts)
             on_event.end(done)

@@ -135,7 +135,6 @@ class LibraryFiles:
         """Copies local files, in their order, into the folder, which it makes. Each appears under
         its name when it is complete, in place of an older one."""
         with self._at(folder) as (system, place):
-            system.create_dir(place, recursive=True)
             for path in paths:
                 target = f"{place}/{Path(path).name}"
                 with open(path, "rb") as local, _new_file(system, target) as far:
@@ -181,10 +180,14 @@ def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
 
 @contextmanager
 def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
-    """A file that takes its name when it is complete; nothing stays of one that is not."""
+    """A file that takes its name, in a folder that is made, when it is complete; nothing stays of
+    one that is not."""
     # Not after the name itself: fsspec takes names of files that it moves for patterns.
-    part = f"{path.rpartition('/')[0]}/.{uuid.uuid4().hex}.part"
+    folder = path.rpartition("/")[0]
+    part = f"{folder}/.{uuid.uuid4().hex}.part"
     try:
+        if folder:
+            system.create_dir(folder, recursive=True)
         with system.open_output_stream(part) as target:
             yield target
         system.move(part, path)

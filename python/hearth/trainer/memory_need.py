@@ -28,14 +28,23 @@ _FEW_COPIES, _WRITING = 3, 2
 _ANSWER_S = 60.0
 
 
-def memory_warnings(spark: Any, job: Mapping[str, Any], solver_type: str = "") -> Iterator[str]:
-    """What to tell the user before a training whose executors have too little memory."""
+# Two windows of rows that are not kept.
+STREAMED_MB = 128
+
+
+def memory_warnings(
+    spark: Any, job: Mapping[str, Any], solver_type: str = "", more_mb: int = 0
+) -> Iterator[str]:
+    """What to tell the user before a training whose executors have too little memory.
+
+    `more_mb`: what a rank needs beside its net.
+    """
     if not executor_memory.is_limited(spark):
         return
     if text := executor_memory.address_limit(spark):
         yield text
     need = trainer_mb(job, solver_type)
-    if need is not None and (text := executor_memory.too_little(spark, need)):
+    if need is not None and (text := executor_memory.too_little(spark, need + more_mb)):
         yield text
 
 

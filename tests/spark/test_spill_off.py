@@ -1,0 +1,112 @@
+"""Rows that are read anew in each epoch: what they cost, and whose rows cannot be."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+import pytest
+from faults import trainers
+
+from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
+from hearth.caffeonspark.jobs import train_job
+from hearth.caffeonspark.places import Places
+from hearth.rows.rank_files import RankFiles
+from hearth.rows.row_epochs import RowEpochs
+from hearth.trainer import launch
+
+FLOATS, BATCH, ITERATIONS = 10_000, 256, 120
+NET = f"""name: "wide"
+layer {{ name: "data" type: "CoSData" top: "x" top: "label" include {{ phase: TRAIN }}
+  source_class: "com.yahoo.ml.caffe.DataFrameSource"
+  cos_data_param {{ batch_size: {BATCH} source: "file:nowhere"
+    top {{ name: "x" type: FLOAT_ARRAY channels: {FLOATS} sample_num_axes: 1 }}
+    top {{ name: "label" type: INT channels: 1 sample_num_axes: 0 }} }} }}
+layer {{ name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }}
+"""
+
+
+class TwoTerabytes(RankFiles):
+    """50,000 pieces of 1,024 rows of 40 KB, which are made as they are read."""
+
+    def identity(self, rank, world):
+        return b"two terabytes"
+
+    def pieces(self, rank, world):
+        return list(range(rank, 50_000, world))
+
+    def read_piece(self, piece):
+        values = np.random.default_rng(piece).random(BATCH * FLOATS, np.float32)
+        ends = pa.array(np.arange(0, len(values) + 1, FLOATS, dtype=np.int32))
+        labels = pa.array(np.arange(BATCH) % 2, pa.int32())
+        for _ in range(4):
+            x = pa.ListArray.from_arrays(ends, pa.array(values))
+            yield pa.record_batch({"x": x, "label": labels})
+
+
+def own_bytes(pid):
+    """Memory of a process that no file stands behind."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+
+
+def bytes_of_unnamed_files(pid):
+    """Of files that have no name any more, as a spool's has none; rings are no files of a disk."""
+    total = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        target = os.readlink(entry)
+        if target.endswith("(deleted)") and not target.startswith("/memfd:"):
+            total += os.stat(entry).st_size
+    return total
+
+
+def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(spark, tmp_path):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no test modules
+    (tmp_path / "net.prototxt").write_text(NET)
+    solver = tmp_path / "solver.prototxt"
+    solver.write_text(
+        f'net: "{tmp_path}/net.prototxt" max_iter: {ITERATIONS} base_lr: 0.01 lr_policy: "fixed" '
+        "display: 20 snapshot: 0 snapshot_after_train: false solver_mode: CPU"
+    )
+    conf = Config(spark, {"conf": str(solver), "model": f"file:{tmp_path}/m", "clusterSize": "2"})
+    job = train_job(conf, False, Places.of(spark))
+    seen = []
+
+    def watch(event):
+        if event.get("event") == "progress":
+            pids = trainers()
+            seen.append([(own_bytes(pid), bytes_of_unnamed_files(pid)) for pid in pids])
+
+    rows = RowEpochs(TwoTerabytes(), job["seed"])
+    done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
+    assert done["iteration"] == ITERATIONS  # 2.4 GB of rows
+    assert len(seen) > 2
+    assert all(len(processes) == 2 for processes in seen[:-1])
+    most = max(memory for processes in seen for memory, _ in processes)
+    first = max(memory for memory, _ in seen[1])
+    assert most < first + (100 << 20), seen
+    assert most < 600 << 20, seen
+    assert not any(size for processes in seen for _, size in processes)
+
+
+@pytest.mark.parametrize("kind", ["frame", "expression"])
+def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digits, kind):
+    conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2", spill="off")
+    source = DataSource(spark).getSource(conf, True)
+    if kind == "frame":
+        rows = spark.read.parquet(digits.table("raw", "train"))
+        source = DataSource(spark).fromDataFrame(conf, rows, True)
+    else:
+        source.parameter["dataframe_column_select"] = ["label + 0 as label", "image"]
+    with pytest.raises(FlagError, match=r"^-spill off: .* cannot be read anew in each epoch: the"):
+        CaffeOnSpark(spark).train(source)
+
+
+def test_other_words_than_on_and_off_are_refused(spark, digits):
+    with pytest.raises(FlagError, match=r"-spill is 'never'; it is on or off"):
+        digits.config(spark, digits.solver("cos"), spill="never")
