@@ -9,7 +9,6 @@ import pytest
 
 from hearth import HearthError
 from hearth.rows.file_rows import FileRows
-from hearth.rows.row_epochs import RowEpochs
 from hearth.trainer import launch
 from hearth.trainer.rank_task import run_rank
 
@@ -128,32 +127,6 @@ def test_files_and_rows_at_once(spark, start, tmp_path):
     result, _ = start(JOIN_AND_READ, files=files, frames={"test": spark.range(3)})
     assert ids_by_rank(result, "train") == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     assert all_ids(result, "test") == [0, 1, 2]
-
-
-def test_rows_that_are_not_kept_come_anew_in_each_epoch(spark, start, tmp_path):
-    spark.range(0, 100, 1, 4).write.parquet(str(tmp_path / "rows"))
-    body = """
-join()
-send(event="rows", stream="train", epoch=2)
-given = job["streams"]["train"]
-assert "spill_dir" not in given and given["files_hash"] > 0
-ring, epochs = RingReader.attach(given["ring_fd"], given["signal_fd"]), []
-for _ in range(3):
-    ids = []
-    while (entry := ring.next(60))[0] == "batch":
-        ids += pa.record_batch(entry[1]).column("id").to_pylist()
-    assert entry[0] == "flush"
-    epochs.append(ids)
-ring.close()
-outcome = {"rows": member.all_gather("ids", json.dumps(epochs), 60)}
-"""
-    files = {"train": RowEpochs(FileRows(str(tmp_path / "rows"), ("id",)), 7)}
-    result, _ = start(body, files=files)
-    ranks = result["rows"]
-    for epoch in range(3):
-        assert sorted(ranks[0][epoch]) == list(range(50))
-        assert sorted(ranks[1][epoch]) == list(range(50, 100))
-    assert ranks[0][0] != ranks[0][1]
 
 
 def files_of(spark, folder, rows):
