@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
+from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_errors import without_password
 from hearth.native.failure import hearth_error
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
 
 _COPY_BYTES = 8 << 20
 
@@ -26,9 +26,12 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
     Raises:
         ValueError: neither knows it; the message names the package that is missing, if it is one.
     """
+    from pyarrow import ArrowInvalid
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
     try:
         return FileSystem.from_uri(uri)
-    except pa.ArrowInvalid as error:
+    except ArrowInvalid as error:
         try:
             import fsspec
 
@@ -70,7 +73,7 @@ class LibraryFiles:
 
     def exists(self, uri: str) -> bool:
         with self._at(uri) as (system, path):
-            return system.get_file_info(path).type != FileType.NotFound
+            return _type(system, path) != "NotFound"
 
     def names(self, folder: str) -> list[str]:
         """What a folder holds, sorted; nothing where there is no such folder."""
@@ -81,13 +84,13 @@ class LibraryFiles:
         """As HadoopFiles.located(), without blocks."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
-            if info.type == FileType.File:
+            if info.type.name == "File":
                 found = [(uri, info)]
             else:
                 base = uri.rstrip("/")
                 found = [(f"{base}/{item.base_name}", item) for item in _listed(system, path)]
             for name, item in found:
-                is_folder = item.type == FileType.Directory
+                is_folder = item.type.name == "Directory"
                 yield name, item.size or 0, is_folder, (item.mtime_ns or 0) // 1_000_000, []
 
     def read(self, uri: str) -> bytes:
@@ -103,13 +106,13 @@ class LibraryFiles:
     def delete(self, uri: str) -> None:
         """Removes a file, if it is there."""
         with self._at(uri) as (system, path):
-            if system.get_file_info(path).type == FileType.File:
+            if _type(system, path) == "File":
                 system.delete_file(path)
 
     def check_readable(self, what: str, uri: str) -> None:
         """Raises HearthError, which begins with `what`, unless the file or folder is there."""
         with self._at(uri, what) as (system, path):
-            if system.get_file_info(path).type == FileType.NotFound:
+            if _type(system, path) == "NotFound":
                 raise FileNotFoundError("there is no such file or folder")
 
     def check_writable(self, what: str, uri: str) -> None:
@@ -144,7 +147,7 @@ class LibraryFiles:
         """What is known of a file: `size`, `mtime_ns`; None where there is none."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
-            return info if info.type == FileType.File else None
+            return info if info.type.name == "File" else None
 
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
@@ -174,7 +177,13 @@ class LibraryInput:
         return self._file.read(size)
 
 
+def _type(system: FileSystem, path: str) -> str:
+    return str(system.get_file_info(path).type.name)
+
+
 def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
+    from pyarrow.fs import FileSelector
+
     return system.get_file_info(FileSelector(folder, allow_not_found=True))
 
 
