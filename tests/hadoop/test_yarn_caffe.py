@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hadoop_faults import Strike, executors, kill_one, reached, trainers
+from hadoop_faults import executors, kill_one, trainers
 from yarn_programs import (
     GOAL,
     accuracy,
@@ -61,12 +61,17 @@ def test_a_model_of_a_local_name_stays_on_its_host(spark, digits, trained, tmp_p
     assert path.stat().st_size > 1e6
 
 
-def train(spark, digits, folder: str, every: int) -> list[dict]:
+def train(spark, digits, folder: str, every: int, on_event=lambda event: None) -> list[dict]:
     """Events of a training that leaves a snapshot every so many iterations."""
     events: list[dict] = []
-    solver = digits.solver(max_iter=200, snapshot=every, snapshot_prefix='"lenet"')
+
+    def listen(event: dict) -> None:
+        events.append(event)
+        on_event(event)
+
+    solver = digits.solver(max_iter=400, snapshot=every, snapshot_prefix='"lenet"')
     conf = digits.config(spark, solver, model=f"{folder}/lenet.caffemodel")
-    CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+    CaffeOnSpark(spark, listen).train(DataSource(spark).getSource(conf, True))
     return events
 
 
@@ -76,15 +81,18 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     def seals() -> int:
         return sum(name.endswith(".hearth.json") for name in names(hadoop, "killed"))
 
-    def strike() -> None:
-        for find in (executors, trainers):
+    victims, before = [executors, trainers], 0
+
+    def strike(event: dict) -> None:
+        """As soon as there is a snapshot more than at the last blow."""
+        nonlocal before
+        if victims and event["event"] == "progress" and seals() > before + 1:
             before = seals()
-            reached(lambda before=before: seals() > before + 1)  # one may be of those just killed
-            kill_one(find, application)
+            kill_one(victims.pop(0), application)
 
     train(spark, digits, "whole", 0)
-    with Strike(strike):
-        events = train(spark, digits, "killed", 10)
+    events = train(spark, digits, "killed", 10, strike)
+    assert not victims
     assert len([event for event in events if event["event"] == "restart"]) == 2
     starts = ready_ones(events)
     warnings = [event["text"] for event in events if event.get("level") == "W"]

@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import pickle
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +53,16 @@ def test_each_epoch_has_each_row_once(rows, world):
     seen = [ids(itertools.chain.from_iterable(next(share) for share in epochs)) for _ in range(2)]
     assert [sorted(epoch) for epoch in seen] == [list(range(ROWS))] * 2
     assert seen[0] != seen[1]
+
+
+def test_it_travels_in_few_bytes(rows):
+    many = tuple(
+        replace(rows.files[i % 2], uri=f"hdfs://h/part-{i:05}.parquet") for i in range(3000)
+    )
+    large = replace(rows, files=many).placed(named("ab"))
+    text = pickle.dumps(large)
+    assert len(text) < 60_000
+    assert pickle.loads(text) == large
 
 
 def test_a_share_stays_with_its_rank_and_is_known_by_its_hash(rows):
