@@ -19,15 +19,21 @@ std::vector<Draft> MakeDrafts(const Identity& identity) {
   return drafts;
 }
 
+GroupOptions WithEnvironment(const GroupOptions& options) {
+  GroupOptions chosen = WithChosenTransport(options);
+  chosen.listen_host = ListenAddress(options.listen_host);
+  chosen.stall_s = StallSeconds(options.stall_s);
+  return chosen;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                                                    const GroupOptions& options) {
   const Deadline deadline = Deadline::After(options.timeout_s);
-  GroupOptions chosen = WithChosenTransport(options);
-  chosen.listen_host = ListenAddress(options.listen_host);
-  const Identity identity = {.options = std::move(chosen),
+  const Identity identity = {.options = WithEnvironment(options),
                              .host = member.host_name(),
+                             .roll = RollCallOf(member),
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
   std::vector<Draft> drafts = MakeDrafts(identity);
@@ -51,7 +57,10 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  const Identity identity = {.options = {.local_ranks = ranks}, .host = "this process"};
+  const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
+                                         .local_ranks = ranks},
+                             .host = "this process",
+                             .roll = RollCallOfThreads()};
   std::vector<Draft> drafts = MakeDrafts(identity);
   const Setup setup = {
       .identity = identity,

@@ -66,7 +66,10 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
   setup_.gather("collective connected", nullptr);
   ForEachIndex(halves.size(), [&](size_t i) { ConnectAll(halves[i], drafts_[i]); });
   std::vector<std::unique_ptr<Group>> groups;
-  for (Half& half : halves) groups.push_back(std::make_unique<Group>(std::move(half.impl)));
+  for (Half& half : halves) {
+    half.impl->stalls = MakeStallWatch(half.impl->rank);
+    groups.push_back(std::make_unique<Group>(std::move(half.impl)));
+  }
   return groups;
 }
 
@@ -138,6 +141,15 @@ std::unique_ptr<Backend> Connector::MakeBackend(Half& half, Draft& draft) {
     half.parts.across = MakeMessages(impl.rank, topology_.Across(index), "across", draft);
   }
   return nullptr;
+}
+
+std::unique_ptr<StallWatch> Connector::MakeStallWatch(int self) const {
+  if (topology_.world() == 1) return nullptr;
+  std::vector<Peer> ranks;
+  for (const RankInfo& info : roster_.ranks) ranks.push_back(info.peer);
+  // As for a mesh's session: no other group's page has this nonce.
+  return std::make_unique<StallWatch>(HexEncode(Info(0).page.nonce), std::move(ranks), self,
+                                      setup_.identity.options.stall_s, setup_.identity.roll);
 }
 
 std::vector<int> Connector::Everyone() const {

@@ -13,8 +13,10 @@
 #include "hearth/collective/group.h"
 #include "hearth/collective/local_ranks.h"
 #include "hearth/collective/message_backend.h"
+#include "hearth/collective/roll_call.h"
 #include "hearth/collective/roster.h"
 #include "hearth/collective/shared_page.h"
+#include "hearth/collective/stall_watch.h"
 #include "hearth/collective/topology.h"
 #include "hearth/collective/transport_choice.h"
 
@@ -24,6 +26,7 @@ namespace hearth::collective {
 struct Identity {
   GroupOptions options;
   std::string host;
+  std::shared_ptr<RollCall> roll;
   std::string token = {};  // empty: all ranks are threads of this process
   int generation = 0;
 };
@@ -67,6 +70,7 @@ class Connector {
   // `kind` differs between the meshes that one listener accepts.
   std::unique_ptr<MessageBackend> MakeMessages(int self, const std::vector<int>& ranks,
                                                const std::string& kind, const Draft& draft);
+  std::unique_ptr<StallWatch> MakeStallWatch(int self) const;
   std::vector<int> Everyone() const;
   const RankInfo& Info(int rank) const { return roster_.ranks[static_cast<size_t>(rank)]; }
 

@@ -33,7 +33,7 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   Buffer work;
   Guard(call, [&] { work = Prepare(request); });
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
-  Run(call, compared, [&] {
+  Run(call, compared, deadline, [&] {
     if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);
     Dispatch(request, work, deadline);
   });

@@ -17,6 +17,13 @@ void Group::Impl::Break(const Call& call, const Error& error) {
   // An abort's reason is the first failure's own sentence; what was running then does not matter.
   broken_ =
       error.code() == ErrorCode::kAborted ? error : Error(error.code(), call.Describe(), error);
+  // The one for which this rank waited may have waited itself.
+  const bool late = error.code() == ErrorCode::kDeadlineExceeded && stalls != nullptr;
+  if (const std::string absent = late ? stalls->Absentees() : ""; !absent.empty()) {
+    broken_ = Error(error.code(), fmt::format("{}: {} had not come when the time was over",
+                                              call.Describe(), absent));
+  }
+  if (stalls != nullptr) stalls->End(false);
   local->Leave();
   if (backend != nullptr) backend->Leave();
 }
@@ -33,7 +40,7 @@ const std::string& Group::description() const { return impl_->description; }
 void* Group::Allocate(size_t bytes) {
   std::byte* memory = nullptr;
   const Deadline deadline = Deadline::After(impl_->identity.options.timeout_s);
-  impl_->Run({.operation = Operation::kAllocate, .bytes = bytes}, nullptr,
+  impl_->Run({.operation = Operation::kAllocate, .bytes = bytes}, nullptr, deadline,
              [&] { memory = impl_->arena->Allocate(bytes, deadline); });
   return memory;
 }

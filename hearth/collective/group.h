@@ -29,6 +29,7 @@ struct GroupOptions {
   int listen_port = 0;              // 0: the system chooses; else the first of those that are tried
   int listen_ports = 1;             // how many that are
   double timeout_s = 30;            // for connecting, and for Allocate
+  double stall_s = 30;              // how long an operation waits before the log says for whom
   int local_ranks = 1;              // ranks in this process, one per device thread
   bool shared_memory = true;        // false: tcp also within a host
   bool only_shared_memory = false;  // true: ranks that do not share memory are an error
@@ -46,9 +47,9 @@ class Group {
  public:
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
   // prove to see the same memory share it; others talk over authenticated tcp, or RDMA. A failure
-  // that `member` hears of aborts the groups; `member` must live until Connect returns. The
-  // environment variables HEARTH_TRANSPORT, the same on all ranks, and HEARTH_INTERFACE (see
-  // listen_address.h) come before the options.
+  // that `member` hears of aborts the groups, which it outlives. The environment's HEARTH_TRANSPORT,
+  // the same on all ranks, HEARTH_INTERFACE (see listen_address.h) and HEARTH_STALL_SECONDS come
+  // before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.

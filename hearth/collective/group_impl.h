@@ -15,6 +15,7 @@
 #include "hearth/collective/connector.h"
 #include "hearth/collective/group.h"
 #include "hearth/collective/local_ranks.h"
+#include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/failure_watch.h"
 
 namespace hearth::collective {
@@ -30,6 +31,7 @@ class Group::Impl {
   std::unique_ptr<LocalRanks> local;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<StallWatch> stalls;  // null where there is nobody to wait for
   rendezvous::FailureWatch::Subscription failure_subscription;
 
   ~Impl() {
@@ -41,12 +43,14 @@ class Group::Impl {
 
   // Runs one operation.
   template <typename Body>
-  void Run(Call call, const void* buffer, const Body& body) {
+  void Run(Call call, const void* buffer, Deadline deadline, const Body& body) {
     if (broken_.has_value()) throw Error(*broken_);
     call.place = PlaceOf(buffer, call.bytes);
     local->Begin(call);
     backend->Begin(call);
+    if (stalls != nullptr) stalls->Begin(call, deadline);
     Guard(call, body);
+    if (stalls != nullptr) stalls->End(true);
   }
 
  private:

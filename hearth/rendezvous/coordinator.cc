@@ -123,10 +123,11 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     OnReserve(rank, frame);
   } else if (type == "gather") {
     OnGather(rank, frame);
-  } else if (type == "missing") {
-    const auto name = frame.at("name").get<std::string>();
-    server_->Send(
-        rank, {{"type", "missing"}, {"name", name}, {"ranks", membership_.DescribeMissing(name)}});
+  } else if (type == "came") {
+    attendance_.Come({.group = frame.at("group").get<std::string>(),
+                      .rank = frame.at("rank").get<int>(),
+                      .world = frame.at("world").get<int>(),
+                      .step = frame.at("step").get<uint64_t>()});
   } else if (type == "event") {
     events_.AddEvent({rank, frame.at("value")});
     changed_.notify_all();
@@ -143,8 +144,23 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     failure.rank = rank;
     SetFailure(std::move(failure));
   } else {
-    Throw(ErrorCode::kInvalidArgument, "the message type '{}' is unknown", type);
+    Require(OnQuestion(rank, type, frame), ErrorCode::kInvalidArgument,
+            "the message type '{}' is unknown", type);
   }
+}
+
+bool Coordinator::OnQuestion(int rank, const std::string& type, const Json& frame) {
+  if (type != "missing" && type != "absent") return false;
+  const auto name = frame.at("name").get<std::string>();
+  Json answer = {{"type", type}, {"name", name}};
+  if (type == "missing") {
+    answer["ranks"] = membership_.DescribeMissing(name);
+  } else {
+    answer["ranks"] = attendance_.Absent(frame.at("group").get<std::string>(),
+                                         frame.at("step").get<uint64_t>());
+  }
+  server_->Send(rank, answer);
+  return true;
 }
 
 void Coordinator::OnReserve(int rank, const Json& frame) {

@@ -13,6 +13,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
+#include "hearth/rendezvous/attendance.h"
 #include "hearth/rendezvous/control_server.h"
 #include "hearth/rendezvous/event_queue.h"
 #include "hearth/rendezvous/failure.h"
@@ -79,6 +80,8 @@ class Coordinator : private ControlServer::Handler {
   // These need mutex_.
   void OnReserve(int rank, const Json& frame);
   void OnGather(int rank, const Json& frame);
+  // False for a frame of another type.
+  bool OnQuestion(int rank, const std::string& type, const Json& frame);
   void SetFailure(Failure failure);
   const std::string& HostOf(int rank) const;
 
@@ -87,6 +90,7 @@ class Coordinator : private ControlServer::Handler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Membership membership_;
+  Attendance attendance_;
   std::vector<std::string> peers_;  // by rank: its address, until its reservation names its host
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;

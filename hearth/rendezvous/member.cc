@@ -89,6 +89,23 @@ std::vector<Json> Member::AllGather(const std::string& name, const Json& value, 
         missing ? missing->get<std::string>() : "other ranks");
 }
 
+void Member::Come(const Attendee& attendee) {
+  Send({{"type", "came"},
+        {"group", attendee.group},
+        {"rank", attendee.rank},
+        {"world", attendee.world},
+        {"step", attendee.step}});
+}
+
+std::optional<std::vector<int>> Member::Absent(const Attendee& attendee) {
+  const std::string name = fmt::format("{} {}", attendee.group, attendee.rank);
+  const auto ranks = Ask(
+      {{"type", "absent"}, {"name", name}, {"group", attendee.group}, {"step", attendee.step}},
+      "absent " + name, Deadline::After(kAskTimeout));
+  if (!ranks) return std::nullopt;
+  return ranks->get<std::vector<int>>();
+}
+
 void Member::SendEvent(const Json& value) { Send({{"type", "event"}, {"value", value}}); }
 
 void Member::SendLogLine(const Json& value) { Send({{"type", "log"}, {"value", value}}); }
@@ -197,8 +214,8 @@ void Member::Dispatch(const Json& frame) {
     content = "members";
   } else if (type == "gathered") {
     answer = "gathered " + frame.at("name").get<std::string>();
-  } else if (type == "missing") {
-    answer = "missing " + frame.at("name").get<std::string>();
+  } else if (type == "missing" || type == "absent") {
+    answer = type + " " + frame.at("name").get<std::string>();
     content = "ranks";
   } else if (type == "failure") {
     return SetFailure(Failure::FromJson(frame.at("failure")));

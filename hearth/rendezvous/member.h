@@ -16,6 +16,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/socket.h"
 #include "hearth/base/thread.h"
+#include "hearth/rendezvous/attendance.h"
 #include "hearth/rendezvous/failure.h"
 #include "hearth/rendezvous/failure_watch.h"
 #include "hearth/rendezvous/frame.h"
@@ -61,6 +62,12 @@ class Member {
   // kDeadlineExceeded names the ranks that did not come.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
+
+  // A rank of a group, whose ranks need not be members, has come to a step of it.
+  void Come(const Attendee& attendee);
+  // The ranks of its group of which the coordinator does not know that they have come so far.
+  // Nothing where it does not answer at once. One thread at a time per rank of a group.
+  std::optional<std::vector<int>> Absent(const Attendee& attendee);
 
   // For the coordinator's NextEvent.
   void SendEvent(const Json& value);

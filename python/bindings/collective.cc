@@ -31,7 +31,7 @@ std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& li
   options.shared_memory = shared_memory;
   options.host_id = host_id;
   options.timeout_s = timeout_s;
-  return std::move(Group::Connect(member, options).front());
+  return WithoutGil([&] { return std::move(Group::Connect(member, options).front()); });
 }
 
 nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
@@ -77,7 +77,7 @@ void RegisterCollective(nb::module_& m) {
                     "TimeoutError, both naming it.")
       .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
                   "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kTimeout,
-                  ReleaseGil(), "Connects to the groups of all members of the rendezvous.")
+                  nb::keep_alive<0, 1>(), "Connects to the groups of all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("world", &Group::world)
       .def_prop_ro("description", &Group::description, "How the ranks communicate, in words.")

@@ -1,0 +1,175 @@
+#include "hearth/collective/stall_watch.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+
+namespace hearth::collective {
+namespace {
+
+// Who has waited for so long tells the roll that it came: soon enough to be known when another one
+// asks, and seldom enough to cost nothing.
+constexpr double kLongestTick = 1;
+constexpr double kTicksPerStall = 8;
+// What others have told the roll is known only some ticks after they came.
+constexpr double kTicksToKnow = 3;
+constexpr size_t kNamedRanks = 16;
+
+double TickOf(double stall_s) {
+  return stall_s > 0 ? std::min(kLongestTick, stall_s / kTicksPerStall) : kLongestTick;
+}
+
+bool IsPair(const Call& call) {
+  return call.operation == Operation::kSend || call.operation == Operation::kReceive;
+}
+
+}  // namespace
+
+double StallSeconds(double preferred) {
+  const char* value = std::getenv("HEARTH_STALL_SECONDS");
+  if (value == nullptr || *value == '\0') return preferred;
+  const std::string_view text(value);
+  double seconds = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  Require(problem == std::errc() && end == text.data() + text.size() && std::isfinite(seconds) &&
+              seconds >= 0,
+          ErrorCode::kInvalidArgument,
+          "HEARTH_STALL_SECONDS={} in the environment: it is a number of seconds, or 0 for no "
+          "reports of operations that wait",
+          text);
+  return seconds;
+}
+
+StallWatch::StallWatch(std::string group, std::vector<Peer> ranks, int self, double stall_s,
+                       std::shared_ptr<RollCall> roll)
+    : group_(std::move(group)),
+      ranks_(std::move(ranks)),
+      self_(self),
+      stall_s_(stall_s),
+      tick_s_(TickOf(stall_s)),
+      roll_(std::move(roll)) {
+  thread_ = Thread("stall watch", [this] { Watch(); });
+}
+
+StallWatch::~StallWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+}
+
+void StallWatch::Begin(const Call& call, Deadline deadline) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (!IsPair(call)) ++running_.step;
+  ++running_.number;
+  running_.call = call;
+  running_.begun = now;
+  running_.deadline = deadline;
+  running_.runs = true;
+}
+
+void StallWatch::End(bool succeeded) {
+  const std::lock_guard lock(mutex_);
+  running_.runs = false;
+  running_.succeeded = succeeded;
+}
+
+StallWatch::Running StallWatch::Now() {
+  const std::lock_guard lock(mutex_);
+  return running_;
+}
+
+rendezvous::Attendee StallWatch::Self(const Running& running) const {
+  return {.group = group_,
+          .rank = self_,
+          .world = static_cast<int>(ranks_.size()),
+          .step = running.step};
+}
+
+std::string StallWatch::Absentees() {
+  const Running running = Now();
+  if (!running.runs || IsPair(running.call) || running.seconds() < kTicksToKnow * tick_s_) {
+    return "";
+  }
+  const auto absent = Ask(running);
+  return absent ? NamesOf(*absent) : "";
+}
+
+void StallWatch::Watch() {
+  std::unique_lock lock(mutex_);
+  const std::chrono::duration<double> tick(tick_s_);
+  while (!changed_.wait_for(lock, tick, [&] { return ending_; })) {
+    lock.unlock();
+    Look();
+    lock.lock();
+  }
+}
+
+void StallWatch::Look() {
+  const Running running = Now();
+  const bool same = reported_ && reported_->number == running.number;
+  if (reported_ && !(same && running.runs)) {
+    // Where it failed, the error says more.
+    if (!same || running.succeeded) {
+      log::Warning("{} goes on: {} took {:.3g} s", Name(), reported_->call.Describe(),
+                   reported_->seconds());
+    }
+    reported_.reset();
+  }
+  const double seconds = running.seconds();
+  if (!running.runs || seconds < tick_s_) return;
+  if (told_ != running.number) {
+    told_ = running.number;
+    next_report_s_ = stall_s_;
+    if (!IsPair(running.call)) roll_->Come(Self(running));
+  }
+  if (stall_s_ > 0 && seconds >= next_report_s_) Report(running);
+}
+
+void StallWatch::Report(const Running& running) {
+  const std::string reason = ReasonOf(running);
+  const Running now = Now();
+  if (now.number != running.number || !now.runs) return;  // it went on meanwhile
+  reported_ = running;
+  const double seconds = running.seconds();
+  while (next_report_s_ <= seconds) next_report_s_ *= 2;
+  const double left = running.deadline.remaining();
+  log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
+               reason, std::isfinite(left) ? fmt::format("; it waits for {:.0f} s more", left) : "");
+}
+
+std::string StallWatch::ReasonOf(const Running& running) {
+  if (IsPair(running.call)) {
+    return fmt::format("{} has not done its part",
+                       ranks_[static_cast<size_t>(running.call.root)].name());
+  }
+  const auto absent = Ask(running);
+  if (!absent) return "the rendezvous does not say who has not come";
+  if (absent->empty()) return "all ranks have come, but not all that they send";
+  return fmt::format("{} {} not come", NamesOf(*absent), absent->size() == 1 ? "has" : "have");
+}
+
+std::optional<std::vector<int>> StallWatch::Ask(const Running& running) {
+  const std::lock_guard lock(ask_mutex_);
+  roll_->Come(Self(running));
+  return roll_->Absent(Self(running));
+}
+
+std::string StallWatch::NamesOf(const std::vector<int>& ranks) const {
+  std::string names;
+  for (size_t i = 0; i < std::min(ranks.size(), kNamedRanks); ++i) {
+    names += (i == 0 ? "" : ", ") + ranks_[static_cast<size_t>(ranks[i])].name();
+  }
+  if (ranks.size() > kNamedRanks) names += fmt::format(" and {} more", ranks.size() - kNamedRanks);
+  return names;
+}
+
+}  // namespace hearth::collective

@@ -1,0 +1,200 @@
+// What the log says of an operation that waits, over every transport.
+#include "hearth/collective/stall_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hearth/base/error_testing.h"
+#include "hearth/base/log.h"
+#include "hearth/collective/ranks_testing.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kLong = 60;
+
+// The warnings of this process, and a wait for them.
+class Warnings {
+ public:
+  Warnings() {
+    log::SetSink([this](const log::Record& record) {
+      if (record.level != log::Level::kWarning) return;
+      const std::lock_guard lock(mutex_);
+      texts_.emplace_back(record.text);
+      changed_.notify_all();
+    });
+  }
+  ~Warnings() { log::SetSink({}); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+
+  // Waits until there are so many with this text; gives them.
+  std::vector<std::string> Await(const std::string& text, size_t count) {
+    std::unique_lock lock(mutex_);
+    std::vector<std::string> found;
+    changed_.wait_for(lock, std::chrono::duration<double>(kLong), [&] {
+      found.clear();
+      for (const std::string& each : texts_) {
+        if (each.find(text) != std::string::npos) found.push_back(each);
+      }
+      return found.size() >= count;
+    });
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> texts_;
+};
+
+// For groups that are connected while it lives.
+class StallSetting {
+ public:
+  explicit StallSetting(const char* seconds) { ::setenv("HEARTH_STALL_SECONDS", seconds, 1); }
+  ~StallSetting() { ::unsetenv("HEARTH_STALL_SECONDS"); }
+};
+
+Request NamedSum(std::vector<float>& data) {
+  Request request = {
+      .operation = Operation::kAllReduce, .output = data.data(), .count = data.size()};
+  request.name = "conv1";
+  return request;
+}
+
+std::string HostOf(Wiring wiring, int rank) {
+  return wiring == Wiring::kThreads ? "this process" : "host" + std::to_string(rank);
+}
+
+class Stalls : public WiringTest {};
+
+// In a ring, and across hosts of two ranks, most ranks wait for one that waits itself.
+TEST_P(Stalls, EveryRankThatWaitsNamesTheOneThatHasNotComeAndForWhat) {
+  const StallSetting setting("0.2");
+  Warnings warnings;
+  std::vector<std::string> first, second, goes_on;
+  RunGroups(GetParam(), 4, [&](Group& group) {
+    std::vector<float> data(1 << 20);
+    group.Run(NamedSum(data), Deadline::After(kLong));
+    if (group.rank() == 2) {
+      first = warnings.Await("has waited for", 3);
+      second = warnings.Await("has waited for", 6);
+    }
+    group.Run(NamedSum(data), Deadline::After(kLong));
+    if (group.rank() == 2) goes_on = warnings.Await("goes on", 3);
+    group.Barrier(Deadline::After(kLong));
+  });
+  EXPECT_GE(second.size(), 6u);
+  for (const std::string& text : second) {
+    EXPECT_THAT(text, AllOf(HasSubstr("s in all-reduce 'conv1' of 4194304 bytes (float32, sum): "
+                                      "rank 2 (host " +
+                                      HostOf(GetParam(), 2) + ") has not come; it waits for "),
+                            Not(HasSubstr("rank 2 (host " + HostOf(GetParam(), 2) + ") has wait"))));
+  }
+  EXPECT_EQ(goes_on.size(), 3u);
+  for (const std::string& text : goes_on) {
+    EXPECT_THAT(text, ContainsRegex("rank [013] .* goes on: all-reduce 'conv1' .* took "));
+  }
+}
+
+TEST_P(Stalls, AnOperationThatIsTooLateNamesTheRankThatNeverCame) {
+  const StallSetting setting("0.08");
+  Warnings warnings;
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  std::condition_variable ended;
+  try {
+    RunGroups(GetParam(), 4, [&](Group& group) {
+      if (group.rank() == 2) {
+        std::unique_lock lock(mutex);
+        ended.wait_for(lock, std::chrono::duration<double>(kLong), [&] { return !errors.empty(); });
+        return;
+      }
+      std::vector<float> data(1 << 20);
+      const Error error = Thrown([&] { group.Run(NamedSum(data), Deadline::After(1)); });
+      const std::lock_guard lock(mutex);
+      if (error.code() == ErrorCode::kDeadlineExceeded) errors.push_back(error.message());
+      ended.notify_all();
+    });
+  } catch (const Error&) {  // what the ranks were told of each other
+  }
+  ASSERT_FALSE(errors.empty());
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error, "all-reduce 'conv1' of 4194304 bytes (float32, sum): rank 2 (host " +
+                         HostOf(GetParam(), 2) + ") had not come when the time was over");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Wirings, Stalls,
+                         ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
+                                           Wiring::kUcx, Wiring::kPairs, Wiring::kUcxPairs),
+                         [](const auto& info) { return NameOf(info.param); });
+
+TEST(StallReports, ARankThatWaitsForAMessageNamesItsSender) {
+  const StallSetting setting("0.1");
+  Warnings warnings;
+  std::vector<std::string> said;
+  RunGroups(Wiring::kTcp, 2, [&](Group& group) {
+    float value = 0;
+    Request request = {.output = &value, .count = 1};
+    request.operation = group.rank() == 0 ? Operation::kReceive : Operation::kSend;
+    request.input = group.rank() == 0 ? nullptr : &value;
+    request.peer = 1 - group.rank();
+    if (group.rank() == 1) said = warnings.Await("has waited for", 1);
+    group.Run(request, Deadline::After(kLong));
+  });
+  ASSERT_FALSE(said.empty());
+  EXPECT_THAT(said.front(), HasSubstr("s in receive of 4 bytes (float32, from rank 1): rank 1 "
+                                      "(host host1) has not done its part"));
+}
+
+TEST(StallReports, AGroupThatWasSplitOffNamesItsOwnRanks) {
+  const StallSetting setting("0.1");
+  Warnings warnings;
+  std::vector<std::string> said;
+  RunGroups(Wiring::kTcp, 4, [&](Group& group) {
+    const auto half = group.Split(group.rank() % 2, Deadline::After(kLong));
+    if (group.rank() == 3) said = warnings.Await("has waited for", 1);
+    half->Barrier(Deadline::After(kLong));
+    group.Barrier(Deadline::After(kLong));
+  });
+  ASSERT_FALSE(said.empty());
+  EXPECT_THAT(said.front(), HasSubstr("s in barrier: rank 1 (host host3) has not come"));
+}
+
+TEST(StallReports, NothingIsSaidWhereTheSettingIsZero) {
+  const StallSetting setting("0");
+  Warnings warnings;
+  RunGroups(Wiring::kThreads, 2, [&](Group& group) {
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    group.Barrier(Deadline::After(kLong));
+  });
+  EXPECT_TRUE(warnings.Await("", 0).empty());
+}
+
+TEST(StallReports, ASettingThatIsNoTimeIsRefused) {
+  for (const char* text : {"soon", "-1", "1s", "nan", "inf"}) {
+    const StallSetting setting(text);
+    const Error error = Thrown([] { StallSeconds(30); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("HEARTH_STALL_SECONDS=" + std::string(text)));
+  }
+  const StallSetting setting("");
+  EXPECT_EQ(StallSeconds(30), 30);
+}
+
+}  // namespace
+}  // namespace hearth::collective
