@@ -1,5 +1,5 @@
-// hearth draw, plot, parse_log, report and pack: tools that are written in Python and read their
-// own flags.
+// hearth draw, plot, parse_log, report, timeline and pack: tools that are written in Python and
+// read their own flags.
 #include <string>
 
 #include "apps/commands.h"
@@ -23,6 +23,7 @@ void AddPythonTools(CLI::App* app) {
   AddPythonTool(app, "plot", "plot", "draw the loss and accuracy of training logs");
   AddPythonTool(app, "parse_log", "parse_log", "write what training logs say as CSV files");
   AddPythonTool(app, "report", "report", "write the curves of a training as an HTML file");
+  AddPythonTool(app, "timeline", "timeline", "bring the timelines of all ranks onto one clock");
   AddPythonTool(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
 }
 

@@ -18,18 +18,12 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from hearth.collective.bench import SIZES
 from hearth.native import _core
 from report import Report, alternate, arguments, seconds
 
 WORLD = 2
 TIMEOUT_S = 120.0
-# Bytes of a float32 array, and calls in a row per round.
-SIZES = {
-    "4 KB": (4 << 10, 300),
-    "256 KB": (256 << 10, 100),
-    "4 MB": (4 << 20, 20),
-    "64 MB": (64 << 20, 4),
-}
 
 
 def join(host: str, port: int, token: str, rank: int) -> _core.Member:

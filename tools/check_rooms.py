@@ -66,7 +66,7 @@ PYTHON_MAY_USE = {
     "torch": _BELOW_APIS | {"cluster", "collective"},
     "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
     "jvm": {"native", "caffeonspark"},
-    "cli": {"native", "tools", "caffeonspark"},
+    "cli": {"native", "tools", "caffeonspark", "cluster"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)

@@ -77,10 +77,15 @@ void Call::SetName(std::string_view whole) {
   for (const char letter : whole) AddToDigest(static_cast<unsigned char>(letter));
 }
 
-std::string Call::Describe() const {
+std::string Call::Title() const {
   const std::string_view text(name.data(), ::strnlen(name.data(), name.size()));
   std::string said(NameOf(operation));
   if (!text.empty()) said += fmt::format(" '{}'", text);
+  return said;
+}
+
+std::string Call::Describe() const {
+  std::string said = Title();
   if (operation != Operation::kBarrier) said += fmt::format(" of {} bytes", bytes);
   std::string detail = DetailOf(*this);
   if (digest != 0) detail += fmt::format("{}digest {:x}", detail.empty() ? "" : ", ", digest);

@@ -44,6 +44,8 @@ struct Call {
   void AddToDigest(uint64_t value) { digest = (digest ^ value) * 0x100000001b3U + 1; }
   // Equal calls have equal ones; for unequal calls that is one chance in 2^64.
   uint64_t Fingerprint() const;
+  // "all-reduce 'conv1'"
+  std::string Title() const;
   // "all-reduce 'conv1' of 4194304 bytes (float32, sum)"
   std::string Describe() const;
 };

@@ -57,10 +57,10 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
-                                         .local_ranks = ranks},
-                             .host = "this process",
-                             .roll = RollCallOfThreads()};
+  const Identity identity = {
+      .options = {.stall_s = StallSeconds(GroupOptions().stall_s), .local_ranks = ranks},
+      .host = "this process",
+      .roll = RollCallOfThreads()};
   std::vector<Draft> drafts = MakeDrafts(identity);
   const Setup setup = {
       .identity = identity,

@@ -6,7 +6,9 @@
 
 #include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
+#include "hearth/base/sha256.h"
 #include "hearth/base/thread.h"
+#include "hearth/base/timeline.h"
 #include "hearth/collective/group_impl.h"
 #include "hearth/collective/hierarchical_backend.h"
 #include "hearth/collective/shared_backend.h"
@@ -16,6 +18,8 @@
 
 namespace hearth::collective {
 namespace {
+
+constexpr size_t kNameDigits = 16;
 
 // The ranks of one process wait for each other too, so each has a thread.
 void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
@@ -47,7 +51,9 @@ Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
       roster_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
       topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))),
       between_(ChooseBetween(setup.identity.options, roster_.ranks)),
-      description_(topology_.Describe(between_.rdma ? "rdma" : "tcp")) {}
+      description_(topology_.Describe(between_.rdma ? "rdma" : "tcp")),
+      // Any nonce of this roster is new; that it is known shall prove that memory is shared.
+      name_(Sha256Hex(Info(0).page.nonce).substr(0, kNameDigits)) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {
   Require(!setup_.identity.options.only_shared_memory || topology_.one_host(),
@@ -59,6 +65,7 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
     log::Info("{} ranks talk over {}{}", roster_.ranks.size(), description_,
               topology_.one_host() ? "" : " (" + between_.reason + ")");
   }
+  if (!setup_.identity.token.empty()) timeline::NameProcess(Info(roster_.first_local).peer.name());
   std::vector<Half> halves(drafts_.size());
   ForEachIndex(halves.size(), [&](size_t i) { halves[i] = ConnectHalf(i); });
   // Peers open the pages by the drafts' descriptors, which close soon. And callers of the
@@ -96,6 +103,7 @@ Connector::Half Connector::ConnectHalf(size_t local) {
   impl.rank = roster_.first_local + static_cast<int>(local);
   impl.world = topology_.world();
   impl.identity = setup_.identity;
+  impl.name = name_;
   impl.description = description_;
   impl.abort = draft.abort;
   impl.local = MakeLocalRanks(impl.rank, draft);
@@ -147,8 +155,7 @@ std::unique_ptr<StallWatch> Connector::MakeStallWatch(int self) const {
   if (topology_.world() == 1) return nullptr;
   std::vector<Peer> ranks;
   for (const RankInfo& info : roster_.ranks) ranks.push_back(info.peer);
-  // As for a mesh's session: no other group's page has this nonce.
-  return std::make_unique<StallWatch>(HexEncode(Info(0).page.nonce), std::move(ranks), self,
+  return std::make_unique<StallWatch>(name_, std::move(ranks), self,
                                       setup_.identity.options.stall_s, setup_.identity.roll);
 }
 

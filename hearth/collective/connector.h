@@ -80,6 +80,7 @@ class Connector {
   const Topology topology_;
   const Between between_;
   const std::string description_;
+  const std::string name_;
 };
 
 }  // namespace hearth::collective

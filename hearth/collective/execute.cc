@@ -30,6 +30,7 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   if (broken_.has_value()) throw Error(*broken_);
   Check(request);
   const Call call = CallOf(request);
+  submitted_ = request.submitted;
   Buffer work;
   Guard(call, [&] { work = Prepare(request); });
   const void* compared = IsPair(call.operation) ? nullptr : work.data;

@@ -24,8 +24,28 @@ void Group::Impl::Break(const Call& call, const Error& error) {
                                               call.Describe(), absent));
   }
   if (stalls != nullptr) stalls->End(false);
+  if (timeline::On()) Draw(call, &*broken_);
   local->Leave();
   if (backend != nullptr) backend->Leave();
+}
+
+void Group::Impl::Draw(const Call& call, const Error* error) {
+  const bool pair = call.operation == Operation::kSend || call.operation == Operation::kReceive;
+  if (!pair) ++steps_;
+  timeline::Details details;
+  details.Add("bytes", static_cast<int64_t>(call.bytes)).Add("type", NameOf(call.type));
+  details.Add("transport", description).Add("group", name);
+  if (pair) {
+    details.Add("peer", int64_t{call.root});
+  } else {
+    details.Add("step", static_cast<int64_t>(steps_));
+  }
+  if (submitted_ != timeline::Clock::time_point()) {
+    const std::chrono::duration<double, std::micro> waited = begun_ - submitted_;
+    details.Add("queue_us", static_cast<int64_t>(waited.count()));
+  }
+  if (error != nullptr) details.Add("error", error->message());
+  timeline::Add({"collective", call.Title(), begun_, timeline::Clock::now()}, details);
 }
 
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/timeline.h"
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/arena.h"
 #include "hearth/collective/backend.h"
@@ -25,6 +26,7 @@ class Group::Impl {
   int rank = 0;
   int world = 1;
   Identity identity;  // for the groups that split off
+  std::string name;   // no other group has it; the same on all its ranks
   std::string description;
   std::shared_ptr<AbortSignal> abort;
   // In the order of dependency; destroyed in reverse.
@@ -49,8 +51,10 @@ class Group::Impl {
     local->Begin(call);
     backend->Begin(call);
     if (stalls != nullptr) stalls->Begin(call, deadline);
+    if (timeline::On()) begun_ = timeline::Clock::now();
     Guard(call, body);
     if (stalls != nullptr) stalls->End(true);
+    if (timeline::On()) Draw(call, nullptr);
   }
 
  private:
@@ -76,8 +80,12 @@ class Group::Impl {
   const std::vector<Range>& PartsOf(const Request& request);
   uint64_t PlaceOf(const void* buffer, uint64_t bytes) const;
   void Break(const Call& call, const Error& error);
+  // The operation that has ended, in the timeline.
+  void Draw(const Call& call, const Error* error);
 
   std::optional<Error> broken_;
+  uint64_t steps_ = 0;  // operations of all ranks, for the timeline
+  timeline::Clock::time_point begun_, submitted_;
   std::vector<Range> parts_;  // kept, so that operations do not allocate
   std::vector<std::byte> scratch_;
 };

@@ -1,5 +1,6 @@
 #include "hearth/collective/queue.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -131,6 +132,7 @@ Handle Queue::Submit(Request request) { return Submit(std::move(request), nullpt
 
 Handle Queue::Submit(Request request, Callback on_done) {
   impl_->group().Check(request);
+  request.submitted = std::chrono::steady_clock::now();
   auto state = std::make_shared<Handle::State>(std::move(request), std::move(on_done));
   impl_->Submit(state);
   return Handle(state);

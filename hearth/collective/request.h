@@ -2,6 +2,7 @@
 // memory; input and output are the same place or do not overlap, and need not be aligned.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct Request {
   // Unequal parts of an all-gather, one per rank, the same on all ranks; empty: Part(count, ...).
   std::vector<size_t> counts = {};
   std::string name = {};  // compared between the ranks and told in errors
+  std::chrono::steady_clock::time_point submitted = {};  // to a queue, which sets it
 };
 
 }  // namespace hearth::collective

@@ -21,8 +21,7 @@ class RollCall {
   virtual void Come(const rendezvous::Attendee& attendee) noexcept = 0;
   // The ranks that have not come so far; nothing where that is not known. One thread at a time for
   // each rank. Takes a second at most.
-  virtual std::optional<std::vector<int>> Absent(
-      const rendezvous::Attendee& attendee) noexcept = 0;
+  virtual std::optional<std::vector<int>> Absent(const rendezvous::Attendee& attendee) noexcept = 0;
 };
 
 // By the coordinator. `member` outlives it.

@@ -143,7 +143,8 @@ void StallWatch::Report(const Running& running) {
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
   log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
-               reason, std::isfinite(left) ? fmt::format("; it waits for {:.0f} s more", left) : "");
+               reason,
+               std::isfinite(left) ? fmt::format("; it waits for {:.0f} s more", left) : "");
 }
 
 std::string StallWatch::ReasonOf(const Running& running) {

@@ -52,9 +52,7 @@ class StallWatch {
     bool runs = false;
     bool succeeded = false;
 
-    double seconds() const {
-      return std::chrono::duration<double>(Clock::now() - begun).count();
-    }
+    double seconds() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
   };
 
   void Watch();

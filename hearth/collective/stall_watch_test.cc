@@ -99,10 +99,11 @@ TEST_P(Stalls, EveryRankThatWaitsNamesTheOneThatHasNotComeAndForWhat) {
   });
   EXPECT_GE(second.size(), 6u);
   for (const std::string& text : second) {
-    EXPECT_THAT(text, AllOf(HasSubstr("s in all-reduce 'conv1' of 4194304 bytes (float32, sum): "
-                                      "rank 2 (host " +
-                                      HostOf(GetParam(), 2) + ") has not come; it waits for "),
-                            Not(HasSubstr("rank 2 (host " + HostOf(GetParam(), 2) + ") has wait"))));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("s in all-reduce 'conv1' of 4194304 bytes (float32, sum): "
+                                "rank 2 (host " +
+                                HostOf(GetParam(), 2) + ") has not come; it waits for "),
+                      Not(HasSubstr("rank 2 (host " + HostOf(GetParam(), 2) + ") has wait"))));
   }
   EXPECT_EQ(goes_on.size(), 3u);
   for (const std::string& text : goes_on) {

@@ -1,5 +1,6 @@
 #include "hearth/feed/row_count.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -34,19 +35,35 @@ void RowCount::Complete(const Partition& partition) {
   TellSafe();
 }
 
-void RowCount::Commit() {
+void RowCount::Wait(std::chrono::duration<double> time) {
+  const std::lock_guard lock(mutex_);
+  waited_s_ += time.count();
+}
+
+int64_t RowCount::taken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
+}
+
+void RowCount::Commit(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
-    safe_ = taken_;
+    safe_ = std::max(safe_, std::min(rows, taken_));
   }
   TellSafe();
 }
 
 void RowCount::TellRows(const Partition& partition) {
-  report_({{"event", "rows"},
-           {"feed", partition.feed()},
-           {"partition", partition.index()},
-           {"rows", partition.taken.load()}});
+  Json event = {{"event", "rows"},
+                {"feed", partition.feed()},
+                {"partition", partition.index()},
+                {"rows", partition.taken.load()}};
+  {
+    const std::lock_guard lock(mutex_);
+    event["taken"] = taken_;
+    event["waited_s"] = waited_s_;
+  }
+  report_(event);
 }
 
 void RowCount::TellSafe() {

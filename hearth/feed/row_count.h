@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,8 +24,12 @@ class RowCount {
   void Take(Partition& partition, int64_t rows);
   // No more rows of a partition come here: all were taken, or their feed task is gone.
   void Complete(const Partition& partition);
-  // All rows taken so far are safe.
-  void Commit();
+  // The program has waited for rows.
+  void Wait(std::chrono::duration<double> time);
+  // How many rows were taken so far.
+  int64_t taken() const;
+  // The first `rows` of them are safe; by default all.
+  void Commit(int64_t rows = std::numeric_limits<int64_t>::max());
 
  private:
   struct End {
@@ -38,8 +43,9 @@ class RowCount {
   void TellSafe();
 
   const Tell report_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int64_t taken_ = 0;
+  double waited_s_ = 0;
   int64_t safe_ = 0;          // of the rows taken, in their order
   std::deque<End> complete_;  // partitions that came to an end and are not safe
   std::optional<std::chrono::steady_clock::time_point> told_;

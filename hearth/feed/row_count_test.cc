@@ -110,15 +110,41 @@ TEST_F(RowCountTest, RowsTakenAfterACommitAreNotSafe) {
   EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
 }
 
+TEST_F(RowCountTest, OnlyTheFirstRowsAreSafeWhereACommitSaysHowMany) {
+  RowCount& node = Node(0);
+  OfFeed first(1, 1), second(2, 2);
+  for (OfFeed* each : {&first, &second}) {
+    Claim(0, *each);
+    node.Take(*each, 10);
+    node.Complete(*each);
+    End(0, *each, "taken");
+  }
+  EXPECT_EQ(node.taken(), 20);
+  node.Commit(9);
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  node.Commit(19);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1));
+  node.Commit(5);  // takes nothing back
+  node.Commit(1000);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1, 2));
+}
+
 TEST(RowCountEvents, RowsAreToldNowAndThenAndAtThePartitionsEnd) {
   Told driver;
   RowCount count(driver.tell());
   OfFeed partition(1, 1);
+  count.Wait(std::chrono::milliseconds(250));
+  count.Wait(std::chrono::milliseconds(500));
   for (int i = 0; i < 1000; ++i) count.Take(partition, 1);
   const auto told = driver.all("rows");
   ASSERT_GE(told.size(), 1u);
   EXPECT_LT(told.size(), 20u);
-  EXPECT_EQ(told[0], Json({{"event", "rows"}, {"feed", "f"}, {"partition", 1}, {"rows", 1}}));
+  EXPECT_EQ(told[0], Json({{"event", "rows"},
+                           {"feed", "f"},
+                           {"partition", 1},
+                           {"rows", 1},
+                           {"taken", 1},
+                           {"waited_s", 0.75}}));
   count.Complete(partition);
   EXPECT_EQ(driver.all("rows").back().at("rows"), 1000);
 }

@@ -1,10 +1,19 @@
 #include "hearth/feed/row_reader.h"
 
+#include <chrono>
+
 #include "hearth/base/error.h"
 
 namespace hearth::feed {
 
 std::optional<Partition::Batch> RowReader::Next() {
+  const auto before = std::chrono::steady_clock::now();
+  auto batch = Read();
+  queue_->rows().Wait(std::chrono::steady_clock::now() - before);
+  return batch;
+}
+
+std::optional<Partition::Batch> RowReader::Read() {
   if (partition_ == nullptr) {
     partition_ = queue_->Next();
     ended_ = partition_ == nullptr;

@@ -46,6 +46,7 @@ class RowReader {
     int64_t rows;
   };
 
+  std::optional<Partition::Batch> Read();
   void Lost();
   void Forget();
 

@@ -156,8 +156,8 @@ bool Coordinator::OnQuestion(int rank, const std::string& type, const Json& fram
   if (type == "missing") {
     answer["ranks"] = membership_.DescribeMissing(name);
   } else {
-    answer["ranks"] = attendance_.Absent(frame.at("group").get<std::string>(),
-                                         frame.at("step").get<uint64_t>());
+    answer["ranks"] =
+        attendance_.Absent(frame.at("group").get<std::string>(), frame.at("step").get<uint64_t>());
   }
   server_->Send(rank, answer);
   return true;

@@ -99,9 +99,9 @@ void Member::Come(const Attendee& attendee) {
 
 std::optional<std::vector<int>> Member::Absent(const Attendee& attendee) {
   const std::string name = fmt::format("{} {}", attendee.group, attendee.rank);
-  const auto ranks = Ask(
-      {{"type", "absent"}, {"name", name}, {"group", attendee.group}, {"step", attendee.step}},
-      "absent " + name, Deadline::After(kAskTimeout));
+  const auto ranks =
+      Ask({{"type", "absent"}, {"name", name}, {"group", attendee.group}, {"step", attendee.step}},
+          "absent " + name, Deadline::After(kAskTimeout));
   if (!ranks) return std::nullopt;
   return ranks->get<std::vector<int>>();
 }

@@ -40,6 +40,12 @@ const std::vector<Setting>& Table() {
        .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
                "ethernet is tcp",
        .values = {"ethernet", "infiniband"}},
+      {.name = "timeline",
+       .flag = "timeline",
+       .field = &Settings::timeline,
+       .help = "folder for what each process does and when, for Perfetto; a path on the hosts that "
+               "train",
+       .in_program = true},
   };
   return table;
 }

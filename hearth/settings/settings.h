@@ -18,6 +18,7 @@ struct Settings {
   std::string on_nan = "continue";
   std::string on_other_rows = "restartEpoch";
   std::string connection = "infiniband";
+  std::string timeline;
 };
 
 struct Setting {
@@ -25,7 +26,7 @@ struct Setting {
   std::string flag;  // of CaffeOnSpark; empty: none
   std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
   std::string help;                      // empty where the setting has no effect yet: not shown
-  std::vector<std::string> values = {};  // allowed for a text
+  std::vector<std::string> values = {};  // allowed for a text; empty: any
   int most = 0;                          // of a number; the least is 1
   bool in_program = false;               // whether it is a flag of `hearth` too
 };

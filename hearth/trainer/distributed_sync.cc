@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
+#include "hearth/base/timeline.h"
 
 namespace hearth::trainer {
 namespace {
@@ -39,6 +40,7 @@ double DistributedSync::Finish(double local_weight) {
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kBadRows] = std::exchange(bad_rows_, 0.0f);
+  const timeline::Span span("solver", "wait for other ranks' gradients");
   const auto before = std::chrono::steady_clock::now();
   reducer_->Wait(Deadline::After(timeout_s_));
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;

@@ -53,7 +53,7 @@ void ParseSettings(const JobFields& fields, settings::Settings* out) {
       std::string& text = out->*std::get<std::string settings::Settings::*>(setting.field);
       text = fields.String(name, text);
       const auto& values = setting.values;
-      if (std::find(values.begin(), values.end(), text) == values.end()) {
+      if (!values.empty() && std::find(values.begin(), values.end(), text) == values.end()) {
         fields.Refuse(name, fmt::format("\"{}\"", fmt::join(values, "\" or \"")));
       }
     }

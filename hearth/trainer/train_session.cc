@@ -3,6 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
+#include "hearth/base/timeline.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/feed/deal_source.h"
 #include "hearth/feed/spool_source.h"
@@ -46,6 +47,7 @@ std::optional<Failure> TrainSession::failure() {
 }
 
 void TrainSession::Prepare() {
+  if (!job_.settings.timeline.empty()) timeline::WriteTo(job_.settings.timeline);
   OpenFeeds();  // first: feeders need not wait for the slowest rank
   JoinCluster();
 }

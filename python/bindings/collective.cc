@@ -77,7 +77,8 @@ void RegisterCollective(nb::module_& m) {
                     "TimeoutError, both naming it.")
       .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
                   "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kTimeout,
-                  nb::keep_alive<0, 1>(), "Connects to the groups of all members of the rendezvous.")
+                  nb::keep_alive<0, 1>(),
+                  "Connects to the groups of all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("world", &Group::world)
       .def_prop_ro("description", &Group::description, "How the ranks communicate, in words.")

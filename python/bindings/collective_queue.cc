@@ -89,8 +89,7 @@ void RegisterCollectiveQueue(nb::module_& m) {
       "Carries out operations of one group in a thread of its own, in the order of submission, "
       "which must be the same on all ranks. Nothing else may use the group meanwhile but abort().")
       .def(nb::init<std::shared_ptr<Group>, double>(), "group"_a, "timeout_s"_a = 30.0,
-           nb::keep_alive<1, 2>(),
-           "Each operation may take `timeout_s` from its start.")
+           nb::keep_alive<1, 2>(), "Each operation may take `timeout_s` from its start.")
       .def("submit", &ArrayQueue::Submit, "request"_a,
            "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
            "must stay as they are until the handle is done. Raises ValueError for arrays whose "

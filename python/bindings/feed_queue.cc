@@ -126,8 +126,15 @@ Args:
       .def("close", &PartitionQueue::Close, "reason"_a, ReleaseGil(),
            "The reader is gone: rows that are left are an error, unless it had terminated.")
       .def(
-          "commit", [](PartitionQueue& queue) { queue.rows().Commit(); }, ReleaseGil(),
-          "All rows taken so far are safe.")
+          "commit",
+          [](PartitionQueue& queue, std::optional<int64_t> rows) {
+            rows ? queue.rows().Commit(*rows) : queue.rows().Commit();
+          },
+          "rows"_a = nb::none(), ReleaseGil(),
+          "The first `rows` of the rows taken so far are safe; None: all.")
+      .def_prop_ro(
+          "taken", [](PartitionQueue& queue) { return queue.rows().taken(); },
+          "How many rows were taken so far.")
       .def_prop_ro("failure", &PartitionQueue::failure, ReleaseGil(),
                    "Why the cluster failed; empty if it has not.")
       .def_prop_ro("terminated", &PartitionQueue::terminated, ReleaseGil());

@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterCollective(m);
   hearth::bindings::RegisterStorage(m);
   hearth::bindings::RegisterBoard(m);
+  hearth::bindings::RegisterBase(m);
 }

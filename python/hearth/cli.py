@@ -1,8 +1,8 @@
 """The programs `hearth`, `caffe` and Caffe's tools: they hand over to the native program.
 
 `caffe` is `hearth` under another name; a tool such as `convert_imageset` is the command of its
-name. pyproject.toml lists them. `hearth pack` and CaffeOnSpark's tools (`hearth Vocab`) need no
-native program, and so no torch.
+name. pyproject.toml lists them. Some commands (`hearth pack`) and CaffeOnSpark's tools (`hearth
+Vocab`) need no native program, and so no torch.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from hearth import native
 from hearth.caffeonspark import tools
 
+_WITHOUT_PROGRAM = {
+    "bench-collective": "hearth.cluster.bench_collective",
+    "pack": "hearth.tools.pack",
+    "timeline": "hearth.tools.timeline",
+}
 _PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`
 
 
@@ -23,10 +29,8 @@ def main() -> NoReturn:
     """Replaces this process by the native program, with the same arguments."""
     name = Path(sys.argv[0]).stem
     command = [] if name in _PROGRAMS else [name]
-    if not command and sys.argv[1:2] == ["pack"]:
-        from hearth.tools import pack
-
-        sys.exit(pack.main(sys.argv[2:]))
+    if not command and (tool := _WITHOUT_PROGRAM.get(*sys.argv[1:2] or [""])):
+        sys.exit(import_module(tool).main(sys.argv[2:]))
     if not command and sys.argv[1:2] and sys.argv[1] in tools.NAMES:
         del sys.argv[0]
         runpy.run_module(f"hearth.caffeonspark.tools.{sys.argv[0]}", run_name="__main__")

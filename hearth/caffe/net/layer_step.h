@@ -1,6 +1,9 @@
 // Runs a step of a layer so that whatever it throws names the layer.
 #pragma once
 
+#include <string>
+
+#include "hearth/base/timeline.h"
 #include "hearth/caffe/net/layer.h"
 
 namespace hearth::caffe {
@@ -33,6 +36,8 @@ class LayerStepScope {
 template <typename Run>
 auto InLayer(const Layer& layer, const char* doing, const Blobs& bottoms, Run run) {
   const LayerStepScope scope(layer, doing);
+  const std::string title = timeline::On() ? layer.name() + " " + doing : std::string();
+  const timeline::Span span("layer", title);
   try {
     return run();
   } catch (...) {

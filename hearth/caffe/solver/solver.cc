@@ -8,6 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/timeline.h"
 #include "hearth/caffe/net/debug_info.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/nan_search.h"
@@ -134,6 +135,9 @@ void Solver::RunTests() {
 }
 
 void Solver::RunIteration() {
+  const std::string title =
+      timeline::On() ? fmt::format("iteration {}", iteration_ + 1) : std::string();
+  const timeline::Span span("solver", title);
   // Each rank and iteration has its own random stream: a resumed run gets the same one, for any
   // number of ranks, without state in the snapshot.
   random_->engine().seed(
@@ -275,6 +279,7 @@ void Solver::set_base_lr(float base_lr) {
 }
 
 void Solver::ApplyUpdate(float rate) {
+  const timeline::Span span("solver", "update");
   const NetParams& params = net_->params();
   const float scale = GradientScale();
   for (size_t i = 0; i < params.learnable().size(); ++i) {

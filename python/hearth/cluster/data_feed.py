@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hearth.cluster.errors import ClusterError
+from hearth.native import timeline
 from hearth.rows import pickled_arrays, pickles
 from hearth.rows.columns import Columns
 from hearth.rows.pickled_arrays import PickledArrays
@@ -95,13 +96,18 @@ class DataFeed:
         self._source.terminate()
         self.done_feeding = True
 
-    def commit(self) -> None:
-        """All rows given so far are safe, in a checkpoint, say.
+    def commit(self, rows: int | None = None) -> None:
+        """All rows given so far are safe, in a checkpoint, say; or the first `rows` of them.
 
         Where a cluster with restart=True starts again, every partition that has rows that are not
         safe is sent again. Any thread may call it.
         """
-        self._source.commit()
+        self._source.commit(rows)
+
+    @property
+    def taken(self) -> int:
+        """How many rows were given so far: for commit(), where they are used later than taken."""
+        return self._source.taken
 
     def _take(self, batch_size: int, arrays: bool = False) -> list[Chunk]:
         if self.done_feeding:
@@ -136,8 +142,12 @@ class RowSource:
     def terminate(self) -> None:
         self._queue.terminate()
 
-    def commit(self) -> None:
-        self._queue.commit()
+    def commit(self, rows: int | None = None) -> None:
+        self._queue.commit(rows)
+
+    @property
+    def taken(self) -> int:
+        return self._queue.taken
 
     def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
         """Up to `count` rows, as slices of chunks; fewer at the end of the feed.
@@ -176,7 +186,8 @@ class RowSource:
 
         self._chunk, self._at = [], 0
         try:
-            found = self._reader.next()
+            with timeline.span("wait for rows"):
+                found = self._reader.next()
         except HearthError:
             self._check()
             raise

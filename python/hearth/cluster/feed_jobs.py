@@ -12,6 +12,7 @@ from hearth.cluster import roles
 from hearth.cluster.errors import NodeError, told_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never, partition_id
 from hearth.cluster.feed_task import feed, infer
+from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
@@ -55,7 +56,13 @@ def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str
             )
         cluster.meta["server_addr"]  # a client may end the stream
         rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
-    elif cluster.restarts is not None:
+        return
+    with PaceLine(lambda: cluster.running.watch.pace.line()):
+        _train_all(cluster, rows, epochs, timeout_s, queue)
+
+
+def _train_all(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+    if cluster.restarts is not None:
         rows, compare = cluster.spark.pin(rows), not cluster.spark.pins
         for _ in range(epochs):
             if cluster.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):

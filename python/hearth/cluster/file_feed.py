@@ -99,7 +99,9 @@ class BatchSource:
     def put_results(self, results: list[Any]) -> None:
         raise ValueError("the rows are from files, so there is nobody to take results")
 
-    def commit(self) -> None:
+    taken = 0
+
+    def commit(self, rows: int | None = None) -> None:
         """The files stay where they are."""
 
     def terminate(self) -> None:

@@ -18,6 +18,7 @@ from hearth.cluster.feed_server import FeedServer
 _PR_SET_PDEATHSIG = 1
 # The rendezvous carries at most a megabyte; the end of a traceback says what happened.
 _MAX_TRACEBACK = 16384
+_MAX_WARNING = 4096
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     os.environ.update(go["environment"])
     server = FeedServer(go["queues"], channel.send)
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
+    threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
     channel.send(_run(program, go, port, server))
     server.close()
 
@@ -74,6 +76,27 @@ def _listen(channel: Channel, server: FeedServer) -> None:
         with suppress(OSError):
             channel.send({"result": "error", "error": text})
     os._exit(1)
+
+
+def _warnings() -> int:
+    """A pipe that the core's warnings come out of, line by line."""
+    from hearth.native._core import copy_warnings_to
+
+    lines, written = os.pipe()
+    os.set_blocking(written, False)  # who logs does not wait for who reads
+    copy_warnings_to(written)
+    return lines
+
+
+def _tell_warnings(fd: int, channel: Channel) -> None:
+    """Passes them on to the driver."""
+    rest = b""
+    with suppress(OSError):
+        while True:
+            *lines, rest = (rest + os.read(fd, 65536)).split(b"\n")
+            for line in lines:
+                text = line.decode(errors="replace")[:_MAX_WARNING]
+                channel.send({"event": "warning", "text": text})
 
 
 def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:

@@ -8,12 +8,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, own_error
+from hearth.cluster.pace import Pace
 from hearth.native.failure import Failure
 from hearth.spark.job import SparkJob
 
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 _EVENT_WAIT_S = 0.25
 _ECHO_WAIT_S = 1.0
+# What a node also says that waits in vain.
+_NO_PROGRESS = ("warning",)
 
 
 class ClusterWatch:
@@ -48,6 +51,7 @@ class ClusterWatch:
         self.lost: int | None = None
         # What nodes ask of files, and say of them: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
+        self.pace = Pace(template)
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
@@ -93,6 +97,17 @@ class ClusterWatch:
     def values(self, node: int) -> list[str]:
         """The pieces that a node that is done has reported of its main function's value."""
         return self._values.get(node, [])
+
+    def follow_values(self, node: int) -> Iterator[str]:
+        """The same pieces as they come, until the node is done, or the cluster has failed."""
+        given: list[str] = []
+
+        def comes() -> bool:
+            return len(self.values(node)) > len(given) or node in self._done
+
+        while self.wait(comes, None) and (news := self.values(node)[len(given) :]):
+            given += news
+            yield from news
 
     def wait_stopped(self, timeout_s: float) -> None:
         """Waits until all nodes have ended that did not go away."""
@@ -186,8 +201,9 @@ class ClusterWatch:
             logger.warning("jobs of a failed cluster could not be cancelled: %s", error)
 
     def _handle(self, rank: int, text: str) -> None:
-        self._last_event = time.monotonic()
         event = json.loads(text)
+        if event["event"] not in _NO_PROGRESS:
+            self._last_event = time.monotonic()
         if event["event"] in ("done", "stopped"):
             self._done.add(rank)
         elif event["event"] == "joined":
@@ -196,6 +212,8 @@ class ClusterWatch:
             for message in self._ledger.note(rank, text):
                 if not self._closing:
                     self._coordinator.broadcast(message)
+            if event["event"] == "rows":
+                self.pace.note(rank, event)
         elif event["event"] == "value":
             self._values.setdefault(rank, []).append(event["piece"])
         elif event["event"] in ("files", "files_read"):
@@ -203,6 +221,8 @@ class ClusterWatch:
         elif event["event"] == "meeting":
             if not self._closing:
                 self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))
+        elif event["event"] == "warning":
+            logger.warning("%s: %s", roles.name_of(self._template, rank), event["text"])
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":

@@ -55,6 +55,7 @@ class Ranks:
     Attributes:
         rank, world: its number and how many there are.
         timeout_s: how long an operation may take.
+        description: what they talk over, in words.
     """
 
     def __init__(self, meeting: Meeting, rank: int, world: int, timeout_s: float):
@@ -90,6 +91,7 @@ class Ranks:
         except BaseException:
             self._close_coordinator()
             raise
+        self.description = self._group.description
         self._queue = _core.Queue(self._group, timeout_s)
         self._left = False
         _open_ranks.add(self)

@@ -27,18 +27,25 @@ def format_progress(event: Event) -> str:
 class Progress:
     """Shows the events of one training; a context manager. Calls come from one thread."""
 
-    def __init__(self, stream: TextIO | None = None):
-        """`stream`: where to write, standard error by default; a terminal gets the single line."""
+    def __init__(self, stream: TextIO | None = None, first: str = "starting the trainers"):
+        """`stream`: where to write, standard error by default; a terminal gets the single line,
+        which begins as `first`."""
+        self._first = first
         self._stream = stream or sys.stderr
         self._status: Any = None
         self._interactive = self._stream.isatty()
+
+    @property
+    def interactive(self) -> bool:
+        """Whether there is one line that is written over, else lines one after the other."""
+        return self._interactive
 
     def __enter__(self) -> Progress:
         if self._interactive:
             from rich.console import Console
 
             console = Console(file=self._stream)
-            self._status = console.status("starting the trainers")
+            self._status = console.status(self._first)
             self._status.start()
         return self
 

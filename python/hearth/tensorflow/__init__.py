@@ -28,6 +28,7 @@ _HOMES = {
     "reduce_gradients": ".training",
     "DistributedOptimizer": ".training",
     "DistributedGradientTape": ".training",
+    "CheckpointCallback": ".training",
     "MetricAverageCallback": ".training",
     "use_for_collectives": ".strategies",
     "in_step": ".steps",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from hearth.collective import steps
 from hearth.tensorflow import group
 
 
-def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[Any, float]]:
+def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -> InStep:
     """Yields (minibatch, weight) on all ranks equally often, until the rows of all have ended.
 
     For model.fit, as the weight of each row:
@@ -32,20 +33,61 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
         batches: NumPy arrays with a first dimension of rows, or tuples, lists or dicts of them, of
             numbers or truth values.
         patience_s: how long the others wait for a rank that has just run out of rows.
+        feed: the DataFeed whose rows they are, for InStep.commit() and CheckpointCallback().
 
     Raises:
         HearthError: before init(). TypeError: a minibatch is something else.
         ConnectionError, TimeoutError: a rank left, or did not come; names it.
     """
-    if group.size() == 1:
+    return InStep(batches, patience_s, feed)
+
+
+class InStep(Iterator[tuple[Any, float]]):
+    """What in_step() gives. One thread iterates; any may commit."""
+
+    def __init__(self, batches: Iterable[Any], patience_s: float, feed: Any):
+        self._feed = feed
+        self._came: deque[int] = deque()  # rows that the feed had given with each minibatch
+        self._last = 0
+        self._given: list[int] = []  # the same by step
+        self._steps = self._run(batches if feed is None else self._counted(batches), patience_s)
+
+    def __next__(self) -> tuple[Any, float]:
+        batch, weight = next(self._steps)
+        if self._came and weight > 0:
+            self._last = self._came.popleft()
+        self._given.append(self._last)
+        return batch, weight
+
+    def commit(self, steps: int) -> None:
+        """The rows of the first `steps` minibatches are safe; later ones have been taken, perhaps,
+        by a thread that reads ahead, as model.fit does.
+
+        Raises ValueError where in_step() was given no feed, or has not given so many.
+        """
+        if self._feed is None or steps > len(self._given):
+            raise ValueError(
+                f"commit({steps}): in_step(feed=...) has given {len(self._given)} minibatches, "
+                f"{'without a' if self._feed is None else 'with its'} feed"
+            )
+        if steps > 0:
+            self._feed.commit(self._given[steps - 1])
+
+    def _counted(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            yield batch, 1.0
-        return
-    ranks = group.another("steps")
-    try:
-        yield from steps.in_step(batches, patience_s, _Arrays(ranks))
-    finally:
-        ranks.close()
+            self._came.append(self._feed.taken)
+            yield batch
+
+    def _run(self, batches: Iterable[Any], patience_s: float) -> Iterator[tuple[Any, float]]:
+        if group.size() == 1:
+            for batch in batches:
+                yield batch, 1.0
+            return
+        ranks = group.another("steps")
+        try:
+            yield from steps.in_step(batches, patience_s, _Arrays(ranks))
+        finally:
+            ranks.close()
 
 
 class _Arrays:

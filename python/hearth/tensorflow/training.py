@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from hearth import HearthError
+from hearth.tensorflow.group import rank
 from hearth.tensorflow.operations import allreduce, grouped_allreduce
 
 # Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
@@ -127,6 +128,41 @@ class DistributedGradientTape(tf.GradientTape):
         found = super().gradient(target, sources, *args, **kwargs)
         flat = tf.nest.flatten(found)
         return tf.nest.pack_sequence_as(found, reduce_gradients(flat, self._op, self._wire))
+
+
+def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 100) -> Any:
+    """A Keras callback for model.fit over in_step(feed=...): rank 0 calls save(model) after every
+    so many steps and at the end of the fit; then the rows of the steps so far are safe on all
+    ranks, so that a cluster with restart=True does not send them again.
+
+    Args:
+        steps: what in_step() gave. save: writes the model, whole or not at all: to another name
+            that then becomes the right one. every: how many steps.
+    """
+    import keras
+
+    class Checkpoint(keras.callbacks.Callback):
+        done = 0  # steps, of all epochs of the fit
+        safe = 0
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.done += 1
+            if self.done >= self.safe + every:
+                self.keep()
+
+        def on_train_end(self, logs: Any = None) -> None:
+            if self.done > self.safe:
+                self.keep()
+
+        def keep(self) -> None:
+            if rank() == 0:
+                save(self.model)
+            # What is safe somewhere is in the checkpoint.
+            allreduce(tf.zeros([1]), "max", name="checkpoint")
+            steps.commit(self.done)
+            self.safe = self.done
+
+    return Checkpoint()
 
 
 def MetricAverageCallback() -> Any:

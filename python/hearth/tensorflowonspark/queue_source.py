@@ -33,7 +33,9 @@ class QueueSource:
         for item in results:
             self._results.put(item, block=True)
 
-    def commit(self) -> None:
+    taken = 0
+
+    def commit(self, rows: int | None = None) -> None:
         """Nobody would send the rows again."""
 
     def terminate(self) -> None:

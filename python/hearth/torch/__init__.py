@@ -18,6 +18,8 @@ _HOMES = {
     "TorchContext": ".context",
     "TorchDistributor": ".distributor",
     "in_step": ".steps",
+    "name_gradients": ".naming",
+    "naming": ".naming",
     "ClusterError": "hearth.cluster.errors",
     "FeedTimeoutError": "hearth.cluster.errors",
     "NodeError": "hearth.cluster.errors",

@@ -57,16 +57,16 @@ class DataFeed(_AsIterableDataset, data_feed.DataFeed):
         """
         super().batch_results(results.tolist() if hasattr(results, "detach") else results)
 
-    def commit(self) -> None:
+    def commit(self, rows: int | None = None) -> None:
         """All rows given so far are safe, in a checkpoint, say; see hearth.cluster.
 
-        Does nothing in a step of in_step() for which this node has no rows yet: those that it is
-        about to give would count, too.
+        Without `rows`, does nothing in a step of in_step() for which this node has no rows yet:
+        those that it is about to give would count, too.
         """
-        if self.ahead:
+        if self.ahead and rows is None:
             logger.debug("commit: not now, as rows are on their way that no step has used")
             return
-        super().commit()
+        super().commit(rows)
 
 
 class FileFeed(_AsIterableDataset, file_feed.FileFeed):

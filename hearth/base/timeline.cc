@@ -1,0 +1,194 @@
+#include "hearth/base/timeline.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "hearth/base/error.h"
+#include "hearth/base/fd.h"
+#include "hearth/base/log.h"
+
+namespace hearth::timeline {
+namespace {
+
+// A picture of more is of no use to anybody; the disk belongs to others, too.
+constexpr size_t kMostBytes = size_t{256} << 20;
+
+enum class State { kUnknown, kOff, kOn };
+std::atomic<State> state{State::kUnknown};
+
+// The text as a JSON string; what is no UTF-8 is replaced.
+std::string Quoted(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string HostName() {
+  char name[256] = {};
+  ::gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+int64_t Microseconds(std::chrono::nanoseconds time) { return time.count() / 1000; }
+
+// With the nanoseconds that Chrome's microseconds leave out.
+std::string Time(std::chrono::nanoseconds time) {
+  return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
+}
+
+// Ranks of one machine read the same clock, which this tells.
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+class File {
+ public:
+  explicit File(const std::string& folder) {
+    const std::filesystem::path path =
+        std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
+    std::error_code problem;
+    std::filesystem::create_directories(folder, problem);  // opening says what is wrong
+    fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("opening the timeline {}", path.string()));
+    path_ = path.string();
+    Write("[\n");
+    // By both clocks: what the merged picture of several hosts begins with.
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    const auto now = Clock::now().time_since_epoch();
+    Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
+                      R"("boot":{},"monotonic_us":{},"wall_us":{}}}}},)"
+                      "\n",
+                      ::getpid(), Quoted(HostName()), Quoted(BootId()), Microseconds(now),
+                      Microseconds(wall)));
+  }
+
+  // False once nothing is written any more.
+  bool Write(std::string_view lines) {
+    const std::lock_guard lock(mutex_);
+    if (full_) return false;
+    std::string problem;
+    if (written_ + lines.size() > kMostBytes) {
+      problem = fmt::format("it has {} MB, as much as it may", kMostBytes >> 20);
+    } else if (::write(fd_.get(), lines.data(), lines.size()) !=
+               static_cast<ssize_t>(lines.size())) {
+      problem = "it cannot be written (is the disk full?)";
+    }
+    written_ += lines.size();
+    full_ = !problem.empty();
+    if (full_) log::Warning("the timeline {} ends here: {}", path_, problem);
+    return !full_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string path_;
+  Fd fd_;
+  size_t written_ = 0;
+  bool full_ = false;
+};
+
+std::mutex opening;
+std::atomic<File*> the_file{nullptr};  // never destroyed: threads may write while the process ends
+std::atomic<bool> named{false};
+
+void Open(const std::string& folder) {
+  const std::lock_guard lock(opening);
+  if (the_file.load() != nullptr) return;
+  the_file = new File(folder);
+  // A child would write as if it were this process.
+  ::pthread_atfork(nullptr, nullptr, [] { state = State::kOff; });
+  state = State::kOn;
+}
+
+void OpenByEnvironment() noexcept {
+  const char* folder = std::getenv("HEARTH_TIMELINE");
+  if (folder == nullptr || *folder == '\0') {
+    State unknown = State::kUnknown;
+    state.compare_exchange_strong(unknown, State::kOff);
+    return;
+  }
+  try {
+    Open(folder);
+  } catch (const std::exception& error) {  // a training is worth more than its picture
+    state = State::kOff;
+    log::Warning("no timeline is written: {}", error.what());
+  }
+}
+
+void WriteLine(std::string_view line) noexcept {
+  if (!the_file.load()->Write(line)) state = State::kOff;
+}
+
+// The thread's number, once its name is in the file.
+long ThisThread() {
+  thread_local const long number = [] {
+    const long id = ::syscall(SYS_gettid);
+    char name[32] = {};
+    ::pthread_getname_np(::pthread_self(), name, sizeof(name));
+    WriteLine(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name",)"
+                          R"("args":{{"name":{}}}}},)"
+                          "\n",
+                          ::getpid(), id, Quoted(name)));
+    return id;
+  }();
+  return number;
+}
+
+}  // namespace
+
+bool On() noexcept {
+  const State now = state.load(std::memory_order_relaxed);
+  if (now != State::kUnknown) return now == State::kOn;
+  OpenByEnvironment();
+  return state.load() == State::kOn;
+}
+
+void WriteTo(const std::string& folder) { Open(folder); }
+
+void NameProcess(std::string_view name) noexcept {
+  if (!On() || named.exchange(true)) return;
+  try {
+    WriteLine(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name",)"
+                          R"("args":{{"name":{}}}}},)"
+                          "\n",
+                          ::getpid(), Quoted(name)));
+  } catch (const std::exception&) {  // without memory there is no picture
+  }
+}
+
+Details& Details::Add(std::string_view name, int64_t value) {
+  json_ += fmt::format(R"({}"{}":{})", json_.empty() ? "" : ",", name, value);
+  return *this;
+}
+
+Details& Details::Add(std::string_view name, std::string_view value) {
+  json_ += fmt::format(R"({}"{}":{})", json_.empty() ? "" : ",", name, Quoted(value));
+  return *this;
+}
+
+void Add(const Event& event, const Details& details) noexcept {
+  if (!On()) return;
+  try {
+    WriteLine(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{},)"
+                          R"("args":{{{}}}}},)"
+                          "\n",
+                          ::getpid(), ThisThread(), Time(event.begin.time_since_epoch()),
+                          Time(event.end - event.begin), event.category, Quoted(event.name),
+                          details.json()));
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace hearth::timeline

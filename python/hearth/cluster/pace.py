@@ -1,0 +1,106 @@
+"""How fast nodes take rows, and how long they wait for them: the line that a train() shows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.spark.progress import Progress
+
+# Between two figures of a node; more are smoothed away.
+_WINDOW_S = 1.0
+# A node that has said nothing for so long takes nothing.
+_SILENT_S = 3.0
+_NAMED = 6
+# How often the line is shown: on a terminal, which has one line for it, and elsewhere.
+_REFRESH_S, _LINES_S = 1.0, 10.0
+
+
+@dataclass
+class _Node:
+    since: float
+    taken: float
+    waited_s: float
+    heard: float
+    rate: float = 0.0
+    waits: float = 0.0  # share of the time
+
+
+class Pace:
+    """What nodes last said of their rows, by their events "rows". The watch's thread notes."""
+
+    def __init__(
+        self,
+        template: Mapping[str, Sequence[int]],
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._template = template
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._nodes: dict[int, _Node] = {}
+
+    def note(self, rank: int, event: Mapping[str, Any]) -> None:
+        """Takes a node's event: "taken" rows and seconds "waited_s" in all."""
+        now, taken, waited_s = self._clock(), event["taken"], event["waited_s"]
+        with self._lock:
+            node = self._nodes.get(rank)
+            if node is None:
+                self._nodes[rank] = _Node(now, taken, waited_s, now)
+                return
+            node.heard, seconds = now, now - node.since
+            if seconds >= _WINDOW_S:
+                node.rate = (taken - node.taken) / seconds
+                node.waits = min(1.0, (waited_s - node.waited_s) / seconds)
+                node.since, node.taken, node.waited_s = now, taken, waited_s
+
+    def line(self) -> str:
+        """The nodes' rates and waits; those that take least come first where there are many."""
+        now = self._clock()
+        with self._lock:
+            rates = {
+                rank: (node.rate, node.waits) if now - node.heard < _SILENT_S else (0.0, 1.0)
+                for rank, node in self._nodes.items()
+            }
+        if not any(rate for rate, _ in rates.values()):
+            return ""
+        total = sum(rate for rate, _ in rates.values())
+        shown = sorted(rates, key=lambda rank: rates[rank][0])[:_NAMED]
+        parts = [
+            f"{roles.name_of(self._template, rank)} {rates[rank][0]:,.0f} "
+            f"(waits {rates[rank][1]:.0%})"
+            for rank in sorted(shown)
+        ]
+        more = f", {len(rates) - len(shown)} faster ones" if len(rates) > len(shown) else ""
+        return f"{total:,.0f} rows/s: {', '.join(parts)}{more}"
+
+
+class PaceLine:
+    """Shows the line of a Pace while a `with` block runs, on standard error."""
+
+    def __init__(self, line: Callable[[], str], progress: Progress | None = None):
+        self._line = line
+        self._progress = progress or Progress(first="feeding the nodes")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hearth-pace", daemon=True)
+
+    def __enter__(self) -> PaceLine:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = _REFRESH_S if self._progress.interactive else _LINES_S
+        with self._progress as progress:
+            while not self._over.wait(pause):
+                if line := self._line():
+                    progress.show({"event": "waiting", "text": line})

@@ -1,0 +1,208 @@
+"""How fast the ranks of a group all-reduce, by transport and size: what `hearth bench-collective`
+runs in each process, and the table that it shows.
+
+As a program (`python -m hearth.collective.bench`) it is one rank of several on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hearth import HearthError
+from hearth.collective.place import Place
+from hearth.collective.ranks import Meeting, Ranks
+
+# Bytes of a float32 array, and how often it is reduced in a row.
+SIZES = {
+    "4 KB": (4 << 10, 300),
+    "256 KB": (256 << 10, 100),
+    "4 MB": (4 << 20, 20),
+    "64 MB": (64 << 20, 4),
+}
+TRANSPORTS = ("auto", "shm", "tcp", "rdma")
+_ROUNDS = 5
+_TIMEOUT_S = 120.0
+
+# What a rank says: {"transport", "size", ...} for each figure, {"transport", "problem"} where the
+# transport cannot be had.
+Say = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured: names of SIZES and of TRANSPORTS."""
+
+    sizes: Sequence[str] = tuple(SIZES)
+    transports: Sequence[str] = TRANSPORTS
+
+
+def parsed(sizes: str, transports: str) -> Asked:
+    """What the command line's lists, by comma, ask for; "4KB" is "4 KB".
+
+    Raises:
+        ValueError: one is unknown.
+    """
+    names = {name.replace(" ", "").lower(): name for name in SIZES}
+    wanted = [size.strip().replace(" ", "").lower() for size in sizes.split(",")]
+    ways = [way.strip().lower() for way in transports.split(",")]
+    for given, known in ((wanted, list(names)), (ways, list(TRANSPORTS))):
+        for value in given:
+            if value not in known:
+                raise ValueError(f"'{value}': it is one of {', '.join(known)}")
+    return Asked([names[size] for size in wanted], ways)
+
+
+def measure(place: Place, asked: Asked, say: Say) -> None:
+    """Measures on this rank; all ranks call it with the same arguments. Rank 0 alone says.
+
+    Raises ConnectionError, TimeoutError or HearthError where a rank is lost while it measures.
+    """
+    before = os.environ.get("HEARTH_TRANSPORT")
+    try:
+        for transport in asked.transports:
+            os.environ["HEARTH_TRANSPORT"] = transport
+            try:
+                meeting = place.meeting_of(f"bench-collective/{transport}")
+                ranks = Ranks(meeting, place.rank, place.world, _TIMEOUT_S)
+            except (HearthError, ConnectionError, TimeoutError, ValueError) as error:
+                if place.rank == 0:
+                    say({"transport": transport, "problem": str(error).splitlines()[0]})
+                continue
+            try:
+                for size in asked.sizes:
+                    figures = _measure_size(ranks, *SIZES[size])
+                    if place.rank == 0:
+                        way = {"transport": transport, "means": ranks.description}
+                        say({**way, "size": size, **figures})
+            finally:
+                ranks.close()
+    finally:
+        os.environ.pop("HEARTH_TRANSPORT")
+        if before is not None:
+            os.environ["HEARTH_TRANSPORT"] = before
+
+
+def _measure_size(ranks: Ranks, size: int, calls: int) -> dict[str, float]:
+    """The best and the median of some rounds, through the queue, as frameworks use it."""
+    import numpy as np
+
+    from hearth.native._core import Request
+
+    array = np.full(size // 4, ranks.rank + 1, np.float32)
+    request = Request("all_reduce", array)
+    request.op = "mean"
+    barrier = Request("barrier")
+
+    def run(count: int) -> float:
+        ranks.submit(barrier)(_TIMEOUT_S)
+        start = time.perf_counter()
+        for _ in range(count):
+            ranks.submit(request)(_TIMEOUT_S)
+        return (time.perf_counter() - start) / count
+
+    run(2)
+    if not np.array_equal(array, np.full_like(array, (ranks.world + 1) / 2)):
+        raise HearthError(f"an all-reduce of {size} bytes gave {array[:4]}...: it is broken")
+    rounds = [run(calls) for _ in range(_ROUNDS)]
+    # What each rank's link carries at least, whatever the algorithm.
+    moved = 2 * (ranks.world - 1) / ranks.world * size
+    best, median = min(rounds), statistics.median(rounds)
+    return {"best_us": best * 1e6, "median_us": median * 1e6, "bus_gb_s": moved / best / 1e9}
+
+
+def row(figures: dict[str, Any]) -> str:
+    """One line of the table."""
+    if "problem" in figures:
+        return f"{figures['transport']:<9} not here: {figures['problem']}"
+    return (
+        f"{figures['transport']:<9} {figures['size']:>7} {figures['best_us']:>12,.1f} "
+        f"{figures['median_us']:>12,.1f} {figures['bus_gb_s']:>10.2f}  {figures['means']}"
+    )
+
+
+def heading(ranks: int) -> str:
+    """What stands above the rows."""
+    return (
+        f"all-reduce of float32 between {ranks} ranks; each of {_ROUNDS} rounds has several calls\n"
+        f"{'transport':<9} {'bytes':>7} {'best us':>12} {'median us':>12} {'bus GB/s':>10}  over"
+    )
+
+
+def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
+    """What rank 0 of so many processes of this machine says, as it says it.
+
+    Raises:
+        HearthError: a process failed.
+    """
+    from hearth.native._core import new_token
+
+    key = new_token()
+    with ExitStack() as ends:
+        processes = []
+        for rank in range(ranks):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "hearth.collective.bench"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            ends.callback(_end, process)
+            processes.append(process)
+            _write(process, {"rank": rank, "world": ranks, "key": key, **asdict(asked)})
+        for line in processes[0].stdout:
+            said = json.loads(line)
+            if "published" not in said:
+                yield said
+                continue
+            for process in processes[1:]:
+                _write(process, said)
+        for rank, process in enumerate(processes):
+            if (status := process.wait(_TIMEOUT_S)) != 0:
+                raise HearthError(f"rank {rank} ended with status {status}: see its error above")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        stream.close()
+
+
+def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
+    try:
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        pass  # its status says more
+
+
+def main() -> None:
+    """One rank, told by its standard input what to measure and where rank 0 is."""
+    given = json.loads(sys.stdin.readline())
+
+    def say(message: dict[str, Any]) -> None:
+        print(json.dumps(message), flush=True)
+
+    def meeting_of(_: str) -> Meeting:
+        return Meeting(
+            publish=lambda text: say({"published": text}),
+            read=lambda: json.loads(sys.stdin.readline())["published"],
+            withdraw=lambda: None,
+            key=given["key"],
+        )
+
+    place = Place(given["rank"], given["world"], meeting_of)
+    measure(place, Asked(given["sizes"], given["transports"]), say)
+
+
+if __name__ == "__main__":
+    main()

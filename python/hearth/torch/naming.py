@@ -1,0 +1,51 @@
+"""Names for what the backend "hearth" reduces: told in errors, stall reports and the timeline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_here = threading.local()
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Collective calls of the block have this name. All ranks give the same one, as the ranks'
+    calls are compared."""
+    before = current()
+    _here.name = name
+    try:
+        yield
+    finally:
+        _here.name = before
+
+
+def current() -> str:
+    """The name that calls of this thread have; empty where none was given."""
+    return getattr(_here, "name", "")
+
+
+def name_gradients(
+    model: Any, hook: Callable[[Any, Any], Any] | None = None, state: Any = None
+) -> None:
+    """Names each bucket of a DistributedDataParallel model by the parameters in it.
+
+    Args:
+        model: the DistributedDataParallel, before its first backward.
+        hook: the communication hook that the model is to have, as bf16_compress_hook; None: an
+            all-reduce, as without a hook. state: what the hook gets.
+    """
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    run = hook or allreduce_hook
+    names = {id(parameter): name for name, parameter in model.module.named_parameters()}
+
+    def named(state: Any, bucket: Any) -> Any:
+        inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
+        others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
+        with naming(f"{inside[0]}{others}"):
+            return run(state, bucket)
+
+    model.register_comm_hook(state, named)

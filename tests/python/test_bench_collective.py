@@ -1,0 +1,46 @@
+"""`hearth bench-collective` between processes of this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from hearth.cluster import bench_collective
+
+
+def test_each_transport_has_its_row_or_says_why_not(capsys):
+    assert bench_collective.main(["--sizes", "4KB", "--transports", "shm,tcp,rdma"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "all-reduce of float32 between 2 ranks; each of 5 rounds has several calls"
+    assert lines[1].split()[:4] == ["transport", "bytes", "best", "us"]
+    shm, tcp, rdma = lines[2:]
+    for line, name, over in ((shm, "shm", "shared memory"), (tcp, "tcp", "tcp")):
+        fields = line.split(maxsplit=6)
+        assert fields[:3] == [name, "4", "KB"]
+        best, median, bandwidth = (float(field.replace(",", "")) for field in fields[3:6])
+        assert 0 < best <= median
+        # All bytes once, in the best time, as both links carry them.
+        assert bandwidth == pytest.approx((4 << 10) / best / 1e3, rel=0.01, abs=0.01)
+        assert fields[6] == over
+    assert rdma.startswith("rdma      ")
+    assert "not here: RDMA is asked for, but rank 0" in rdma or "4 KB" in rdma
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--ranks", "1"], "--ranks 1"),
+        (["--sizes", "3KB"], "'3kb': it is one of 4kb, 256kb"),
+        (["--transports", "tcp,gloo"], "'gloo': it is one of auto, shm, tcp, rdma"),
+    ],
+)
+def test_a_mistake_is_one_line(capsys, arguments, said):
+    assert bench_collective.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_what_keeps_ranks_from_connecting_is_said(monkeypatch, capsys):
+    monkeypatch.setenv("HEARTH_STALL_SECONDS", "never")
+    assert bench_collective.main(["--sizes", "4KB", "--transports", "tcp"]) == 0
+    assert "tcp       not here: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out

@@ -1,0 +1,189 @@
+"""Timelines of several processes: what each writes, and how they come onto one clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from hearth.native import _core
+from hearth.tools import timeline
+
+RANK = """
+import json, os, sys, time
+import numpy as np
+from hearth.native._core import Group, Member, Queue, Request
+from hearth.native.timeline import span
+port, token, rank, world = json.loads(sys.argv[1])
+member = Member(host="127.0.0.1", port=port, token=token, rank=rank, world=world,
+                host_name=f"host{rank}")
+member.reserve("{}")
+group = Group.connect(member, shared_memory=False, timeout_s=120)
+queue = Queue(group, timeout_s=120)
+
+def run(name, count):
+    request = Request("all_reduce", np.ones(count, np.float32))
+    request.name = name
+    return queue.submit(request)
+
+with span("forward"):
+    handles = [run(f"layer{i}.weight", 1 << 16) for i in range(3)]
+for handle in handles:
+    handle.wait(120)
+"""
+
+
+def run_ranks(folder, program, world=2):
+    """Runs the program as ranks of one group; returns the processes, which have ended."""
+    token = _core.new_token()
+    coordinator = _core.Coordinator(world=world, token=token)
+    environment = {**os.environ, "HEARTH_TIMELINE": str(folder)}
+    processes = []
+    for rank in range(world):
+        given = json.dumps([coordinator.port(), token, rank, world])
+        command = [sys.executable, "-c", RANK + program, given]
+        processes.append(subprocess.Popen(command, env=environment))
+    for process in processes:
+        process.wait(120)
+    coordinator.close()
+    return processes
+
+
+def spans(trace):
+    return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+
+def check_format(trace):
+    """What the Trace Event Format asks of the JSON object format."""
+    assert isinstance(trace["traceEvents"], list)
+    named = set()
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert event["ph"] in ("X", "M")
+        assert isinstance(event["args"], dict)
+        if event["ph"] == "M":
+            kinds = {"process_name", "process_sort_index", "thread_name"}
+            assert event["name"] in kinds, event
+            named.add((event["name"], event["pid"]))
+        else:
+            assert isinstance(event["cat"], str)
+            assert event["ts"] >= 0
+            assert event["dur"] >= 0
+    for process in {event["pid"] for event in spans(trace)}:
+        assert ("process_name", process) in named
+
+
+def test_two_ranks_show_their_tensors_on_one_clock(tmp_path, capsys):
+    assert [process.returncode for process in run_ranks(tmp_path, "")] == [0, 0]
+    assert timeline.main([str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "2 processes on 1 host." in said
+    trace = json.loads((tmp_path / "timeline.json").read_text())
+    check_format(trace)
+    named = [event for event in trace["traceEvents"] if event["name"] == "process_name"]
+    names = {event["pid"]: event["args"]["name"] for event in named}
+    assert names == {1: "rank 0 (host host0)", 2: "rank 1 (host host1)"}
+    for i in range(3):
+        first, second = (e for e in spans(trace) if e["name"] == f"all-reduce 'layer{i}.weight'")
+        for event in (first, second):
+            assert event["args"]["bytes"] == 4 << 16
+            assert event["args"]["type"] == "float32"
+            assert event["args"]["transport"] == "tcp"
+            assert event["args"]["queue_us"] >= 0
+        assert first["args"]["step"] == second["args"]["step"]
+        # Neither ends before the other has begun.
+        assert first["ts"] <= second["ts"] + second["dur"]
+        assert second["ts"] <= first["ts"] + first["dur"]
+    forward = [event for event in spans(trace) if event["name"] == "forward"]
+    assert {event["pid"] for event in forward} == {1, 2}
+
+
+def test_a_rank_that_is_killed_leaves_what_it_did(tmp_path):
+    killed = f"\nif rank == 1: os.kill(os.getpid(), {int(signal.SIGKILL)})\ngroup.barrier(1)"
+    processes = run_ranks(tmp_path, killed)
+    assert processes[1].returncode == -signal.SIGKILL
+    assert timeline.main([str(tmp_path)]) == 0
+    trace = json.loads((tmp_path / "timeline.json").read_text())
+    check_format(trace)
+    reduced = [e for e in spans(trace) if e["pid"] == 2 and e["name"].startswith("all-reduce")]
+    assert len(reduced) == 3
+    failed = [event for event in spans(trace) if "error" in event["args"]]
+    assert [event["pid"] for event in failed] == [1]
+    assert "rank 1 (host host1)" in failed[0]["args"]["error"]
+
+
+def write(folder, rank, host, offset_us, steps, wall_error_us=0):
+    """A rank's file: its clock is `offset_us` ahead; `steps` are (number, begin, end)."""
+    place = {"pid": 100 + rank, "tid": 7}
+    name = f"rank {rank} (host {host})"
+    clock = {
+        "host": host,
+        "boot": host,
+        "monotonic_us": 1_000_000 + offset_us,
+        "wall_us": 9_000_000_000 + wall_error_us,
+    }
+    events = [
+        {"ph": "M", **place, "name": "hearth_clock", "args": clock},
+        {"ph": "M", **place, "name": "process_name", "args": {"name": name}},
+    ]
+    for step, begin, end in steps:
+        details = {"group": "g", "step": step}
+        time = {"ts": begin + offset_us, "dur": end - begin}
+        events.append(
+            {"ph": "X", **place, **time, "cat": "collective", "name": "all-reduce", "args": details}
+        )
+    lines = "".join(json.dumps(event) + ",\n" for event in events)
+    (folder / f"{host}-{rank}.trace.json").write_text("[\n" + lines)
+
+
+def test_hosts_whose_wall_clocks_differ_are_brought_together_by_their_operations(tmp_path):
+    # Rank 1 comes 300 us late to step 1, rank 0 200 us late to step 2.
+    write(tmp_path, 0, "a", 0, [(1, 1000, 1510), (2, 2200, 2260)])
+    write(tmp_path, 1, "b", 777_000, [(1, 1300, 1505), (2, 2000, 2255)], wall_error_us=5000)
+    processes = timeline.read_all(tmp_path)
+    clock = timeline.clocks(processes)["b"]
+    assert abs(clock.shift_us + 777_000) <= clock.error_us
+    assert clock.error_us < 150
+    trace = timeline.merged(processes, timeline.clocks(processes))
+    check_format(trace)
+    begins = {(e["pid"], e["args"]["step"]): e["ts"] for e in spans(trace)}
+    assert begins[1, 1] == 0
+    assert abs(begins[2, 1] - 300) <= clock.error_us
+    assert "fit to" in timeline.describe(processes, timeline.clocks(processes))
+
+
+def test_hosts_that_share_no_operation_have_their_wall_clocks(tmp_path):
+    write(tmp_path, 0, "a", 0, [(1, 1000, 1100)])
+    write(tmp_path, 1, "b", 50_000, [(2, 1500, 1600)])
+    processes = timeline.read_all(tmp_path)
+    by = timeline.clocks(processes)
+    assert by["b"] == timeline.Clock(-50_000, None)
+    assert "may differ by milliseconds" in timeline.describe(processes, by)
+
+
+def test_ranks_are_in_their_order_and_half_a_line_is_left_out(tmp_path):
+    for rank in (10, 9, 2):
+        write(tmp_path, rank, "a", 0, [(1, 1000, 1100)])
+    with open(tmp_path / "a-2.trace.json", "a", encoding="utf-8") as file:
+        file.write('{"ph":"X","pid":102,"ti')
+    processes = timeline.read_all(tmp_path)
+    assert [process.name for process in processes] == [
+        f"rank {rank} (host a)" for rank in (2, 9, 10)
+    ]
+    assert len(processes[0].events) == 1
+
+
+@pytest.mark.parametrize("text", [None, "", "[\n", '{"traceEvents": []}'])
+def test_a_folder_without_timelines_is_told_in_one_line(tmp_path, capsys, text):
+    if text is not None:
+        (tmp_path / "x.trace.json").write_text(text)
+    assert timeline.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert len(said.strip().splitlines()) == 1
+    assert str(tmp_path) in said

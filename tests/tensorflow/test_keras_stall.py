@@ -1,0 +1,35 @@
+"""A rank that never calls TensorFlow's collective ops is named in the driver, not waited for."""
+
+import logging
+import os
+import threading
+
+import pytest
+
+from hearth.cluster.errors import NodeError
+from tensorflowonspark import TFCluster
+
+from conftest import no_node_left  # isort: skip
+
+
+def one_never_comes(_, ctx):
+    import tensorflow as tf
+
+    import hearth.tensorflow as hvt
+
+    os.environ["HEARTH_STALL_SECONDS"] = "0.3"
+    hvt.init(timeout_s=4)
+    hvt.allreduce(tf.zeros([1]))
+    if hvt.rank() == 1:
+        threading.Event().wait(60)
+    hvt.allreduce(tf.zeros([1000]), name="dense/kernel")
+
+
+def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(sc, caplog):
+    caplog.set_level(logging.WARNING, "hearth.cluster.watch")
+    cluster = TFCluster.run(sc, one_never_comes, {}, 2, 0)
+    with pytest.raises(NodeError, match=r"rank 1 \(host \S+\) had not come when the time was over"):
+        cluster.shutdown()
+    told = [record.getMessage() for record in caplog.records]
+    assert any("in all-reduce 'dense/kernel' of 4000 bytes" in text for text in told), told
+    assert no_node_left()

@@ -1,0 +1,38 @@
+"""A rank that never calls a collective is named in the driver, not waited for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from datetime import timedelta
+
+import pytest
+
+from hearth.cluster.errors import NodeError
+from hearth.torch import TorchCluster
+
+
+def one_never_comes(_, ctx):
+    import torch
+    import torch.distributed as dist
+
+    os.environ["HEARTH_STALL_SECONDS"] = "0.3"
+    dist.init_process_group(ctx.backend, timeout=timedelta(seconds=4))
+    dist.barrier()
+    if ctx.rank == 1:
+        threading.Event().wait(60)
+    dist.all_reduce(torch.zeros(1000))
+
+
+def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, caplog):
+    caplog.set_level(logging.WARNING, "hearth.cluster.watch")
+    cluster = TorchCluster.run(spark, one_never_comes, workers=2, feeds=())
+    with pytest.raises(NodeError, match=r"rank 1 \(host \S+\) had not come when the time was over"):
+        cluster.shutdown()
+    told = [record.getMessage() for record in caplog.records]
+    waits = "s in all-reduce of 4000 bytes (float32, sum): rank 1"
+    stalls = [text for text in told if waits in text]
+    assert stalls, told
+    assert all(text.startswith("worker:0: rank 0 (host ") for text in stalls)
+    assert len(stalls) <= 5  # the waits between them double
