@@ -42,6 +42,10 @@ void PutBytes(uint32_t field, std::string_view bytes, std::string* out) {
   out->append(bytes);
 }
 
+void AppendDouble(double value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
 std::string Wrapped(uint32_t field, std::string_view bytes) {
   std::string out;
   PutBytes(field, bytes, &out);
@@ -137,6 +141,31 @@ void EventWriter::Add(const Point& point) {
     PutText(point.text, &value);
   }
   Put(point.at, point.step, Wrapped(event_fields::kSummary, Wrapped(1, value)));
+}
+
+void EventWriter::Add(const Histogram& histogram) {
+  const auto parts = static_cast<double>(histogram.counts.size());
+  const double width = histogram.most - histogram.least;
+  std::string limits, counts;
+  double count = 0;
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    const double share = static_cast<double>(i + 1) / parts;
+    AppendDouble(histogram.least + width * share, &limits);  // the part's upper end
+    AppendDouble(static_cast<double>(histogram.counts[i]), &counts);
+    count += static_cast<double>(histogram.counts[i]);
+  }
+  std::string bytes;
+  PutFixed(histogram_fields::kLeast, histogram.least, &bytes);
+  PutFixed(histogram_fields::kMost, histogram.most, &bytes);
+  PutFixed(histogram_fields::kCount, count, &bytes);
+  PutFixed(histogram_fields::kSum, histogram.sum, &bytes);
+  PutFixed(histogram_fields::kSumSquares, histogram.sum_squares, &bytes);
+  PutBytes(histogram_fields::kLimits, limits, &bytes);
+  PutBytes(histogram_fields::kCounts, counts, &bytes);
+  std::string value;
+  PutBytes(value_fields::kTag, histogram.tag, &value);
+  PutBytes(value_fields::kHistogram, bytes, &value);
+  Put(histogram.at, histogram.step, Wrapped(event_fields::kSummary, Wrapped(1, value)));
 }
 
 void EventWriter::AddGraph(std::span<const GraphNode> nodes, double at) {

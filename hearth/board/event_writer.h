@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/board/histogram.h"
 #include "hearth/board/point.h"
 #include "hearth/feed/tfrecord.h"
 
@@ -27,6 +28,7 @@ class EventWriter {
   ~EventWriter();
 
   void Add(const Point& point);
+  void Add(const Histogram& histogram);
   void AddGraph(std::span<const GraphNode> nodes, double at);
   // The training went back to after iteration `step`: readers forget what came after it.
   void GoBack(int64_t step, double at);

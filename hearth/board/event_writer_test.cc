@@ -31,9 +31,9 @@ class EventWriterTest : public ::testing::Test {
 TEST_F(EventWriterTest, WhatWasFlushedComesBackWhileTheFileIsOpen) {
   EventWriter writer(folder_, 1.5e9);
   EXPECT_THAT(writer.path(), HasSubstr("/events.out.tfevents.1500000000."));
-  writer.Add({.at = 1.5e9 + 0.25, .step = 7, .tag = "loss/train", .value = 0.5});
+  writer.Add(Point{.at = 1.5e9 + 0.25, .step = 7, .tag = "loss/train", .value = 0.5});
   writer.Add(
-      {.at = 2, .step = int64_t{1} << 40, .tag = "run/messages", .text = "a rank went away"});
+      Point{.at = 2, .step = int64_t{1} << 40, .tag = "run/messages", .text = "a rank went away"});
   writer.AddGraph(std::vector<GraphNode>{{"ip", "InnerProduct", {"data"}}}, 3);
   writer.Flush();
   const std::vector<Point> points = Read(writer.path());
@@ -46,10 +46,20 @@ TEST_F(EventWriterTest, WhatWasFlushedComesBackWhileTheFileIsOpen) {
   EXPECT_EQ(points[1].text, "a rank went away");
 }
 
+TEST_F(EventWriterTest, AHistogramIsNoFigure) {
+  EventWriter writer(folder_, 1);
+  writer.Add(Histogram{.step = 3, .tag = "weights/ip/0", .least = -1, .most = 1, .counts = {1, 2}});
+  writer.Add(Point{.step = 3, .tag = "loss/train", .value = 2});
+  writer.Finish();
+  const std::vector<Point> points = Read(writer.path());
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].tag, "loss/train");
+}
+
 TEST_F(EventWriterTest, NumbersThatAreNoneComeBack) {
   EventWriter writer(folder_, 1);
-  writer.Add({.tag = "a", .value = std::nan("")});
-  writer.Add({.tag = "a", .value = -INFINITY});
+  writer.Add(Point{.tag = "a", .value = std::nan("")});
+  writer.Add(Point{.tag = "a", .value = -INFINITY});
   writer.Finish();
   const std::vector<Point> points = Read(writer.path());
   ASSERT_EQ(points.size(), 2u);
@@ -59,10 +69,10 @@ TEST_F(EventWriterTest, NumbersThatAreNoneComeBack) {
 
 TEST_F(EventWriterTest, ARestartTakesBackFiguresButNotWhatWasSaid) {
   EventWriter writer(folder_, 1);
-  for (int64_t step : {10, 20, 30}) writer.Add({.step = step, .tag = "a", .value = 1});
-  writer.Add({.step = 30, .tag = "run/messages", .text = "lost"});
+  for (int64_t step : {10, 20, 30}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
+  writer.Add(Point{.step = 30, .tag = "run/messages", .text = "lost"});
   writer.GoBack(20, 2);
-  writer.Add({.step = 21, .tag = "a", .value = 2});
+  writer.Add(Point{.step = 21, .tag = "a", .value = 2});
   writer.Finish();
   std::vector<int64_t> steps;
   for (const Point& point : Read(writer.path())) steps.push_back(point.step);
@@ -71,7 +81,7 @@ TEST_F(EventWriterTest, ARestartTakesBackFiguresButNotWhatWasSaid) {
 
 TEST_F(EventWriterTest, ACutOffFileIsReadUpToThere) {
   EventWriter writer(folder_, 1);
-  for (int64_t step : {1, 2}) writer.Add({.step = step, .tag = "a", .value = 1});
+  for (int64_t step : {1, 2}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
   writer.Finish();
   const std::string bytes = Bytes(writer.path());
   EXPECT_EQ(ReadEvents(std::string_view(bytes).substr(0, bytes.size() - 3), "x").size(), 1u);

@@ -40,6 +40,17 @@ void AddOutputs(const json& outputs, const std::string& net, std::vector<Point>*
   }
 }
 
+Histogram HistogramOf(const json& event, double now) {
+  return {.at = now,
+          .step = event.at("iteration"),
+          .tag = event.at("tag"),
+          .least = event.at("least"),
+          .most = event.at("most"),
+          .sum = event.at("sum"),
+          .sum_squares = event.at("sum_squares"),
+          .counts = event.at("counts")};
+}
+
 std::vector<GraphNode> NodesOf(const json& event) {
   std::vector<GraphNode> nodes;
   for (const json& layer : event.at("layers")) {
@@ -114,7 +125,9 @@ void RunRecord::TakeRestart(const json& event, std::vector<Point>* points) {
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
   if (change.back_to) Try([&] { file_->GoBack(*change.back_to, now); });
-  if (event.value("event", "") == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
+  const std::string kind = event.value("event", "");
+  if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });
+  if (kind == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
   for (const Point& point : change.points) Try([&] { file_->Add(point); });
   Try([&] { file_->Flush(); });
 }

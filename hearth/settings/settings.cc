@@ -46,6 +46,19 @@ const std::vector<Setting>& Table() {
        .help = "folder for what each process does and when, for Perfetto; a path on the hosts that "
                "train",
        .in_program = true},
+      {.name = "sync_every",
+       .flag = "syncEvery",
+       .field = &Settings::sync_every,
+       .help =
+           "iterations after which the ranks' weights become one: 1 sums gradients in each, more "
+           "is local SGD",
+       .most = 1'000'000},
+      {.name = "log_histograms",
+       .flag = "logHistograms",
+       .field = &Settings::log_histograms,
+       .help = "iterations between histograms of weights and gradients in -logDir's file; 0: none",
+       .most = 1'000'000'000,
+       .least = 0},
   };
   return table;
 }

@@ -19,6 +19,8 @@ struct Settings {
   std::string on_other_rows = "restartEpoch";
   std::string connection = "infiniband";
   std::string timeline;
+  int sync_every = 1;
+  int log_histograms = 0;
 };
 
 struct Setting {
@@ -27,7 +29,8 @@ struct Setting {
   std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
   std::string help;                      // empty where the setting has no effect yet: not shown
   std::vector<std::string> values = {};  // allowed for a text; empty: any
-  int most = 0;                          // of a number; the least is 1
+  int most = 0;                          // of a number
+  int least = 1;                         // of a number
   bool in_program = false;               // whether it is a flag of `hearth` too
 };
 

@@ -24,7 +24,7 @@ TEST(Settings, AllowTheirDefaults) {
   const Settings defaults;
   for (const Setting& setting : Table()) {
     if (const auto* number = std::get_if<int Settings::*>(&setting.field)) {
-      EXPECT_GE(defaults.**number, 1) << setting.name;
+      EXPECT_GE(defaults.**number, setting.least) << setting.name;
       EXPECT_LE(defaults.**number, setting.most) << setting.name;
     }
     if (const auto* text = std::get_if<std::string Settings::*>(&setting.field)) {

@@ -54,14 +54,25 @@ void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
   if (!IsTooMany(rows, bad, no_more)) return;
   std::lock_guard lock(mutex_);
   if (named_.empty()) return;
-  std::string names;
-  for (const Named& row : named_) names += (names.empty() ? "" : ", ") + row.id;
   const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)
                                                : fmt::format("a fraction of {}", limit_.fraction);
   Throw(ErrorCode::kDataLoss,
         "{} of {} rows cannot be used, but -maxBadRecords allows {}; fix or leave out the rows, "
-        "or allow more: {} ({}: {})",
-        bad, rows, allowed, names, named_.front().id, named_.front().reason);
+        "or allow more: {}",
+        bad, rows, allowed, NamesAndReason());
+}
+
+void BadRows::RefuseAll(int64_t rows) const {
+  std::lock_guard lock(mutex_);
+  if (named_.empty()) return;
+  Throw(ErrorCode::kDataLoss, "no rows to train on: none of {} can be used: {}", rows,
+        NamesAndReason());
+}
+
+std::string BadRows::NamesAndReason() const {
+  std::string names;
+  for (const Named& row : named_) names += (names.empty() ? "" : ", ") + row.id;
+  return fmt::format("{} ({}: {})", names, named_.front().id, named_.front().reason);
 }
 
 int64_t BadRows::count() const {

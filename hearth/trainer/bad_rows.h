@@ -29,6 +29,8 @@ class BadRows {
   // one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end. A process
   // that saw no bad rows never throws, so that the error comes from one that can name them.
   void Check(int64_t rows, int64_t bad, bool no_more) const;
+  // Throws kDataLoss where none of an epoch's `rows` can be used, with names, as Check does.
+  void RefuseAll(int64_t rows) const;
 
   // Number of reports so far (a row counts again in each epoch), or what SetCount set plus the
   // reports since.
@@ -41,6 +43,7 @@ class BadRows {
     std::string id, reason;
   };
   bool AddName(const std::string& row_id, const std::string& reason);  // needs mutex_
+  std::string NamesAndReason() const;                                  // needs mutex_
   bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
 
   const BadRowLimit limit_;

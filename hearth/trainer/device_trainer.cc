@@ -62,7 +62,7 @@ void DeviceTrainer::BuildSolver() {
   if (device_.separate) {
     log::Info("Rank {} computes on {}", options_.group->rank(), NameOf(device_));
   }
-  sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds);
+  sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds, SyncEvery());
   caffe::SolverOptions options;
   options.train_context = Context();
   options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {
@@ -102,6 +102,11 @@ void DeviceTrainer::BuildSolver() {
     outcome_.snapshot = state;
   };
   solver_ = std::make_unique<caffe::Solver>(solver, std::move(options));
+  sync_->set_averaged([this] {
+    std::vector<at::Tensor> values = solver_->history();
+    values.push_back(solver_->net().params().data());
+    return values;
+  });
   sync_->set_on_finish([this] { CountRows(); });
   sync_->set_on_stop([this] { solver_->RequestStop(); });
   sync_->set_on_snapshot([this] { solver_->RequestSnapshot(); });
@@ -174,7 +179,7 @@ void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t 
 
 // Devices of one process keep one set of weights where only updates change them.
 void DeviceTrainer::ShareWeights() {
-  if (job_.settings.devices == 1 || !solver_->CanShareWeights()) return;
+  if (job_.settings.devices == 1 || SyncEvery() > 1 || !solver_->CanShareWeights()) return;
   collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
   const auto wait = [&team] { team.Barrier(Deadline::After(kStepTimeoutSeconds)); };
   if (options_.device == 0) options_.team->first = solver_.get();
@@ -239,6 +244,11 @@ const feed::Minibatch& DeviceTrainer::LastRows() const {
   return kNone;
 }
 
+// One rank alone has nobody to wait for.
+int DeviceTrainer::SyncEvery() const {
+  return options_.group->world() > 1 ? job_.settings.sync_every : 1;
+}
+
 int64_t DeviceTrainer::EffectiveBatch() const {
   return std::max<int64_t>(1, solver_->net().batch_size()) * job_.collective_world() *
          solver_->param().iter_size();
@@ -262,6 +272,10 @@ void DeviceTrainer::AnnounceStart() {
         solver_->param().iter_size(), solver_->learning_rate());
   }
   if (job_.collective_world() > 1) log::Info("Ranks talk by {}", options_.group->description());
+  if (SyncEvery() > 1) {
+    log::Info("Each rank updates its own weights; they become one every {} iterations",
+              SyncEvery());
+  }
   if (validator_) log::Info("Validation has {} rows in all", validator_->total_rows());
 }
 
@@ -299,7 +313,9 @@ void DeviceTrainer::CountRows() {
 // Every epoch has the same rows. So once one has ended, a part of a later one is not judged alone,
 // where bad rows may happen to come first, but as a part of all of them.
 void DeviceTrainer::JudgeRows(bool no_more) const {
-  options_.bad_rows->Check(std::max(counts_.rows, counts_.whole_epoch), counts_.bad, no_more);
+  const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
+  options_.bad_rows->Check(rows, counts_.bad, no_more);
+  if (no_more && rows > 0 && counts_.bad >= rows) options_.bad_rows->RefuseAll(rows);
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
@@ -312,6 +328,12 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   if (!is_root()) return;
   ObeySignals();
   TellProgress(report);
+  const int every = job_.settings.log_histograms;
+  if (every == 0 || report.iteration % every != 0) return;
+  for (nlohmann::json& event : HistogramEvents(solver_->net(), sync_->gradient_weight())) {
+    event["iteration"] = report.iteration;
+    options_.send(event);
+  }
 }
 
 void DeviceTrainer::TellProgress(const caffe::IterationReport& report) {

@@ -90,6 +90,7 @@ class DeviceTrainer {
   void ObeySignals();
   void CheckEqualWeights();
   void WriteModel();
+  int SyncEvery() const;
   int64_t EffectiveBatch() const;
   const feed::Minibatch& LastRows() const;
 

@@ -20,6 +20,11 @@ enum Control { kWeight, kStop, kBadRows, kSnapshot };
 }  // namespace
 
 at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
+  if (every_ > 1) {
+    own_controls_.resize(static_cast<size_t>(kControls));
+    controls_ = own_controls_.data();
+    return at::zeros({layout.size}, at::kFloat);
+  }
   std::vector<size_t> pieces{static_cast<size_t>(kControls)};
   for (size_t i = 0; i < layout.slices.size(); ++i) {
     const int64_t end = i + 1 < layout.slices.size() ? layout.slices[i + 1].offset : layout.size;
@@ -33,16 +38,24 @@ at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
   return at::from_blob(controls_ + kControls, {layout.size}, at::kFloat);
 }
 
-void DistributedSync::GradientReady(size_t index) { reducer_->Ready(index + kControlPieces); }
+void DistributedSync::GradientReady(size_t index) {
+  if (reducer_) reducer_->Ready(index + kControlPieces);
+}
 
-double DistributedSync::Finish(double local_weight) {
+caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
   controls_[kWeight] = static_cast<float>(local_weight);
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kBadRows] = std::exchange(bad_rows_, 0.0f);
   const timeline::Span span("solver", "wait for other ranks' gradients");
   const auto before = std::chrono::steady_clock::now();
-  reducer_->Wait(Deadline::After(timeout_s_));
+  const Deadline deadline = Deadline::After(timeout_s_);
+  if (reducer_) {
+    reducer_->Wait(deadline);
+  } else {
+    group_.AllReduce(controls_, static_cast<size_t>(kControls), collective::DataType::kFloat32,
+                     collective::Op::kSum, deadline);
+  }
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
   wait_s_ = waited.count();
   total_weight_ = controls_[kWeight];
@@ -50,7 +63,36 @@ double DistributedSync::Finish(double local_weight) {
   if (controls_[kStop] > 0 && on_stop_) on_stop_();
   if (controls_[kSnapshot] > 0 && on_snapshot_) on_snapshot_();
   if (on_finish_) on_finish_();
-  return total_weight_;
+  if (!reducer_) {
+    own_since_ += local_weight;
+    all_since_ += total_weight_;
+    if (updates_ == 0) first_ = total_weight_;
+  }
+  gradient_weight_ = reducer_ ? total_weight_ : local_weight;
+  return {total_weight_, gradient_weight_};
+}
+
+void DistributedSync::Updated(bool shown) {
+  if (reducer_) return;
+  // Where the ranks' rows become fewer, as at the end of an epoch, they are soon only some ranks'.
+  const bool fewer = total_weight_ != first_;
+  if (++updates_ < every_ && !shown && !fewer) return;
+  const auto before = std::chrono::steady_clock::now();
+  const Deadline deadline = Deadline::After(timeout_s_);
+  for (at::Tensor& values : averaged_()) {
+    // A rank counts by its rows: one that had none has learned nothing that could dilute the
+    // others.
+    if (own_since_ > 0) {
+      values.mul_(own_since_ / all_since_);
+    } else {
+      values.zero_();  // not by 0: they may hold what is no number
+    }
+    group_.AllReduce(values.data_ptr<float>(), static_cast<size_t>(values.numel()),
+                     collective::DataType::kFloat32, collective::Op::kSum, deadline);
+  }
+  wait_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  updates_ = 0;
+  own_since_ = all_since_ = 0;
 }
 
 }  // namespace hearth::trainer

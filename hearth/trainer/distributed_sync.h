@@ -1,10 +1,12 @@
 // Sums the gradients of all ranks while backward still runs, and carries a few control values in
-// the same all-reduce, so that all ranks decide alike at the same iteration.
+// the same all-reduce, so that all ranks decide alike at the same iteration. Or (local SGD) lets
+// each rank update by its own gradient, and makes the ranks' weights one now and then.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "hearth/caffe/solver/gradient_sync.h"
 #include "hearth/collective/bucket_reducer.h"
@@ -17,12 +19,19 @@ namespace hearth::trainer {
 class DistributedSync final : public caffe::GradientSync {
  public:
   // `timeout_s`: how long a rank may be behind the others, waiting for its feeder included.
-  DistributedSync(collective::Group& group, double timeout_s)
-      : group_(group), timeout_s_(timeout_s) {}
+  // `every`: iterations from one average of the weights to the next; 1 sums the gradients instead.
+  DistributedSync(collective::Group& group, double timeout_s, int every = 1)
+      : group_(group), timeout_s_(timeout_s), every_(every) {}
 
   at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
   void GradientReady(size_t index) override;
-  double Finish(double local_weight) override;
+  Weights Finish(double local_weight) override;
+  void Updated(bool shown) override;
+
+  // What ranks have of their own where they update by themselves: flat weights and history.
+  void set_averaged(std::function<std::vector<at::Tensor>()> averaged) {
+    averaged_ = std::move(averaged);
+  }
 
   // All ranks call `on_stop` in the Finish that follows a RequestStop on any one of them.
   void RequestStop() { stop_requested_ = true; }
@@ -39,21 +48,30 @@ class DistributedSync final : public caffe::GradientSync {
   // Called at the end of every Finish.
   void set_on_finish(std::function<void()> on_finish) { on_finish_ = std::move(on_finish); }
 
+  // Minibatches behind the gradient that the last Finish left.
+  double gradient_weight() const { return gradient_weight_; }
   // Minibatches of all ranks in the last Finish, partial ones as their share of batch_size.
   double total_weight() const { return total_weight_; }
 
-  // How long the last Finish waited for gradients of other ranks that backward had not hidden.
+  // How long the last iteration waited for other ranks' gradients or weights that backward had not
+  // hidden.
   double wait_s() const { return wait_s_; }
 
  private:
   collective::Group& group_;
   const double timeout_s_;
+  const int every_;
+  std::function<std::vector<at::Tensor>()> averaged_;
+  // Since the last average: updates, minibatches of this rank and of all, and of all in the first.
+  int updates_ = 0;
+  double own_since_ = 0, all_since_ = 0, first_ = 0;
   std::function<void()> on_stop_, on_snapshot_, on_finish_;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
-  double total_weight_ = 0, wait_s_ = 0;
+  double total_weight_ = 0, gradient_weight_ = 0, wait_s_ = 0;
   float bad_rows_ = 0;
   int64_t total_bad_rows_ = 0;
-  float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
+  std::vector<float> own_controls_;  // where no gradients travel with them
+  float* controls_ = nullptr;        // the first floats of the buffer, before the gradients
   std::unique_ptr<collective::BucketReducer> reducer_;
 };
 

@@ -13,12 +13,12 @@ class DistributedSyncTest : public ::testing::Test {
  protected:
   // Runs `body` as every rank, each in a thread.
   template <typename Body>
-  void RunRanks(Body body) {
+  void RunRanks(Body body, int every = 1) {
     auto groups = collective::Group::ConnectThreads(kRanks);
     std::vector<Thread> threads;
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back("rank", [&, rank] {
-        DistributedSync sync(*groups[static_cast<size_t>(rank)], 10);
+        DistributedSync sync(*groups[static_cast<size_t>(rank)], 10, every);
         body(rank, sync);
       });
     }
@@ -44,7 +44,7 @@ TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksRoundAfterRound) {
         for (const size_t index : {0, 2, 1}) sync.GradientReady(index);
       }
       for (int bad = 0; bad < rank; ++bad) sync.AddBadRow();
-      EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank), 1.5);
+      EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank).all, 1.5);
       EXPECT_EQ(sync.total_bad_rows(), 3);  // of 0, 1 and 2
       EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
       EXPECT_TRUE(diff.eq(3 + 3 * round).all().item<bool>());
@@ -65,10 +65,58 @@ TEST_F(DistributedSyncTest, OneRanksStopRequestReachesAllInTheSameRound) {
   });
 }
 
+TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile) {
+  RunRanks(
+      [](int rank, DistributedSync& sync) {
+        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({7}, NAN);
+        sync.set_averaged([&] { return std::vector<at::Tensor>{weights}; });
+        const auto step = [&](double rows, bool shown) {
+          diff.fill_(rank);
+          for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
+          const auto found = sync.Finish(rows);
+          EXPECT_TRUE(diff.eq(rank).all().item<bool>());  // its own still
+          EXPECT_EQ(found.summed, rows);
+          sync.Updated(shown);
+          return found.all;
+        };
+        // Rank 0 has no rows, and nonsense for weights, rank 2 twice as many as rank 1.
+        if (rank > 0) weights.fill_(3 * rank);
+        EXPECT_EQ(step(rank, false), 3);
+        EXPECT_EQ(weights[0].isnan().item<bool>(), rank == 0) << "too early";
+        step(rank, false);
+        EXPECT_FLOAT_EQ(weights[6].item<float>(), 5);
+        // Asked for, or with fewer rows than in the first step, it comes before its time.
+        weights.fill_(rank);
+        step(1, true);
+        EXPECT_FLOAT_EQ(weights[0].item<float>(), 1);
+        weights.fill_(rank);
+        step(1, false);
+        EXPECT_FLOAT_EQ(weights[0].item<float>(), rank);
+        EXPECT_EQ(step(0, false), 0);  // the end of an epoch is one of all ranks
+        EXPECT_FLOAT_EQ(weights[0].item<float>(), 1);
+      },
+      2);
+}
+
+TEST_F(DistributedSyncTest, FewerRowsEndAWindow) {
+  RunRanks(
+      [](int rank, DistributedSync& sync) {
+        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({3}, rank);
+        sync.set_averaged([&] { return std::vector<at::Tensor>{weights}; });
+        sync.Finish(1);
+        sync.Updated(false);
+        EXPECT_FLOAT_EQ(weights[0].item<float>(), rank);
+        sync.Finish(rank == 0 ? 0 : 1);
+        sync.Updated(false);
+        EXPECT_FLOAT_EQ(weights[0].item<float>(), (0 + 2 * 1 + 2 * 2) / 5.0f);
+      },
+      10);
+}
+
 TEST_F(DistributedSyncTest, NoWeightAnywhereIsTheEndOfTheEpoch) {
   RunRanks([](int, DistributedSync& sync) {
     sync.AllocateDiff(Layout());
-    EXPECT_EQ(sync.Finish(0), 0);
+    EXPECT_EQ(sync.Finish(0).all, 0);
   });
 }
 

@@ -17,6 +17,15 @@ void ExpectOneHash(const Trained& trained) {
   EXPECT_EQ(hashes.begin()->size(), 64u);
 }
 
+// TestNet with a layer behind ip1.
+std::string NetWith(int batch_size, const std::string& type, const std::string& more) {
+  std::string net = TestNet(batch_size);
+  const size_t place = net.find("layer { name: \"relu1\"");
+  return net.insert(place, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
+                                       "top: \"ip1\" {} }}\n",
+                                       type, more));
+}
+
 class Solvers : public TrainSessionFixture, public ::testing::WithParamInterface<const char*> {};
 
 // Momentum, decay and clipping are TestSolver's.
@@ -141,13 +150,76 @@ TEST_F(ExactnessTest, EachRowCountsOncePerEpochHoweverTheRowsLie) {
   }
 }
 
-// TestNet with a layer behind ip1.
-std::string NetWith(int batch_size, const std::string& type, const std::string& more) {
-  std::string net = TestNet(batch_size);
-  const size_t place = net.find("layer { name: \"relu1\"");
-  return net.insert(place, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
-                                       "top: \"ip1\" {} }}\n",
-                                       type, more));
+// What two trainings ended with, the first one's `share` and the rest of the second one's.
+Trained Mixed(const Trained& first, const Trained& second, float share) {
+  Trained mixed = first;
+  const auto mix = [share](std::vector<float>* to, const std::vector<float>& other) {
+    for (size_t i = 0; i < to->size(); ++i) {
+      (*to)[i] = share * (*to)[i] + (1 - share) * other[i];
+    }
+  };
+  for (int layer = 0; layer < mixed.model.layer_size(); ++layer) {
+    for (int blob = 0; blob < mixed.model.layer(layer).blobs_size(); ++blob) {
+      mix(mixed.model.mutable_layer(layer)->mutable_blobs(blob)->mutable_data(),
+          second.model.layer(layer).blobs(blob).data());
+    }
+  }
+  for (int i = 0; i < mixed.state.history_size(); ++i) {
+    mix(mixed.state.mutable_history(i)->mutable_data(), second.state.history(i).data());
+  }
+  return mixed;
+}
+
+// Two iterations of a rank with two minibatches and one with one and a half.
+TEST_F(ExactnessTest, RanksThatUpdateByThemselvesBecomeTheirMeanByRows) {
+  Training two;
+  two.processes = 2;
+  two.max_iter = 2;
+  two.sync_every = 2;
+  two.train = {{Numbers(0, 24)}, {Numbers(24, 42)}};
+  const Trained together = Train(two);
+  ExpectOneHash(together);
+  std::vector<Trained> alone;
+  for (const Batches& rows : two.train) {
+    Training one = two;
+    one.processes = 1;
+    one.train = {rows};
+    alone.push_back(Train(one));
+  }
+  ExpectSameTraining(Mixed(alone[0], alone[1], 2 / 3.5f), together);
+  EXPECT_GT(LargestDifference(alone[0], together), 1e-3);
+  two.sync_every = 1;
+  EXPECT_GT(LargestDifference(Train(two), together), 1e-4) << "as if each step were summed";
+}
+
+TEST_F(ExactnessTest, ARankWithoutRowsDoesNotDiluteTheOthers) {
+  Training one;
+  one.train = {{Numbers(0, 50)}};  // epochs of four and a half minibatches
+  for (const int every : {1, 3, 1000}) {
+    SCOPED_TRACE(every);
+    Training two = one;
+    two.processes = 2;
+    two.sync_every = every;
+    two.train.push_back({{}});
+    const Trained together = Train(two);
+    ExpectSameTraining(Train(one), together, 0);
+    ExpectOneHash(together);
+  }
+}
+
+TEST_F(ExactnessTest, RanksThatUpdateByThemselvesEndAlikeAndTheSameEachTime) {
+  Training many;
+  many.processes = 2;
+  many.devices = 2;
+  many.batch_size = 4;
+  many.max_iter = 31;
+  many.sync_every = 5;
+  many.solver = "type: 'Adam' base_lr: 0.01";
+  many.net = NetWith(4, "BatchNorm", "");
+  many.train = {{Numbers(0, 50)}, {Numbers(50, 77)}};
+  const Trained first = Train(many);
+  ExpectOneHash(first);
+  EXPECT_EQ(Train(many).hashes, first.hashes);
 }
 
 const caffe::LayerParameter& LayerOf(const Trained& trained, const std::string& name) {

@@ -48,7 +48,8 @@ void ParseSettings(const JobFields& fields, settings::Settings* out) {
     if (const auto* flag = std::get_if<bool settings::Settings::*>(&setting.field)) {
       out->** flag = fields.Bool(name, out->**flag);
     } else if (const auto* number = std::get_if<int settings::Settings::*>(&setting.field)) {
-      out->** number = static_cast<int>(fields.Integer(name, out->**number, 1, setting.most));
+      out->** number =
+          static_cast<int>(fields.Integer(name, out->**number, setting.least, setting.most));
     } else {
       std::string& text = out->*std::get<std::string settings::Settings::*>(setting.field);
       text = fields.String(name, text);
@@ -94,6 +95,8 @@ void ParseModel(const JobFields& fields, Job* job) {
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);
+  job->level = static_cast<int>(fields.Integer("level", 0, INT32_MIN, INT32_MAX));
+  job->stages = fields.Strings("stages");
 }
 
 void ParseRows(const JobFields& fields, Job* job) {

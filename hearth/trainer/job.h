@@ -66,11 +66,12 @@ struct Job {
   std::string model;     // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;
-  // `hearth train`: tests also before the first iteration, and by the solver itself where no rows
-  // are needed; level and stages of the command line. Not part of the JSON.
-  bool local = false;
+  // Of the net, added to the solver's own.
   int level = 0;
   std::vector<std::string> stages;
+  // `hearth train`: tests also before the first iteration, and by the solver itself where no rows
+  // are needed; -gpu. Not part of the JSON.
+  bool local = false;
   std::vector<int> gpus;  // of -gpu; see ChooseDevice
 
   // The rows.

@@ -33,6 +33,28 @@ std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver)
   return prefix;
 }
 
+// As with a layer's `source`: what is not in the working directory may lie beside the net's file.
+void FindMeanFile(const std::string& folder, caffe::TransformationParameter* transform) {
+  const std::string& mean = transform->mean_file();
+  if (mean.empty() || mean.starts_with('/') || !storage::Scheme(mean).empty()) return;
+  if (fs::exists(mean)) return;
+  const std::string beside = storage::Join(folder, mean);
+  if (fs::exists(beside)) transform->set_mean_file(beside);
+}
+
+caffe::NetParameter NetOf(const PrototxtFile& file) {
+  caffe::NetParameter net = caffe::ParseNet(file.text, file.path);
+  const std::string folder = storage::FolderOf(file.path);
+  for (caffe::LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.has_transform_param()) FindMeanFile(folder, layer.mutable_transform_param());
+    if (!layer.has_cos_data_param()) continue;
+    for (caffe::CoSDataParameter::TopBlob& top : *layer.mutable_cos_data_param()->mutable_top()) {
+      if (top.has_transform_param()) FindMeanFile(folder, top.mutable_transform_param());
+    }
+  }
+  return net;
+}
+
 void SetState(const Job& job, caffe::NetState* state) {
   if (job.level != 0) state->set_level(job.level);
   for (const std::string& stage : job.stages) state->add_stage(stage);
@@ -44,7 +66,7 @@ caffe::SolverParameter SolverOf(const Job& job) {
   caffe::SolverParameter solver = caffe::ParseSolver(job.solver.text, job.solver.path);
   if (!job.net.text.empty()) {
     solver.clear_net();
-    *solver.mutable_net_param() = caffe::ParseNet(job.net.text, job.net.path);
+    *solver.mutable_net_param() = NetOf(job.net);
   }
   SetState(job, solver.mutable_train_state());
   if (!job.validate && !job.local) {
@@ -60,7 +82,7 @@ caffe::SolverParameter SolverOf(const Job& job) {
 
 caffe::NetParameter TestNetOf(const Job& job) {
   if (!job.solver.text.empty()) return caffe::TestNetsOf(SolverOf(job)).at(0);
-  caffe::NetParameter net = caffe::ParseNet(job.net.text, job.net.path);
+  caffe::NetParameter net = NetOf(job.net);
   net.mutable_state()->set_phase(caffe::TEST);
   SetState(job, net.mutable_state());
   return net;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "hearth/base/error.h"
 #include "hearth/feed/memory_source.h"
@@ -45,6 +46,23 @@ TEST(NetSourceTest, SnapshotsLieBesideTheModelUnlessThePrefixIsAbsolute) {
   EXPECT_TRUE(std::filesystem::is_directory(folder.path("models/deep")));
   job.solver.text = TestSolver(10, "snapshot_prefix: \"" + folder.path("own/p") + "\"");
   EXPECT_EQ(SolverOf(job).snapshot_prefix(), folder.path("own/p"));
+}
+
+TEST(NetSourceTest, AMeanFileMayLieBesideTheNetsFile) {
+  TestFolder folder;
+  std::ofstream(folder.path("mean.binaryproto")) << "x";
+  const auto mean_of = [&](const std::string& named) {
+    Job job;
+    job.net = {folder.path("net.prototxt"),
+               "layer { name: 'd' type: 'MemoryData' top: 'x' top: 'y' transform_param { mean_file:"
+               " '" +
+                   named + "' } }"};
+    return TestNetOf(job).layer(0).transform_param().mean_file();
+  };
+  EXPECT_EQ(mean_of("mean.binaryproto"), folder.path("mean.binaryproto"));
+  EXPECT_EQ(mean_of("gone.binaryproto"), "gone.binaryproto");
+  EXPECT_EQ(mean_of("/a/mean.binaryproto"), "/a/mean.binaryproto");
+  EXPECT_EQ(mean_of("hdfs://host/mean.binaryproto"), "hdfs://host/mean.binaryproto");
 }
 
 TEST(NetSourceTest, WithoutValidationRowsTheSolverTestsNothing) {

@@ -123,6 +123,18 @@ TEST_F(ResumeTest, OtherRowsThatAreSentAnewBeginTheEpochAgain) {
   EXPECT_THAT(log_, HasSubstr("begins again for all ranks")) << "they were in another order";
 }
 
+// A snapshot is of all ranks' weights: they become one for it, whatever their interval.
+TEST_F(ResumeTest, RanksThatUpdateByThemselvesGoOnBitForBit) {
+  Training whole = Whole(2, 1);
+  whole.sync_every = 7;
+  const Trained unbroken = Train(whole);
+  ForgetAfter(20);
+  const Trained recovered = TrainAgain(whole);
+  EXPECT_EQ(StartOf(recovered), 20);
+  EXPECT_EQ(recovered.hashes, unbroken.hashes);
+  ExpectSameTraining(unbroken, recovered, 0);
+}
+
 TEST_F(ResumeTest, SnapshotsInHdf5AreTakenUpAsWell) {
   Training whole = Whole(2, 1);
   whole.hdf5 = true;

@@ -1,13 +1,18 @@
 #include "hearth/trainer/run_events.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <utility>
 
 namespace hearth::trainer {
 namespace {
 
 // Of each output: nobody follows a curve per class or pixel.
 constexpr int64_t kMostValues = 32;
+constexpr size_t kParts = 30;  // of a histogram
 
 }  // namespace
 
@@ -48,6 +53,48 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
     next += count;
   }
   return {{"event", "validation"}, {"iteration", iteration}, {"net", index}, {"outputs", outputs}};
+}
+
+nlohmann::json HistogramEvent(std::string tag, const at::Tensor& values, double scale) {
+  const float* const begin = values.data_ptr<float>();
+  const float* const end = begin + values.numel();
+  double least = INFINITY, most = -INFINITY, sum = 0, sum_squares = 0;
+  for (const float* value = begin; value < end; ++value) {
+    const double x = *value * scale;
+    if (!std::isfinite(x)) continue;
+    least = std::min(least, x);
+    most = std::max(most, x);
+    sum += x;
+    sum_squares += x * x;
+  }
+  if (least > most) return nullptr;
+  std::vector<int64_t> counts(most > least ? kParts : 1);
+  const double last = static_cast<double>(counts.size()) - 1;
+  const double parts_per_unit = most > least ? (last + 1) / (most - least) : 0;
+  for (const float* value = begin; value < end; ++value) {
+    const double x = *value * scale;
+    if (std::isfinite(x))
+      ++counts[static_cast<size_t>(std::min(last, (x - least) * parts_per_unit))];
+  }
+  return {{"event", "histogram"}, {"tag", std::move(tag)},      {"least", least},  {"most", most},
+          {"sum", sum},           {"sum_squares", sum_squares}, {"counts", counts}};
+}
+
+std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_weight) {
+  std::vector<nlohmann::json> events;
+  const auto add = [&events](std::string tag, const at::Tensor& values, double scale) {
+    auto event = HistogramEvent(std::move(tag), values.contiguous(), scale);
+    if (!event.is_null()) events.push_back(std::move(event));
+  };
+  for (const caffe::NetParam& param : net.params().all()) {
+    if (param.owner >= 0) continue;
+    const auto& layer = net.layers()[static_cast<size_t>(param.layer)];
+    caffe::Blob& blob = *net.params().learnable()[param.learnable].blob;
+    const std::string name = fmt::format("{}/{}", layer.layer->param().name(), param.index);
+    add("weights/" + name, blob.data(), 1);
+    if (gradient_weight > 0) add("gradients/" + name, blob.diff(), 1 / gradient_weight);
+  }
+  return events;
 }
 
 }  // namespace hearth::trainer

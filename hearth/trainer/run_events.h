@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "hearth/caffe/net/net.h"
@@ -17,5 +18,13 @@ nlohmann::json NetEvent(const caffe::Net& net);
 // The event "validation" of one of a solver's own test nets; `means` as Solver gives them.
 nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
                          const std::vector<double>& means);
+
+// The event "histogram" of some values times `scale`, of which those that are no numbers are left
+// out; null where none is left.
+nlohmann::json HistogramEvent(std::string tag, const at::Tensor& values, double scale);
+
+// Those of a net's weights and, where `gradient_weight` minibatches are behind its diffs, of the
+// gradients: weights/LAYER/i and gradients/LAYER/i.
+std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_weight);
 
 }  // namespace hearth::trainer

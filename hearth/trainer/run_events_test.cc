@@ -20,6 +20,21 @@ caffe::Net TwoOutputs() {
   return caffe::Net(caffe::ParseNet(text, "net"), {});
 }
 
+TEST(RunEventsTest, AHistogramCountsFiniteValuesInPartsOfEqualWidth) {
+  const at::Tensor values = at::tensor({0.0f, 1.0f, 29.0f, 30.0f, NAN, INFINITY, 15.0f});
+  const auto event = HistogramEvent("x", values, 2);
+  EXPECT_EQ(event["least"], 0);
+  EXPECT_EQ(event["most"], 60);
+  EXPECT_EQ(event["sum"], 150);
+  EXPECT_EQ(event["sum_squares"], 4 * (1 + 841 + 900 + 225));
+  std::vector<int64_t> expected(30);
+  for (const size_t part : {0, 1, 15}) expected[part] = 1;
+  expected[29] = 2;  // the largest value lies in the last part
+  EXPECT_EQ(event["counts"].get<std::vector<int64_t>>(), expected);
+  EXPECT_EQ(HistogramEvent("x", at::full({3}, 7.0f), 1)["counts"], nlohmann::json({3}));
+  EXPECT_TRUE(HistogramEvent("x", at::full({3}, NAN), 1).is_null());
+}
+
 TEST(RunEventsTest, OutputsHaveTheirNames) {
   caffe::Net net = TwoOutputs();
   net.Forward();

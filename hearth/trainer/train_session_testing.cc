@@ -81,6 +81,7 @@ Job TrainSessionFixture::JobOf(const Training& training, int rank, int port) {
   job.run = training.run;
   job.generation = training.generation;
   job.settings.on_other_rows = training.on_other_rows;
+  job.settings.sync_every = training.sync_every;
   job.validate = !training.test.empty();
   job.seed = 3;
   return job;

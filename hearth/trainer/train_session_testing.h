@@ -31,6 +31,7 @@ struct Training {
   std::string run;
   uint64_t generation = 0;
   std::string on_other_rows = "restartEpoch";
+  int sync_every = 1;
 };
 
 struct Trained {

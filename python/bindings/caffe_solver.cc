@@ -48,10 +48,10 @@ class TellingSync final : public caffe::GradientSync {
     return local_.AllocateDiff(layout);
   }
   void GradientReady(size_t index) override { local_.GradientReady(index); }
-  double Finish(double local_weight) override {
-    const double weight = local_.Finish(local_weight);
+  Weights Finish(double local_weight) override {
+    const Weights weights = local_.Finish(local_weight);
     for (const auto& call : calls_->on_gradients_ready) call();
-    return weight;
+    return weights;
   }
 
  private:

@@ -24,6 +24,7 @@ nb::list SettingsTable() {
     row["help"] = setting.help;
     row["values"] = setting.values;
     row["most"] = setting.most;
+    row["least"] = setting.least;
     std::visit([&](auto field) { row["default"] = defaults.*field; }, setting.field);
     table.append(row);
   }
@@ -36,7 +37,7 @@ void RegisterSettings(nb::module_& m) {
   m.def("settings", &SettingsTable,
         "The settings of a run, as a list of dicts: name (in jobs and Config), flag (of "
         "CaffeOnSpark, or empty), default, help (empty: no effect yet), values (that a text "
-        "may have), most (of a number).");
+        "may have), least and most (of a number).");
 }
 
 }  // namespace hearth::bindings

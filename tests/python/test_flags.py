@@ -66,6 +66,8 @@ def test_switches_take_no_value():
         ("-maxBadRecords 1.5", "a fraction of them"),
         ("-maxBadRecords -1", "-maxBadRecords is '-1'"),
         ("-connection token-ring", "ethernet or infiniband"),
+        ("-syncEvery 0", "-syncEvery is 0; it must be at least 1"),
+        ("-logHistograms=-1", "-logHistograms is -1; it must be at least 0"),
         ("-snapshot a.solverstate", "-weights"),
     ],
 )

@@ -26,6 +26,12 @@ NET = {
 }
 
 
+HISTOGRAM = {
+    "event": "histogram", "iteration": 2, "tag": "weights/ip/0",
+    "least": -1.0, "most": 2.0, "sum": 3.5, "sum_squares": 7.25, "counts": [3, 0, 4],
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def events(tmp_path_factory):
     from tensorflow.compat.v1 import train
@@ -41,8 +47,18 @@ def events(tmp_path_factory):
     record.take(progress(2, None), time.time())  # what is no number is null in JSON
     outputs = {"accuracy": [0.75]}
     record.take({"event": "validation", "iteration": 2, "outputs": outputs}, time.time())
+    record.take(HISTOGRAM, time.time())
     record.finish()
-    return list(train.summary_iterator(record.path))  # checks every checksum
+    events = list(train.summary_iterator(record.path))  # checks every checksum
+    return Events(events, record.path)
+
+
+class Events(list):
+    """The events of a file, and where that is."""
+
+    def __init__(self, events, path):
+        super().__init__(events)
+        self.path = path
 
 
 def scalars(events, tag):
@@ -73,6 +89,19 @@ def test_a_restart_tells_tensorboard_to_forget_what_came_after(events):
 
     starts = [event for event in events if event.HasField("session_log")]
     assert [(event.step, event.session_log.status) for event in starts] == [(2, SessionLog.START)]
+
+
+def test_tensorboard_reads_histograms(events):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    read = EventAccumulator(events.path)
+    read.Reload()
+    assert read.Tags()["histograms"] == ["weights/ip/0"]
+    (found,) = read.Histograms("weights/ip/0")
+    value = found.histogram_value
+    assert found.step == 2
+    assert (value.min, value.max, value.num, value.sum, value.sum_squares) == (-1, 2, 7, 3.5, 7.25)
+    assert (list(value.bucket_limit), list(value.bucket)) == ([0, 1, 2], [3, 0, 4])
 
 
 def test_messages_are_texts(events):

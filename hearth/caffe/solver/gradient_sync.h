@@ -23,10 +23,19 @@ class GradientSync {
   // which backward finishes them (which may differ between ranks without rows and ranks with rows).
   virtual void GradientReady(size_t index) = 0;
 
-  // Leaves in the tensor the sum over ranks of all gradients, and returns the sum of the ranks'
-  // weights. `local_weight` is the number of minibatches behind the local gradient, a partial one
-  // counting as its share of batch_size. Throws when another rank failed.
-  virtual double Finish(double local_weight) = 0;
+  // What the gradient in the tensor stands for: the number of minibatches of all ranks, and of
+  // those behind this gradient (all of them where it is the sum over ranks).
+  struct Weights {
+    double all = 0;
+    double summed = 0;
+  };
+  // `local_weight` is the number of minibatches behind the local gradient, a partial one counting
+  // as its share of batch_size. Throws when another rank failed.
+  virtual Weights Finish(double local_weight) = 0;
+
+  // The weights have been updated; `shown`: they are looked at before the next update (a snapshot,
+  // a test, the end), so they must be those of all ranks.
+  virtual void Updated(bool shown) {}
 };
 
 // One solver alone: nothing to reduce.
@@ -34,7 +43,7 @@ class LocalSync final : public GradientSync {
  public:
   at::Tensor AllocateDiff(const ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
-  double Finish(double local_weight) override { return local_weight; }
+  Weights Finish(double local_weight) override { return {local_weight, local_weight}; }
 };
 
 }  // namespace hearth::caffe

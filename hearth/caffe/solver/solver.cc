@@ -109,11 +109,11 @@ void Solver::Solve() {
 }
 
 void Solver::Step(int iterations) {
-  const int stop_at = iteration_ + iterations;
+  stop_at_ = iteration_ + iterations;
   stopped_ = false;
   display_clock_ = Clock::now();
   display_iteration_ = iteration_;
-  while (iteration_ < stop_at && !stopped_) {
+  while (iteration_ < stop_at_ && !stopped_) {
     const bool test_is_due = param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0;
     if (test_is_due && (iteration_ > 0 || param_.test_initialization())) RunTests();
     RunIteration();
@@ -143,13 +143,13 @@ void Solver::RunIteration() {
   random_->engine().seed(
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
   ComputeGradient();
-  if (gradient_.weight == 0) {
+  if (gradient_.all_weight == 0) {
     // All ranks see the same sum, so all of them begin the next epoch here.
     net_->NextEpoch();
     ++epoch_;
     fetches_ = 0;
     ComputeGradient();
-    Require(gradient_.weight > 0, ErrorCode::kInvalidArgument,
+    Require(gradient_.all_weight > 0, ErrorCode::kInvalidArgument,
             "iteration {}: no rows to train on: a whole epoch had none; check the data source",
             iteration_);
   }
@@ -159,8 +159,10 @@ void Solver::RunIteration() {
   if (has_rows) UpdateSmoothedLoss(loss);
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && DisplayIsDue()) Display(rate);
-  ApplyUpdate(rate);
+  // Ranks that sum their gradients now and then only may have none of their own.
+  if (gradient_.weight > 0) ApplyUpdate(rate);
   ++iteration_;
+  sync_->Updated(WeightsAreShown());
   if (options_.on_iteration) {
     options_.on_iteration(
         {iteration_, loss, smoothed_loss_, rate, gradient_.rows, gradient_.rows_wait_s});
@@ -174,7 +176,9 @@ void Solver::ComputeGradient() {
     in_last_pass_ = pass == param_.iter_size();
     RunPass();
   }
-  gradient_.weight = sync_->Finish(gradient_.local_weight);
+  const GradientSync::Weights weights = sync_->Finish(gradient_.local_weight);
+  gradient_.all_weight = weights.all;
+  gradient_.weight = weights.summed;
   TakeStatistics();
 }
 
@@ -197,6 +201,12 @@ void Solver::RunPass() {
   gradient_.local_weight += weight;
   gradient_.rows += rows.value_or(0);
   net_->Backward();
+}
+
+bool Solver::WeightsAreShown() const {
+  const auto is_due = [this](int interval) { return interval > 0 && iteration_ % interval == 0; };
+  return iteration_ >= stop_at_ || is_due(param_.snapshot()) || is_due(param_.test_interval()) ||
+         stop_requested_ || snapshot_requested_;
 }
 
 void Solver::CheckLoss() {
@@ -268,7 +278,8 @@ double Solver::GradientNorm() {
 }
 
 void Solver::ApplyUpdate() {
-  gradient_ = {.weight = static_cast<double>(param_.iter_size())};
+  const auto passes = static_cast<double>(param_.iter_size());
+  gradient_ = {.weight = passes, .all_weight = passes};
   ApplyUpdate(learning_rate_.At(iteration_));
   ++iteration_;
 }

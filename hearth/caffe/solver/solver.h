@@ -136,8 +136,9 @@ class Solver {
   using Clock = std::chrono::steady_clock;
 
   struct Gradient {
-    double weight = 0;  // minibatches behind it, over all ranks once it is summed
-    double loss = 0;    // sum of loss * weight of the local passes
+    double weight = 0;      // minibatches behind it: of all ranks once it is summed
+    double all_weight = 0;  // of all ranks
+    double loss = 0;        // sum of loss * weight of the local passes
     double local_weight = 0;
     int64_t rows = 0;
     double rows_wait_s = 0;
@@ -155,6 +156,7 @@ class Solver {
   void TakeStatistics();
   float GradientScale();
   void ApplyUpdate(float rate);
+  bool WeightsAreShown() const;
   double GradientNorm();
   void UpdateOnDevice(size_t index, const TensorUpdate& rates);
   void UpdateOnHost(size_t index, const ParamUpdate& rates);
@@ -186,7 +188,7 @@ class Solver {
   uint64_t seed_ = 0;
   std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's
 
-  int iteration_ = 0;
+  int iteration_ = 0, stop_at_ = 0;
   int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
   std::vector<SealedRows> rows_;     // of all ranks, at the snapshot that is being made
   Gradient gradient_;                // of the present iteration

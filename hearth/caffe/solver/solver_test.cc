@@ -42,7 +42,7 @@ class Meeting {
       return meeting_->diffs_[rank_] = at::zeros({layout.size});
     }
     void GradientReady(size_t index) override { ++ready_[index]; }
-    double Finish(double local_weight) override {
+    Weights Finish(double local_weight) override {
       EXPECT_THAT(ready_, testing::Each(1)) << "each gradient must be told once";
       std::fill(ready_.begin(), ready_.end(), 0);
       meeting_->weights_[rank_] = local_weight;
@@ -56,7 +56,7 @@ class Meeting {
       meeting_->barrier_.arrive_and_wait();
       meeting_->diffs_[rank_].copy_(sum);
       meeting_->barrier_.arrive_and_wait();
-      return weight;
+      return {weight, weight};
     }
 
    private:

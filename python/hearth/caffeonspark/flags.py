@@ -168,12 +168,12 @@ def check_value(name: str, value: Any) -> None:
 
 def _check_setting(setting: Mapping[str, Any], value: Any) -> None:
     name = f"-{setting['flag']}" if setting["flag"] else setting["name"]
-    allowed, most = setting["values"], setting["most"]
+    allowed, least, most = setting["values"], setting["least"], setting["most"]
     if allowed:
         _check_choice(name, value, allowed)
     _check_kind(name, value, setting["default"])
-    if most and value < 1:
-        raise FlagError(f"{name} is {value}; it must be at least 1")
+    if most and value < least:
+        raise FlagError(f"{name} is {value}; it must be at least {least}")
     if most and value > most:
         raise FlagError(f"{name} is {value}; it must be at most {most}")
 
