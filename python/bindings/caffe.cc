@@ -16,6 +16,7 @@ NB_MODULE(_caffe, m) {
   hearth::bindings::RegisterSolver(m);
   hearth::bindings::RegisterDevice(m);
   hearth::bindings::RegisterImages(m);
+  hearth::bindings::RegisterLevelDb(m);
   hearth::bindings::RegisterLog(m);
   hearth::bindings::RegisterProgram(m);
 }

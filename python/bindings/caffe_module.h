@@ -8,6 +8,7 @@ namespace hearth::bindings {
 void RegisterBlobs(nanobind::module_& m);
 void RegisterDevice(nanobind::module_& m);
 void RegisterImages(nanobind::module_& m);
+void RegisterLevelDb(nanobind::module_& m);
 void RegisterLog(nanobind::module_& m);
 void RegisterNet(nanobind::module_& m);
 void RegisterNetText(nanobind::module_& m);

@@ -12,7 +12,7 @@ from source_nets import SourceNet, check_content, digit_rows
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
-from hearth.rows.file_rows import LmdbRows
+from hearth.rows.file_rows import DatabaseRows
 
 KIND = "com.yahoo.ml.caffe.LMDB"
 ROWS = 103  # a remainder for any number of parts
@@ -78,13 +78,13 @@ def test_a10_features_have_each_record_once_in_any_number_of_partitions(
 
 def test_more_parts_than_records_are_empty_or_have_one(spark, net):
     path = write_lmdb(net.folder / "two", {"a": datum(b"1", 1, (1, 1, 1)), "b": b""})
-    frame = LmdbRows(path, 5).frame(spark)
+    frame = DatabaseRows(path, 5).frame(spark)
     assert [(row.id, row.label, row.data) for row in frame.collect()] == [
         ("a", 1, b"1"),
         ("b", 0, None),
     ]
     empty = write_lmdb(net.folder / "empty", {})
-    assert LmdbRows(empty, 3).frame(spark).collect() == []
+    assert DatabaseRows(empty, 3).frame(spark).collect() == []
 
 
 def test_damaged_records_count_as_bad_rows_and_pictures_are_decoded(spark, net, rows, trained):
@@ -132,8 +132,8 @@ def test_what_is_no_lmdb_is_said_in_a_sentence(spark, net, name, said):
 
 
 def test_an_lmdb_that_changes_in_between_is_said(net, database):
-    pinned = LmdbRows(database, 2).pin()
-    copy = LmdbRows(str(net.folder / "other"), 2, pinned.pinned)
+    pinned = DatabaseRows(database, 2).pin()
+    copy = DatabaseRows(str(net.folder / "other"), 2, pinned.pinned)
     write_lmdb(net.folder / "other", {key(1): b"x" * 100_000})
     with pytest.raises(ValueError, match=r"data\.mdb has \d+ bytes instead of \d+ on host"):
         list(copy.read(0, 2))

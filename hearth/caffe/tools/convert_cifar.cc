@@ -14,6 +14,7 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kBatches = 5, kSide = 32, kClasses = 10;
+constexpr size_t kRecords = 10'000;  // of each of CIFAR-10's own files
 constexpr size_t kPixels = 3 * kSide * kSide;
 constexpr size_t kRecord = 1 + kPixels;  // a label, then red, green and blue
 
@@ -24,6 +25,10 @@ std::string ReadBatch(const std::string& path) {
           "{} has {} bytes, which is no whole number of CIFAR-10's records of {} bytes: it is cut "
           "short, or no such file",
           path, bytes.size(), kRecord);
+  if (bytes.size() != kRecords * kRecord) {
+    log::Warning("{} has {} pictures instead of CIFAR-10's {}: is it cut short?", path,
+                 bytes.size() / kRecord, kRecords);
+  }
   for (size_t at = 0; at < bytes.size(); at += kRecord) {
     const auto label = static_cast<uint8_t>(bytes[at]);
     Require(label < kClasses, ErrorCode::kDataLoss,

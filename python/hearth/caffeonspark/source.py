@@ -23,7 +23,7 @@ from hearth.rows import file_reader
 from hearth.rows.far_listing import list_stored
 from hearth.rows.far_reader import far_types, reads_whole
 from hearth.rows.far_rows import FarRows
-from hearth.rows.file_rows import FileRows, LmdbRows
+from hearth.rows.file_rows import DatabaseRows, FileRows
 from hearth.rows.row_epochs import RowEpochs
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ LAYER_TYPE = {
     "DataFrameSource": "CoSData",
     "ImageDataFrame": "MemoryData",
     "LMDB": "MemoryData",
+    "LevelDB": "MemoryData",
     "SeqImageDataSource": "MemoryData",
 }
 PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
@@ -96,14 +97,14 @@ class Source:
                 raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
-    def file_rows(self) -> FileRows | FarRows | LmdbRows | None:
+    def file_rows(self) -> FileRows | FarRows | DatabaseRows | None:
         """The rows as each rank reads them by itself, where it can; else None.
 
         Raises:
             FlagError: the files are not there or cannot be read, or lack a column.
         """
-        if self._is_lmdb:
-            return self._lmdb(self.conf.cluster_size)
+        if self._is_database:
+            return self._database(self.conf.cluster_size)
         if self._is_far_parquet:
             return self._far_rows()
         columns = self._file_columns()
@@ -202,8 +203,8 @@ class Source:
             return self.given
         if self.maker is not None:
             return self._made()
-        if self._is_lmdb:
-            return self._lmdb(self.conf.lmdb_partitions).frame(self.spark)
+        if self._is_database:
+            return self._database(self.conf.lmdb_partitions).frame(self.spark)
         if self.kind == "SeqImageDataSource":
             return sequence_frame(self.spark, self._spark_uri, self.conf.cluster_size)
         return self.spark.read.format(self.file_format).load(self._spark_uri)
@@ -216,8 +217,8 @@ class Source:
         return f"the DataFrame of {type(self.maker).__name__}" if self.maker else self.uri
 
     @property
-    def _is_lmdb(self) -> bool:
-        return self.kind == "LMDB" and self.given is None
+    def _is_database(self) -> bool:
+        return self.kind in ("LMDB", "LevelDB") and self.given is None
 
     @property
     def _spark_uri(self) -> str:
@@ -225,15 +226,21 @@ class Source:
         uri = self.uri
         return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
 
-    def _lmdb(self, parts: int) -> LmdbRows:
+    def _database(self, parts: int) -> DatabaseRows:
         """Its parts as they are now. Raises FlagError."""
         if not is_local(self.uri, self.spark):
             raise FlagError(
-                f"{self.uri}: an LMDB is read in place, so it must lie under a path that all hosts "
-                "see (file:...); or convert it to Parquet, which may lie anywhere"
+                f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
+                "so it must lie under a path that all hosts see (file:...); or convert it to "
+                "Parquet, which may lie anywhere"
             )
+        rows = DatabaseRows(self.uri, parts)
         try:
-            return LmdbRows(self.uri, parts).pin()
+            if self.kind == "LevelDB" and rows.kind != self.kind:
+                raise FileNotFoundError(f"{self.uri} is no LevelDB on this host: it has no CURRENT")
+            if rows.kind != self.kind:
+                raise ValueError(f'{self.uri} is a LevelDB: set source_class: "LevelDB"')
+            return rows.pin()
         except (ValueError, OSError) as error:
             raise FlagError(str(error)) from None
 

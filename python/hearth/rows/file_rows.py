@@ -1,4 +1,4 @@
-"""Rows that ranks read by themselves, from files that the driver pins: Parquet or an LMDB."""
+"""Rows that ranks read by themselves, from files that the driver pins: Parquet or a database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hearth.files.uri import local_path
 from hearth.rows.file_reader import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-# What a part of an LMDB has, as Spark declares it.
+# What a part of a database has, as Spark declares it.
 DATUM_SCHEMA = "id string, label int, channels int, height int, width int, encoded int, data binary"
 
 
@@ -68,64 +68,76 @@ class FileRows(RankFiles):
         return pinned
 
 
-@dataclass(frozen=True)
-class PinnedLmdb:
-    """An LMDB as the driver saw it: how large it is, and with which key each part of it begins."""
+# A part of a database: its first key, the key that it ends before, and how many records it has.
+# None where that is not known, or it goes on to the end.
+Range = tuple[bytes, bytes | None, int | None]
 
+
+@dataclass(frozen=True)
+class PinnedDatabase:
+    """A database as the driver saw it: LMDB or LevelDB, how many bytes it has, and its parts."""
+
+    kind: str
     size: int
-    records: int
-    first_keys: tuple[bytes, ...]
+    parts: tuple[Range, ...]
+
+    @property
+    def records(self) -> int | None:
+        """How many it has; None where nobody counted them."""
+        counts = [count for _, _, count in self.parts]
+        return None if None in counts else sum(counts)
 
 
 @dataclass(frozen=True)
-class LmdbRows(RankFiles):
-    """The Datum records of a local LMDB in key order, in `parts` ranges of keys.
+class DatabaseRows(RankFiles):
+    """The Datum records of a local LMDB or LevelDB in key order, in `parts` ranges of keys.
 
-    It is read where it lies, by every task the pages of its part alone.
+    It is read where it lies, by every task the records of its part alone.
     """
 
     uri: str
     parts: int
-    pinned: PinnedLmdb | None = None
+    pinned: PinnedDatabase | None = None
 
-    def pin(self) -> LmdbRows:
+    @property
+    def kind(self) -> str:
+        """LMDB or LevelDB, by what the driver found there."""
+        if self.pinned is not None:
+            return self.pinned.kind
+        path = local_path(self.uri) or self.uri
+        return "LevelDB" if os.path.isfile(os.path.join(path, "CURRENT")) else "LMDB"
+
+    def pin(self) -> DatabaseRows:
         """The same with the parts that it has now.
 
         Raises:
             FileNotFoundError: nothing is there.
-            ValueError: no LMDB, or a damaged one.
+            ValueError: no database, or a damaged one.
         """
         from hearth import HearthError
-        from hearth.native._core import divide_lmdb
 
         if self.pinned is not None:
             return self
-        file = self._file()
-        if not os.path.isfile(file):
-            raise FileNotFoundError(f"{self.uri} is no LMDB on this host: there is no {file}")
         try:
-            records, keys = divide_lmdb(file, self.parts)
+            parts = self._lmdb_parts() if self.kind == "LMDB" else self._leveldb_parts()
         except HearthError as error:
             raise ValueError(str(error)) from None
-        return replace(self, pinned=PinnedLmdb(os.path.getsize(file), records, keys))
+        return replace(self, pinned=PinnedDatabase(self.kind, self._size(), parts))
 
     def read(self, part: int, parts: int) -> Iterator[pa.RecordBatch]:
         """The rows of one part, with the columns of DATUM_SCHEMA.
 
         Raises:
-            ValueError: the LMDB is not as it was pinned.
+            ValueError: the database is not as it was pinned.
             HearthError: it is damaged.
         """
         import pyarrow as pa
 
-        from hearth.native._core import DatumRows
-
         pinned = self.pin().pinned
-        if parts != len(pinned.first_keys):
-            raise ValueError(f"{self.uri} was divided into {len(pinned.first_keys)}, not {parts}")
+        if parts != len(pinned.parts):
+            raise ValueError(f"{self.uri} was divided into {len(pinned.parts)}, not {parts}")
         self._check(pinned)
-        begin, end = row_range(pinned.records, part, parts)
-        rows = DatumRows(self._file(), pinned.first_keys[part], end - begin)
+        rows = self._rows(pinned.parts[part])
         while (batch := rows.next()) is not None:
             yield pa.record_batch(batch)
 
@@ -134,10 +146,37 @@ class LmdbRows(RankFiles):
         parts = spark.range(0, self.parts, 1, self.parts)
         return parts.mapInArrow(partial(_read_parts, self.pin()), DATUM_SCHEMA)
 
-    def _check(self, pinned: PinnedLmdb) -> None:
+    def _lmdb_parts(self) -> tuple[Range, ...]:
+        from hearth.native._core import divide_lmdb
+
         file = self._file()
+        if not os.path.isfile(file):
+            raise FileNotFoundError(f"{self.uri} is no LMDB on this host: there is no {file}")
+        records, keys = divide_lmdb(file, self.parts)
+        parts = []
+        for part, key in enumerate(keys):
+            begin, end = row_range(records, part, self.parts)
+            parts.append((key, None, end - begin))
+        return tuple(parts)
+
+    def _leveldb_parts(self) -> tuple[Range, ...]:
+        # Its library comes with the engine, and not into every worker of Spark's.
+        from hearth.native._caffe import divide_leveldb
+
+        return tuple(divide_leveldb(self._file(), self.parts))
+
+    def _rows(self, part: Range) -> Any:
+        if self.kind == "LevelDB":
+            from hearth.native._caffe import leveldb_rows
+
+            return leveldb_rows(self._file(), part)
+        from hearth.native._core import DatumRows
+
+        return DatumRows(self._file(), part[0], part[2])
+
+    def _check(self, pinned: PinnedDatabase) -> None:
         try:
-            size = os.path.getsize(file)
+            size = self._size()
         except OSError as error:
             said = f"cannot be found ({error.strerror})"
         else:
@@ -145,17 +184,28 @@ class LmdbRows(RankFiles):
                 return
             said = f"has {size} bytes instead of {pinned.size}"
         raise ValueError(
-            f"{file} {said} on host {socket.gethostname()}: a run reads the LMDB that its driver "
-            "found when it began; put it back, make it visible to all hosts under this path, or "
-            "start the run again"
+            f"{self._file()} {said} on host {socket.gethostname()}: a run reads the {self.kind} "
+            "that its driver found when it began; put it back, make it visible to all hosts under "
+            "this path, or start the run again"
         )
 
+    def _size(self) -> int:
+        """Bytes of the file, or of a LevelDB's files but for its logs of what it did."""
+        file = self._file()
+        if not os.path.isdir(file):
+            return os.path.getsize(file)
+        with os.scandir(file) as entries:
+            counted = (e for e in entries if e.is_file() and not e.name.startswith(("LOG", "LOCK")))
+            return sum(entry.stat().st_size for entry in counted)
+
     def _file(self) -> str:
+        """An LMDB's data file, a LevelDB's folder."""
         path = local_path(self.uri) or self.uri
-        return os.path.join(path, "data.mdb") if os.path.isdir(path) else path
+        plain = os.path.isdir(path) and self.kind == "LMDB"
+        return os.path.join(path, "data.mdb") if plain else path
 
 
-def _read_parts(rows: LmdbRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read_parts(rows: DatabaseRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for part in batch.column("id").to_pylist():
             yield from rows.read(part, rows.parts)

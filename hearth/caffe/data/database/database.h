@@ -17,6 +17,8 @@ class DatabaseCursor {
   virtual ~DatabaseCursor() = default;
 
   virtual void SeekToFirst() = 0;
+  // To the first record whose key is `key` or comes after it.
+  virtual void Seek(std::string_view key) = 0;
   virtual void Next() = 0;
   // False after the last record. Key and value live until the cursor moves.
   virtual bool valid() const = 0;

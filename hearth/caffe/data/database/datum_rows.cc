@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/data/database/lmdb_pages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/feed/batch_builder.h"
 
@@ -90,24 +91,36 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts) {
 }
 
 DatumRows::DatumRows(const std::string& path, const std::string& first_key, uint64_t count)
-    : path_(path), pages_(path), left_(count) {
-  if (count == 0) return;
-  pages_.Seek(first_key);
-  Require(pages_.valid() && pages_.key() == first_key, ErrorCode::kDataLoss,
-          "the LMDB {} has no record '{}' any more, with which a part of it begins; it must not be"
-          " written while it is read",
-          path_, TextOf(first_key));
+    : DatumRows(std::make_unique<LmdbPages>(path), fmt::format("the LMDB {}", path),
+                DatumRange{first_key, std::nullopt, count}) {}
+
+DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range)
+    : records_(std::move(records)), name_(std::move(name)), range_(std::move(range)) {
+  if (range_.count == 0 || range_.end_key == range_.first_key) {
+    range_.count = 0;
+    return;
+  }
+  records_->Seek(range_.first_key);
+  Require(records_->valid() && records_->key() == range_.first_key, ErrorCode::kDataLoss,
+          "{} has no record '{}' any more, with which a part of it begins; it must not be written "
+          "while it is read",
+          name_, TextOf(range_.first_key));
+}
+
+bool DatumRows::AtEnd() const {
+  if (range_.count) return *range_.count == 0;
+  return !records_->valid() || (range_.end_key && records_->key() >= *range_.end_key);
 }
 
 std::shared_ptr<const feed::BatchView> DatumRows::Next() {
-  if (left_ == 0) return nullptr;
+  if (AtEnd()) return nullptr;
   Columns columns;
-  for (; left_ > 0 && !columns.full(); --left_) {
-    Require(pages_.valid(), ErrorCode::kDataLoss,
-            "the LMDB {} ends {} records too early; it must not be written while it is read", path_,
-            left_);
-    columns.Add(pages_.key(), pages_.value());
-    pages_.Next();
+  for (; !AtEnd() && !columns.full(); records_->Next()) {
+    Require(records_->valid(), ErrorCode::kDataLoss,
+            "{} ends {} records too early; it must not be written while it is read", name_,
+            range_.count.value_or(0));
+    columns.Add(records_->key(), records_->value());
+    if (range_.count) --*range_.count;
   }
   return columns.Build();
 }

@@ -1,12 +1,13 @@
-// The Datum records of an LMDB as rows for a MemoryData layer: a range of keys at a time.
+// The Datum records of a database as rows for a MemoryData layer: a range of keys at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/data/database/lmdb_pages.h"
+#include "hearth/caffe/data/database/database.h"
 #include "hearth/feed/batch_view.h"
 
 namespace hearth::caffe {
@@ -23,21 +24,34 @@ uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
 // Finds where the parts begin; reads no values. `path`: the data file. Throws as LmdbPages does.
 LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 
+// Some records that lie beside each other.
+struct DatumRange {
+  std::string first_key;
+  std::optional<std::string> end_key;  // of the record behind them; none: not known, or they go on
+                                       // to the end of the database
+  std::optional<uint64_t> count;       // where it is known
+};
+
 // Reads some records as batches with the columns id (the key), label, channels, height, width,
 // encoded and data. A record that is no Datum has null in all columns but the id; one whose pixels
 // are floats has no data. One thread. Throws kDataLoss where the file is damaged.
 class DatumRows {
  public:
-  // `count` records from that of `first_key` on. Throws kDataLoss where there is none of this key.
+  // Of an LMDB `count` records from that of `first_key` on. Throws kDataLoss where there is none of
+  // this key.
   DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
+  // The same of any database; `name` is for messages: "the LevelDB /path".
+  DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range);
 
   // The next rows, some megabytes of them; null at the end.
   std::shared_ptr<const feed::BatchView> Next();
 
  private:
-  const std::string path_;
-  LmdbPages pages_;
-  uint64_t left_;
+  bool AtEnd() const;
+
+  std::unique_ptr<DatabaseCursor> records_;
+  const std::string name_;
+  DatumRange range_;  // what is left of it
 };
 
 }  // namespace hearth::caffe

@@ -3,8 +3,13 @@
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/backends.h"
+#include "hearth/caffe/data/database/leveldb_rows.h"
 #include "hearth/caffe/data/database/read_only_env.h"
 
 namespace hearth::caffe {
@@ -42,6 +47,21 @@ class LevelDbCursor : public DatabaseCursor {
   void SeekToFirst() override {
     iterator_->SeekToFirst();
     CheckStatus(iterator_->status(), path_, "read");
+  }
+  void Seek(std::string_view key) override {
+    iterator_->Seek(ToSlice(key));
+    CheckStatus(iterator_->status(), path_, "read");
+  }
+  void SeekToLast() {
+    iterator_->SeekToLast();
+    CheckStatus(iterator_->status(), path_, "read");
+  }
+  // How many bytes of its files come before `key`, to about a block.
+  uint64_t BytesBefore(std::string_view key) {
+    const leveldb::Range range("", ToSlice(key));
+    uint64_t bytes = 0;
+    database_->GetApproximateSizes(&range, 1, &bytes);
+    return bytes;
   }
   void Next() override {
     iterator_->Next();
@@ -88,7 +108,87 @@ class LevelDbWriter : public DatabaseWriter {
   leveldb::WriteBatch batch_;
 };
 
+// The first keys of parts of equal numbers of records; "" for those that have none.
+std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
+  uint64_t records = 0;
+  for (cursor->SeekToFirst(); cursor->valid(); cursor->Next()) ++records;
+  std::vector<DatumRange> ranges(parts);
+  uint64_t at = 0;
+  cursor->SeekToFirst();
+  for (uint64_t part = 0; part < parts; ++part) {
+    const uint64_t end = PartBegin(records, part + 1, parts);
+    if (cursor->valid()) ranges[part].first_key = cursor->key();
+    ranges[part].count = end - at;
+    for (; at < end; ++at) cursor->Next();
+  }
+  return ranges;
+}
+
+// Keys between the first and the last one, by the eight bytes behind what all have in common.
+class KeyScale {
+ public:
+  KeyScale(std::string_view first, std::string_view last)
+      : common_(first.begin(),
+                std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first) {}
+
+  std::string KeyAt(uint64_t number) const {
+    std::string key = common_;
+    for (int shift = 56; shift >= 0; shift -= 8) key += static_cast<char>(number >> shift & 0xff);
+    return key;
+  }
+
+ private:
+  const std::string common_;
+};
+
+std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uint64_t bytes) {
+  cursor->SeekToLast();
+  const std::string last(cursor->key());
+  cursor->SeekToFirst();
+  const KeyScale scale(cursor->key(), last);
+  std::vector<DatumRange> ranges(parts);
+  ranges[0].first_key = cursor->key();
+  for (uint64_t part = 1; part < parts; ++part) {
+    const uint64_t wanted = bytes / parts * part;
+    uint64_t low = 0, high = std::numeric_limits<uint64_t>::max();
+    while (low < high) {  // the least number whose key has so many bytes before it
+      const uint64_t middle = low + (high - low) / 2;
+      if (cursor->BytesBefore(scale.KeyAt(middle)) < wanted) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    cursor->Seek(scale.KeyAt(low));
+    if (cursor->valid()) {
+      ranges[part].first_key = std::max(ranges[part - 1].first_key, std::string(cursor->key()));
+    } else {
+      ranges[part].first_key = last;  // with the records before it to the part before
+    }
+    ranges[part - 1].end_key = ranges[part].first_key;
+  }
+  return ranges;
+}
+
 }  // namespace
+
+std::vector<DatumRange> DivideLevelDb(const std::string& path, uint64_t parts, uint64_t small) {
+  Require(parts > 0, ErrorCode::kInvalidArgument, "the LevelDB {} cannot be read in 0 parts", path);
+  LevelDbCursor cursor(path);
+  uint64_t bytes = 0;
+  if (cursor.valid()) {
+    cursor.SeekToLast();
+    bytes = cursor.BytesBefore(cursor.key());
+    cursor.SeekToFirst();
+  }
+  const bool by_records = bytes < small || !cursor.valid();
+  return by_records ? DivideByRecords(&cursor, parts) : DivideByBytes(&cursor, parts, bytes);
+}
+
+std::unique_ptr<DatumRows> ReadLevelDb(const std::string& path, DatumRange range) {
+  return std::make_unique<DatumRows>(std::make_unique<LevelDbCursor>(path),
+                                     fmt::format("the LevelDB {}", path), std::move(range));
+}
 
 std::unique_ptr<DatabaseCursor> OpenLevelDb(const std::string& path) {
   return std::make_unique<LevelDbCursor>(path);

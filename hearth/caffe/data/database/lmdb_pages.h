@@ -25,8 +25,7 @@ class LmdbPages : public DatabaseCursor {
   void Next() override { Skip(1); }
   // Passes over records by what their pages' headers say, without looking at them.
   void Skip(uint64_t records);
-  // To the first record whose key is `key` or comes after it.
-  void Seek(std::string_view key);
+  void Seek(std::string_view key) override;
   uint64_t records() const { return records_; }
   bool valid() const override { return !levels_.empty(); }
   // They live as long as this.

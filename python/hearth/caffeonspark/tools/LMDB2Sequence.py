@@ -15,7 +15,7 @@ from hearth.caffeonspark.tools.sequence_writer import check_classic, picture_key
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hearth.rows.file_rows import LmdbRows
+    from hearth.rows.file_rows import DatabaseRows
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
@@ -30,7 +30,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     return f"{rows.pinned.records} records written to {flags.output_path}"
 
 
-def _records(rows: LmdbRows, part: int) -> Iterator[tuple[bytes, bytes]]:
+def _records(rows: DatabaseRows, part: int) -> Iterator[tuple[bytes, bytes]]:
     for batch in rows.read(part, rows.parts):
         for row in batch.to_pylist():
             key = (row["id"], str(row["label"]), row["channels"], row["height"], row["width"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.uri import is_local, local_path
-from hearth.rows.file_rows import LmdbRows
+from hearth.rows.file_rows import DatabaseRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PART_BYTES = 128 << 20
 
 
-def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> LmdbRows:
+def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> DatabaseRows:
     """The records of -imageRoot, in -lmdb_partitions parts or as many as its size asks for.
 
     Raises:
@@ -32,7 +32,7 @@ def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> LmdbRows:
     file = os.path.join(path, "data.mdb") if os.path.isdir(path) else path
     try:
         parts = flags.lmdb_partitions or 1 + os.path.getsize(file) // _PART_BYTES
-        return LmdbRows(path, parts).pin()
+        return DatabaseRows(path, parts).pin()
     except OSError as error:
         raise FlagError(f"-imageRoot {path} is no LMDB: {error.strerror or error}") from None
     except ValueError as error:

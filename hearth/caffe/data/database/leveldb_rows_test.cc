@@ -1,0 +1,97 @@
+#include "hearth/caffe/data/database/leveldb_rows.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/caffe/proto/wire_writer.h"
+
+namespace hearth::caffe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class LevelDbRowsTest : public testing::Test {
+ protected:
+  LevelDbRowsTest() { fs::remove_all(path_); }
+  ~LevelDbRowsTest() override { fs::remove_all(path_); }
+
+  // Pictures of a kilobyte; returns their keys.
+  std::vector<std::string> Write(int records) const {
+    Datum datum;
+    std::string data(1000, '\0');
+    auto writer = CreateDatabase(DataParameter::LEVELDB, path_);
+    std::vector<std::string> keys;
+    for (int i = 0; i < records; ++i) {
+      for (size_t j = 0; j < data.size(); ++j) data[j] = static_cast<char>(i * 31 + j * j);
+      datum.set_data(data);
+      datum.set_label(i);
+      keys.push_back(fmt::format("{:08}_n{:04}/{}.jpg", i, i % 1000, i));
+      writer->Put(keys.back(), WireBytes(datum));
+    }
+    writer->Commit();
+    return keys;
+  }
+
+  std::vector<std::string> IdsOf(const DatumRange& range) const {
+    const auto rows = ReadLevelDb(path_, range);
+    std::vector<std::string> ids;
+    while (const auto batch = rows->Next()) {
+      for (int64_t i = 0; i < batch->rows(); ++i) ids.push_back(batch->column("id").AsText(i));
+    }
+    return ids;
+  }
+
+  const std::string path_ = testing::TempDir() + "hearth_leveldb_rows_test";
+};
+
+TEST_F(LevelDbRowsTest, RangesHaveEachRecordOnceAndInOrder) {
+  const std::vector<std::string> keys = Write(4001);
+  for (const uint64_t small : {kSmallLevelDb, uint64_t{0}}) {
+    for (const uint64_t parts : {1, 2, 7, 5000}) {
+      SCOPED_TRACE(fmt::format("{} parts of a database, small is {}", parts, small));
+      const std::vector<DatumRange> ranges = DivideLevelDb(path_, parts, small);
+      ASSERT_EQ(ranges.size(), parts);
+      std::vector<std::string> ids;
+      size_t largest = 0;
+      for (const DatumRange& range : ranges) {
+        if (range.count == 0 || range.end_key == range.first_key) continue;  // opening takes time
+        const std::vector<std::string> part = IdsOf(range);
+        ids.insert(ids.end(), part.begin(), part.end());
+        largest = std::max(largest, part.size());
+      }
+      EXPECT_EQ(ids, keys);
+      // By bytes to some blocks of 64 KiB.
+      EXPECT_LE(largest, keys.size() / parts + (small > 0 ? 1 : 200));
+    }
+  }
+}
+
+TEST_F(LevelDbRowsTest, OfNothingThereAreEmptyRanges) {
+  Write(0);
+  for (const uint64_t small : {kSmallLevelDb, uint64_t{0}}) {
+    const std::vector<DatumRange> ranges = DivideLevelDb(path_, 3, small);
+    ASSERT_EQ(ranges.size(), 3u);
+    for (const DatumRange& range : ranges) EXPECT_TRUE(IdsOf(range).empty());
+  }
+  EXPECT_THROW(DivideLevelDb(path_, 0), Error);
+}
+
+TEST_F(LevelDbRowsTest, ARangeThatIsNotThereAnyMoreIsAnError) {
+  Write(3);
+  EXPECT_THAT([&] { ReadLevelDb(path_, {.first_key = "gone"}); },
+              ThrowsMessage<Error>(HasSubstr("has no record 'gone'")));
+  DatumRange range = DivideLevelDb(path_, 1).front();
+  range.count = 4;
+  EXPECT_THAT([&] { IdsOf(range); }, ThrowsMessage<Error>(HasSubstr("ends 1 records too early")));
+  EXPECT_THAT([&] { DivideLevelDb(path_ + "/gone", 1); },
+              ThrowsMessage<Error>(HasSubstr("cannot open the LevelDB")));
+}
+
+}  // namespace
+}  // namespace hearth::caffe
