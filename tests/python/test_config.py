@@ -88,6 +88,28 @@ def test_data_layers_are_found_by_phase():
     assert conf.interleaves_validation
 
 
+def test_data_layers_are_found_by_the_solvers_states(tmp_path):
+    rules = (
+        'include { phase: TRAIN not_stage: "trainval" }',
+        'include { phase: TRAIN stage: "trainval" }',
+        'include { phase: TEST stage: "on-train" }',
+        'include { phase: TEST stage: "on-val" max_level: 1 }',
+        'include { phase: TEST } exclude { stage: "on-val" }',
+    )
+    layers = [f'layer {{ name: "d" type: "MemoryData" source_class: "LMDB" {r} }}' for r in rules]
+    (tmp_path / "n.prototxt").write_text("\n".join(layers))
+    solver = tmp_path / "s.prototxt"
+    found = {}
+    for state in ("", 'stage: "on-train"', 'stage: "on-val"', 'stage: "on-val" level: 2'):
+        solver.write_text(f'net: "n.prototxt" train_state {{ }} test_state {{ {state} }}')
+        conf = Config(None, {"conf": str(solver)})
+        assert conf.train_data_layer_id == 0
+        found[state] = conf.test_data_layer_id
+    assert list(found.values()) == [4, 2, 3, -1]
+    solver.write_text('net: "n.prototxt" train_state { stage: "trainval" }')
+    assert Config(None, {"conf": str(solver)}).train_data_layer_id == 1
+
+
 def test_a_net_without_test_data_layer_is_an_error_only_when_it_is_asked_for(tmp_path):
     (tmp_path / "s.prototxt").write_text('net: "n.prototxt"\n')
     (tmp_path / "n.prototxt").write_text(

@@ -19,6 +19,8 @@ from hearth.files.uri import local_path
 from hearth.spark.executors import executor_count
 from hearth.spark.session import as_session
 
+_PHASES = ("TRAIN", "TEST")
+
 # CaffeOnSpark's own spellings that are not just the camelCase of ours.
 _ALIASES = {
     "transform_thread_per_device": "transform_threads",
@@ -130,6 +132,11 @@ class Config:
         every, last = self.solver.get("test_interval", 0), self.solver.get("max_iter", 0)
         return 0 < every <= last and iterations[0] > 0
 
+    @property
+    def test_state(self) -> dict[str, Any]:
+        """The solver's first test_state (`level`, `stage`), of the net that tests and extracts."""
+        return _state_of(self.solver, "TEST")
+
     def refresh(self) -> None:
         """Reads the prototxts again where they have changed: notebooks write them anew."""
         if self.proto_file and self.texts is None:
@@ -172,13 +179,15 @@ def _read_prototxts(solver_file: str) -> dict[str, Any]:
 
 def _parsed(texts: Texts) -> dict[str, Any]:
     net = _parse(texts.net, texts.net_path, "NetParameter")
+    solver = _parse(texts.solver, texts.solver_path, "SolverParameter")
+    layers = {phase: _find_data_layer(net, phase, _state_of(solver, phase)) for phase in _PHASES}
     return {
-        "solver": _parse(texts.solver, texts.solver_path, "SolverParameter"),
+        "solver": solver,
         "solver_text": texts.solver,
         "net": net,
         "net_text": texts.net,
         "net_file": texts.net_path,
-        **{f"{p.lower()}_data_layer_id": _find_data_layer(net, p) for p in ("TRAIN", "TEST")},
+        **{f"{phase.lower()}_data_layer_id": layer for phase, layer in layers.items()},
     }
 
 
@@ -207,15 +216,36 @@ def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
     return path, text
 
 
-def _find_data_layer(net: dict[str, Any], phase: str) -> int:
-    """Index of the first fed layer of the phase: one that includes it, else one for any phase."""
+def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
+    """Level and stages of the solver's net for a phase; for TEST those of its first one."""
+    if phase == "TRAIN":
+        return solver.get("train_state", {})
+    return next(iter(solver.get("test_state", [])), {})
+
+
+def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
+    """Index of the first fed layer of the phase: one that names it, else one for any phase."""
+    state = {**state, "phase": phase}
     for_any = -1
     for index, layer in enumerate(net.get("layer", [])):
-        if not layer.get("source_class"):
+        includes, excludes = layer.get("include", []), layer.get("exclude", [])
+        out = any(_meets(rule, state) for rule in excludes)
+        if not layer.get("source_class") or out:
             continue
-        phases = [rule["phase"] for rule in layer.get("include", []) if "phase" in rule]
-        if phase in phases:
+        met = [rule for rule in includes if _meets(rule, state)]
+        if any("phase" in rule for rule in met):
             return index
-        if not phases and for_any < 0:
+        if (met or not includes) and for_any < 0:
             for_any = index
     return for_any
+
+
+def _meets(rule: dict[str, Any], state: dict[str, Any]) -> bool:
+    """Whether a net's state is as a rule of a layer says."""
+    level, stages = state.get("level", 0), set(state.get("stage", []))
+    return (
+        rule.get("phase", state["phase"]) == state["phase"]
+        and rule.get("min_level", level) <= level <= rule.get("max_level", level)
+        and stages.issuperset(rule.get("stage", []))
+        and stages.isdisjoint(rule.get("not_stage", []))
+    )

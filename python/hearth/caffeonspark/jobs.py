@@ -43,7 +43,10 @@ def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
     """
     if not conf.model_path:
         raise FlagError(f"{mode} needs -model: the trained .caffemodel")
-    job = {**_net_job(conf), "mode": mode, "weights": [places.input("-model", conf.model_path)]}
+    model = places.model("-model", conf.model_path)
+    state = conf.test_state
+    job = {**_net_job(conf), "mode": mode, "weights": [model]}
+    job |= {"level": state.get("level", 0), "stages": state.get("stage", [])}
     if mode == "features":
         job["features"] = conf.blobs
     return job

@@ -47,6 +47,19 @@ class Places:
             raise FlagError(f"{flag} {uri}: there is no such file (looked for {path}{where})")
         return path
 
+    def model(self, flag: str, uri: str) -> str:
+        """The same of a model, which a training names by its format: NAME, or NAME.h5."""
+        from hearth import HearthError
+
+        other = uri.removesuffix(".h5") if uri.endswith(".h5") else f"{uri}.h5"
+        try:
+            return self.input(flag, uri)
+        except (FlagError, HearthError) as error:
+            try:
+                return self.input(flag, other)
+            except (FlagError, HearthError):
+                raise error from None
+
     def output(self, flag: str, uri: str) -> str:
         """The same of a file to write; elsewhere its folder is made and tried."""
         if not uri or not self.is_local(uri):
@@ -96,7 +109,7 @@ def check_before_start(
         places.input("-snapshot", config.snapshot_state_file)
         places.output("-model", config.model_path)
     elif config.model_path:
-        places.input("-model", config.model_path)
+        places.model("-model", config.model_path)
     if (config.is_test or config.is_feature) and not places.is_local(config.output_path):
         places.output("-output", config.output_path)
 

@@ -1,0 +1,53 @@
+"""docs/checks.md lists every check, and each with tests that are there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECKS = 28
+ROW = re.compile(r"^\| A(\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+# `file::name`: a Python test, or Suite.Test of a C++ one; `file` alone: a bench.
+SHOWN = re.compile(r"`([\w/.]+)(?:::([\w.]+))?`")
+
+
+def rows():
+    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+    return {int(number): (said, SHOWN.findall(tests)) for number, said, tests in ROW.findall(text)}
+
+
+def is_there(file, name):
+    path = ROOT / file
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8")
+    if not name:
+        return file.startswith("bench/")
+    if path.suffix == ".py":
+        return re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
+    suite, _, test = name.partition(".")
+    return re.search(rf"^TEST(_F|_P)?\({suite}, {test}\)", text, re.MULTILINE) is not None
+
+
+def test_every_check_is_listed_with_tests_that_are_there():
+    listed = rows()
+    assert sorted(listed) == list(range(1, CHECKS + 1))
+    for number, (said, tests) in listed.items():
+        assert said.strip() and tests, f"A{number} names no test"
+        missing = [(file, name) for file, name in tests if not is_there(file, name)]
+        assert not missing, f"A{number}: {missing}"
+
+
+def test_a_test_with_a_checks_number_stands_in_its_row():
+    numbered = re.compile(r"^def (test_a(\d\d)_\w+)\(", re.MULTILINE)
+    listed = rows()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for name, number in numbered.findall(path.read_text(encoding="utf-8")):
+            row = (str(path.relative_to(ROOT)), name)
+            assert row in listed[int(number)][1], f"{row} is not in the row of A{int(number)}"
+
+
+def test_a_name_that_is_nowhere_is_noticed():
+    assert is_there("tests/project/test_checks.py", "test_a_name_that_is_nowhere_is_noticed")
+    assert not is_there("tests/project/test_checks.py", "test_that_nobody_wrote")
+    assert not is_there("tests/project/gone.py", "test_x")
+    assert not is_there("hearth/trainer/exactness_test.cc", "ExactnessTest.NobodyWroteIt")
