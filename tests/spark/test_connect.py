@@ -83,6 +83,10 @@ def session(solver, model, table):
     cos.train(sources.getSource(conf, True))
     result = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
     assert result.columns == ["accuracy", "loss"] and result.count() == 2, result.collect()
+    told = cos.history.collect()
+    print("history", sorted({(row.phase, row.output) for row in told}))
+    print("tested after", [row.iteration for row in told if row.output == "accuracy"])
+    print("trained to", [row.iteration for row in told if row.phase == "TRAIN"][-1])
     rows = sources.fromDataFrame(conf, spark.read.parquet(table), True)
     cos.train(rows)
     print("accuracy", cos.test(sources.getSource(conf, False))["accuracy"][0])
@@ -188,6 +192,8 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
     assert "refused: 3 ranks need 3 task slots" in printed, printed
     assert float(printed.split("accuracy ")[1].split()[0]) > 0.6
     assert int(printed.split("features ")[1].split()[0]) == digits.held_out
+    names = [("TEST", "accuracy"), ("TEST", "loss"), ("TRAIN", "loss"), ("TRAIN", "lr")]
+    assert f"history {names}\ntested after [20, 40]\ntrained to 59\n" in printed
     (left,) = [line for line in printed.splitlines() if line.startswith("left ")]
     assert left.startswith("left 36 ")
     if pyspark.__version__ >= "4":  # before, nothing counts them there

@@ -1,12 +1,14 @@
 """A training that is watched: its page while it runs, its event file and report afterwards."""
 
 import json
+import struct
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from hearth.caffeonspark import CaffeOnSpark, DataSource
+from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.caffeonspark.history import SCHEMA
 from hearth.tools import report
 
 
@@ -29,15 +31,17 @@ class Watcher:
 def watched(spark, digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("seen")
     solver = digits.solver("memory", max_iter=81, test_interval=40)
-    conf = digits.config(spark, solver, clusterSize="2", ui=True, logDir=f"file:{folder}")
+    flags = {"ui": True, "logDir": f"file:{folder}", "logHistograms": "40"}
+    conf = digits.config(spark, solver, clusterSize="2", **flags)
     seen, sources = Watcher(), DataSource(spark)
     train, test = sources.getSource(conf, True), sources.getSource(conf, False)
-    result = CaffeOnSpark(spark, seen).trainWithValidation(train, test)
-    return seen, Path(folder), result.collect()
+    cos = CaffeOnSpark(spark, seen)
+    result = cos.trainWithValidation(train, test)
+    return seen, Path(folder), result.collect(), cos.history.collect()
 
 
 def test_the_page_shows_a_running_training(watched):
-    seen, _, rows = watched
+    seen, _, rows, _ = watched
     first, last = seen.looks[0], seen.looks[-1]
     assert first["state"] == "training" and first["max_iter"] == 81
     assert [step for step, _ in last["series"]["accuracy/test"]] == [40, 80]
@@ -52,7 +56,7 @@ def test_the_page_is_gone_afterwards(watched):
 
 
 def test_the_event_file_has_all_ranks_and_outputs(watched):
-    _, folder, rows = watched
+    _, folder, rows, _ = watched
     series = report.read_run(folder).snapshot()["series"]
     for rank in (0, 1):
         shares = [
@@ -64,11 +68,54 @@ def test_the_event_file_has_all_ranks_and_outputs(watched):
     assert series["loss/train"][-1][0] == 81
 
 
+def test_histograms_of_weights_and_gradients_are_there(watched):
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    (file,) = watched[1].glob("events.out.tfevents.*")
+    bytes_, at, found = file.read_bytes(), 0, {}
+    while at < len(bytes_):  # of a TFRecord: its length and a checksum, itself and a checksum
+        (length,) = struct.unpack_from("<Q", bytes_, at)
+        event = Event.FromString(bytes_[at + 12 : at + 12 + length])
+        at += length + 16
+        for value in event.summary.value:
+            if value.HasField("histo"):
+                found.setdefault(value.tag, []).append((event.step, value.histo))
+    layers = [f"{layer}/{i}" for layer in ("conv1", "conv2", "ip1", "ip2") for i in (0, 1)]
+    assert sorted(found) == sorted(
+        f"{kind}/{n}" for kind in ("gradients", "weights") for n in layers
+    )
+    sizes = {"conv1/0": 20 * 25, "ip2/0": 10 * 500}
+    for name, size in sizes.items():
+        for kind in ("weights", "gradients"):
+            assert [step for step, _ in found[f"{kind}/{name}"]] == [40, 80]
+            histo = found[f"{kind}/{name}"][-1][1]
+            assert sum(histo.bucket) == histo.num == size
+            assert histo.min < 0 < histo.max == pytest.approx(histo.bucket_limit[-1])
+
+
+def test_the_history_has_losses_and_validations(watched):
+    _, _, rows, history = watched
+    tested = {(r.iteration, r.output): r.value for r in history if r.phase == "TEST"}
+    assert sorted(tested) == [(i, name) for i in (40, 80) for name in ("accuracy", "loss")]
+    assert tested[80, "accuracy"] == pytest.approx(rows[-1].accuracy[0])
+    losses = [row for row in history if (row.phase, row.output) == ("TRAIN", "loss")]
+    assert losses[-1].iteration == 81 and losses[-1].images_per_s > 0
+    assert losses[-1].value < losses[0].value
+    assert [row.seconds for row in history] == sorted(row.seconds for row in history)
+
+
 def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = []
     conf = digits.config(spark, digits.solver("cos", max_iter=3), clusterSize="2")
     cos = CaffeOnSpark(spark, told.append)
-    cos.train(DataSource(spark).getSource(conf, True))
+    history = cos.train(DataSource(spark).getSource(conf, True))
+    assert history.columns == [field.split()[0] for field in SCHEMA.split(", ")]
+    assert {(row.phase, row.output) for row in history.collect()} == {
+        ("TRAIN", "loss"), ("TRAIN", "lr"),
+    }  # fmt: skip
+    conf.logHistograms = 5
+    with pytest.raises(FlagError, match="-logHistograms goes into -logDir's file"):
+        cos.train(DataSource(spark).getSource(conf, True))
     assert "page" not in {event["event"] for event in told}
     assert not list(tmp_path.iterdir())

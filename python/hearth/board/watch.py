@@ -19,7 +19,8 @@ class Watch:
 
     def __init__(self, record: Any, history: History, on_event: Listener):
         self._record, self._history, self._on_event = record, history, on_event
-        self._live = False  # events came while it ran: not with Spark Connect
+        self._began = time.time()
+        self._validated: set[int] = set()  # iterations after which there was one
 
     def __call__(self, event: Event) -> None:
         """Takes an event."""
@@ -27,22 +28,23 @@ class Watch:
         self._on_event(event)
 
     def end(self, done: Event) -> None:
-        """Takes what is known when it is done: all there is where no events came."""
-        if not self._live:
-            for validation in done.get("validations", []):
+        """Takes what is known when it is done: validations whose events did not come."""
+        for validation in done.get("validations", []):
+            if validation["iteration"] not in self._validated:
                 self._take({"event": "validation", **validation})
         self._history.tell(state="done", eta_s=0)
 
     def _take(self, event: Event) -> None:
-        self._history.add(*self._record.take(event, time.time()))
+        at = self._began + event["seconds"] if "seconds" in event else time.time()
+        self._history.add(*self._record.take(event, at))
         kind = event.get("event")
         if kind == "progress":
-            self._live = True
             shown = ("iteration", "max_iter", "eta_s", "effective_batch")
             self._history.tell(state="training", **{name: event[name] for name in shown})
         elif kind in ("waiting", "restart"):
             self._history.tell(state=event.get("text") or "starting again")
-        self._live = self._live or kind == "validation"
+        elif kind == "validation":
+            self._validated.add(event["iteration"])
 
 
 @contextmanager

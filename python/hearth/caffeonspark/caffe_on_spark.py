@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.board.watch import watched
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
+from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.places import Places
 from hearth.caffeonspark.source import Source
@@ -40,15 +41,34 @@ class CaffeOnSpark:
         """
         self._spark = as_session(sc)
         self._on_event = on_event
+        self._history = History()
 
-    def train(self, train_source: Source) -> None:
+    @property
+    def history(self) -> DataFrame:
+        """What the last training told: iteration, phase, output, value, seconds, images_per_s.
+
+        A row for each value: the loss and learning rate (TRAIN, several times a second at most) and
+        each validation's outputs (TEST). `seconds` count from the start.
+        """
+        return self._spark.createDataFrame(self._history.rows, SCHEMA)
+
+    @property
+    def history_rows(self) -> list[Row]:
+        """The rows of `history`, in the driver."""
+        return list(self._history.rows)
+
+    def train(self, train_source: Source) -> DataFrame:
         """Trains on `clusterSize` executors and writes the model to `modelPath`.
+
+        Returns:
+            `history`.
 
         Raises:
             FlagError: the configuration is wrong.
             HearthError: a rank failed; the message names it and says why.
         """
         self._launch(train_source.conf, {"train": train_source}, validate=False)
+        return self.history
 
     def trainWithValidation(self, train_source: Source, validation_source: Source) -> DataFrame:
         """Trains, and validates every `test_interval` iterations.
@@ -56,7 +76,7 @@ class CaffeOnSpark:
         Returns:
             One row per validation and one column (array<float>) per output blob of the TEST net.
             Upstream has none after the last iteration; here there is one where `test_interval`
-            divides `max_iter`: it is the written model's.
+            divides `max_iter`: it is the written model's. `history` has them with the losses.
         """
         conf = train_source.conf
         if not conf.interleaves_validation:
@@ -141,6 +161,8 @@ class CaffeOnSpark:
     train_with_validation = trainWithValidation
 
     def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
+        if conf.log_histograms and not conf.log_dir:
+            raise FlagError("-logHistograms goes into -logDir's file: name that folder, too")
         job = train_job(conf, validate, Places.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
@@ -156,7 +178,7 @@ class CaffeOnSpark:
         with (
             kept,
             self._listener() as shown,
-            watched(shown, title, conf.log_dir, conf.ui) as on_event,
+            watched(self._noted(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
@@ -167,6 +189,16 @@ class CaffeOnSpark:
             if far is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
             return done
+
+    def _noted(self, shown: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+        """Takes events for a new history, and hands them on."""
+        history = self._history = History()
+
+        def on_event(event: dict[str, Any]) -> None:
+            history.take(event)
+            shown(event)
+
+        return on_event
 
     @contextmanager
     def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:

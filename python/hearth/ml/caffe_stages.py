@@ -21,12 +21,11 @@ from pyspark.ml.util import (
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
+from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
 from hearth.ml import columns
 from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
-from hearth.ml.history import SCHEMA, History, Row
 from hearth.spark.ml_stage import param
-from hearth.spark.progress import Progress
 
 _HasConf = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
 _HasModelDir = param("modelDir", "folder that all hosts see, for models", TypeConverters.toString)
@@ -54,7 +53,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
         message = layer.get(
             "cos_data_param" if layer["type"] == "CoSData" else "memory_data_param", {}
         )
-        tops = [top["name"] for top in message.get("top", [])]
+        tops = [top["name"] for top in _tops_of(layer)]
         own = (tops if layer["type"] == "CoSData" else ["data", "label"])[:2]
         given = {}
         for name, known in zip(own, (self.featuresCol, self.labelCol), strict=False):
@@ -114,10 +113,9 @@ class CaffeEstimator(
         flags = {"model": f"{place}.caffemodel", "devices": self.getDevices()}
         if self.isSet(self.clusterSize):
             flags["clusterSize"] = self.getClusterSize()
-        history = History()
-        self._train(dataset, Config.of_texts(spark, flags, texts), history)
+        trained = self._train(dataset, Config.of_texts(spark, flags, texts))
         model._keep(f"{place}.caffemodel", texts)
-        model._history = history.rows
+        model._history = trained.history_rows
         return self._copyValues(model)
 
     def _texts(self, place: str) -> Texts:
@@ -129,7 +127,7 @@ class CaffeEstimator(
                 changes[field] = self.getOrDefault(known)
         return Texts(texts.solver_path, _with(texts.solver, changes), texts.net_path, texts.net)
 
-    def _train(self, dataset: Any, conf: Config, history: History) -> None:
+    def _train(self, dataset: Any, conf: Config) -> CaffeOnSpark:
         from pyspark.sql import functions
 
         sources = DataSource(conf.spark)
@@ -140,18 +138,18 @@ class CaffeEstimator(
             marked = functions.coalesce(functions.col(f"`{name}`"), functions.lit(False))
             train, validation = dataset.where(~marked), dataset.where(marked)
         source = sources.fromDataFrame(conf, self._named(train, conf, True), True)
-        with Progress() as progress:
+        cos = CaffeOnSpark(conf.spark)
+        if validation is None:
+            cos.train(source)
+        else:
+            held = self._named(validation, conf, False)
+            cos.trainWithValidation(source, sources.fromDataFrame(conf, held, False))
+        return cos
 
-            def listen(event: dict[str, Any]) -> None:
-                history.take(event)
-                progress.show(event)
 
-            cos = CaffeOnSpark(conf.spark, listen)
-            if validation is None:
-                cos.train(source)
-            else:
-                held = self._named(validation, conf, False)
-                cos.trainWithValidation(source, sources.fromDataFrame(conf, held, False))
+def _tops_of(layer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tops of a CoSData layer."""
+    return layer.get("cos_data_param", {}).get("top", [])
 
 
 def _with(solver: str, changes: Mapping[str, Any]) -> str:
@@ -210,6 +208,11 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
         texts = Texts(**json.loads(self.getOrDefault(self.texts)))
         flags = {"model": self.getModelPath(), "features": ",".join(blobs)}
         conf = Config.of_texts(spark, flags, texts)
+        if "id" in [top["name"] for top in _tops_of(conf.data_layer(False))]:
+            raise ValueError(
+                "CaffeModel tells rows apart by a column `id`, so no top of the layer can have "
+                "that name: give the top and its column another one"
+            )
         whole = functions.struct(*(f"`{name}`" for name in dataset.columns)).alias(ROW)
         rows = self._named(dataset.select("*", whole), conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, (ROW,))

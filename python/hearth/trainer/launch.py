@@ -58,11 +58,12 @@ def run(
 ) -> Event:
     """Trains, and returns rank 0's done event, in which are all validations of the run.
 
-    `on_event` gets the live events in this thread (of the trainers none with Spark Connect, whose
-    executors cannot reach the client). Where a process went away, all ranks are launched again, up
-    to `max_restarts` times, and go on from the run's last snapshot; a "restart" event tells. Every
-    attempt has its own generation, which fences off what is left of the one before. A driver that
-    YARN has started again goes on from the run's last snapshot, too, and a warning tells.
+    `on_event` gets the live events in this thread (with Spark Connect, whose executors cannot reach
+    the client, those of the trainers when they are done, each with its `seconds`). Where a process
+    went away, all ranks are launched again, up to `max_restarts` times, and go on from the run's
+    last snapshot; a "restart" event tells. Every attempt has its own generation, which fences off
+    what is left of the one before. A driver that YARN has started again goes on from the run's last
+    snapshot, too, and a warning tells.
 
     Raises:
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
@@ -201,6 +202,8 @@ class _Attempt:
                 self._close_coordinator()
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
+        for event in result[0].pop("events", ()):  # of a training that could not tell them live
+            on_event(event)
         if result[0].get("event") == "error":
             raise Lost(Failure.of(result[0]))
         return result[0]

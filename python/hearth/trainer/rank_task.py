@@ -13,6 +13,7 @@ from hearth.rows.rank_files import RankFiles
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
+from hearth.trainer.kept_events import KeptEvents
 from hearth.trainer.ring_feed import FileFeed, Place, feed, split_streams
 from hearth.trainer.trainer_process import Event, RankError, TrainerProcess, compute_threads
 
@@ -68,7 +69,9 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     place = Place.of(context, spec.hosts)
     rank = place.rank
     with ExitStack() as stack:
-        endpoint = spec.coordinator or _host_coordinator(spec, context, stack)
+        endpoint, kept = spec.coordinator, None
+        if endpoint is None:
+            endpoint, kept = _host_coordinator(spec, context, stack)
         rings = {
             name: stack.enter_context(closing(RingWriter())) for name in (*spec.files, *spec.frames)
         }
@@ -89,6 +92,8 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         last = _last_event(trainer, spec, rank)
         if far is not None and rank == 0:
             last = far.finish(last)
+        if kept is not None:
+            last = {**last, "events": kept.finish()}
     told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
     yield pa.RecordBatch.from_pydict(
         {"rank": pa.array([rank] * len(told), pa.int32()), "event": pa.array(told, pa.string())}
@@ -147,11 +152,14 @@ def _address_towards(host: str, port: int) -> str:
 
 def _host_coordinator(
     spec: RankSpec, context: BarrierTaskContext, stack: ExitStack
-) -> tuple[str, int]:
-    """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is."""
+) -> tuple[tuple[str, int], KeptEvents | None]:
+    """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is.
+
+    Rank 0's task also keeps the events, for a driver that hears of nothing before the end.
+    """
     from hearth.native._core import Coordinator
 
-    port = 0
+    port, kept = 0, None
     hosts = [bare(info.address.rpartition(":")[0]) for info in context.getTaskInfos()]
     one_host = len(set(hosts)) == 1
     if context.partitionId() == 0:
@@ -164,7 +172,8 @@ def _host_coordinator(
             **coordinator_ports(spec.ports.get(COORDINATOR, [0]), COORDINATOR),
         )
         stack.enter_context(closing(coordinator))
-        port = coordinator.port()
+        port, kept = coordinator.port(), KeptEvents(coordinator)
+        stack.callback(kept.finish)  # where the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")
-    return host, int(port_text)
+    return (host, int(port_text)), kept

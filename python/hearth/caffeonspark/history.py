@@ -1,0 +1,55 @@
+"""What a training told, as rows: one for each value of each output."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+SCHEMA = (
+    "iteration bigint, phase string, output string, value double, seconds double, "
+    "images_per_s double"
+)
+Row = tuple[int, str, str, float, float, float | None]
+
+# Rows of TRAIN; where there are more, every second iteration goes.
+_MOST = 20_000
+
+
+class History:
+    """Keeps rows of a training's events; `seconds` count from here. One thread uses it."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._start = time.monotonic()
+        self._trained = 0  # rows of TRAIN
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Notes a progress or validation event; others say nothing of outputs."""
+        kind = event.get("event")
+        # Events that were kept elsewhere say when they came.
+        seconds = event.get("seconds", time.monotonic() - self._start)
+        if kind == "ready":  # a restart goes back
+            self.rows = [row for row in self.rows if row[0] <= int(event["iteration"])]
+            self._trained = sum(row[1] == "TRAIN" for row in self.rows)
+        elif kind == "progress":
+            rate = float(event["images_per_s"])
+            for name in ("loss", "lr"):
+                value = float("nan") if event[name] is None else float(event[name])
+                self.rows.append((int(event["iteration"]), "TRAIN", name, value, seconds, rate))
+            self._thin_out()
+        elif kind == "validation":
+            for name, values in event["outputs"].items():
+                for at, value in enumerate(values):
+                    output = name if len(values) == 1 else f"{name}[{at}]"
+                    number = float("nan") if value is None else float(value)
+                    row = (int(event["iteration"]), "TEST", output, number, seconds, None)
+                    self.rows.append(row)
+
+    def _thin_out(self) -> None:
+        self._trained += 2
+        if self._trained <= _MOST:
+            return
+        places = sorted({row[0] for row in self.rows if row[1] == "TRAIN"})
+        kept = set(places[::-2])  # from the end: the newest stays
+        self.rows = [row for row in self.rows if row[1] != "TRAIN" or row[0] in kept]
+        self._trained = 2 * len(kept)
