@@ -6,6 +6,8 @@
     model = estimator.setInputCols(["image"]).setEpochs(20).setWorkers(2).fit(frame)
     model.transform(frame)
 
+and functions over columns: map_blocks and reduce_blocks.
+
 Importing this package loads neither pyspark nor PyTorch.
 """
 
@@ -18,6 +20,8 @@ _HOMES = {
     "CaffeModel": ".caffe_stages",
     "TorchEstimator": ".torch_stages",
     "TorchModel": ".torch_stages",
+    "map_blocks": ".blocks",
+    "reduce_blocks": ".blocks",
 }
 __all__ = [*_HOMES]
 __getattr__ = on_demand(__name__, _HOMES)

@@ -1,0 +1,207 @@
+"""What the tasks of map_blocks() and reduce_blocks() do, and the driver with what they leave."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+# The results of a partition, packed.
+REDUCED_SCHEMA = "parts binary"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A function over columns, as it travels to the tasks.
+
+    `program`: the pickled function; `columns`: names for messages and results; `read`: where their
+    values are; `tensors`: whether it takes PyTorch's tensors.
+    """
+
+    program: bytes
+    columns: tuple[str, ...]
+    read: tuple[str, ...]
+    tensors: bool
+
+    def function(self) -> Any:
+        """Runs the code that the session's own driver sent."""
+        return pickle.loads(self.program)
+
+
+def mapped(
+    spec: Blocks, kept: tuple[str, ...], made: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields each batch's kept columns and the new ones."""
+    import pyarrow as pa
+
+    function = spec.function()
+    for batch in batches:
+        found = _called(spec, function, _block(spec, batch), made.names)
+        _check_names(found, made.names)
+        columns = [_as_column(found[field.name], field) for field in made]
+        lengths = {len(column) for column in columns}
+        if len(lengths) > 1 or (kept and lengths != {batch.num_rows}):
+            raise ValueError(
+                f"the function gave {sorted(lengths)} rows for a block of {batch.num_rows}: each "
+                "new column must have a row for each of the block's (trim=True drops the others)"
+            )
+        old = [batch.column(name) for name in kept]
+        yield pa.RecordBatch.from_arrays([*old, *columns], names=[*kept, *made.names])
+
+
+def probed(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields one row: the types of what the function makes of the first batch."""
+    import pyarrow as pa
+
+    from hearth.rows.results import spark_type
+
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        found = _called(spec, spec.function(), _block(spec, batch))
+        types = [
+            f"`{name}` {spark_type('string' if a.dtype.kind in 'OU' else a.dtype.name, a.ndim - 1)}"
+            for name, a in found.items()
+        ]
+        yield pa.RecordBatch.from_pydict({"types": [", ".join(types)]})
+        return
+
+
+def reduced(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields one row: what is left of all batches; none where there are no rows."""
+    import pyarrow as pa
+
+    function, left = spec.function(), None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        found = _row_of(spec, function, _block(spec, batch))
+        left = found if left is None else _of_two(spec, function, left, found)
+    if left is not None:
+        yield pa.RecordBatch.from_pydict({"parts": [_packed(left)]})
+
+
+def in_pairs(spec: Blocks, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """What is left of several results, as pairs make pairs."""
+    function = spec.function()
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        joined = [_of_two(spec, function, a, b) for a, b in pairs]
+        parts = joined + parts[2 * len(joined) :]
+    return parts[0]
+
+
+def unpacked(data: bytes) -> dict[str, np.ndarray]:
+    """What _packed() made; raises ValueError for anything else."""
+    import numpy as np
+
+    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+        return {name: parts[name] for name in parts.files}
+
+
+def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **parts)
+    return buffer.getvalue()
+
+
+def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
+    from hearth.rows.columns import column_to_numpy
+
+    return [column_to_numpy(batch.column(name)) for name in spec.read]
+
+
+def _called(
+    spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """What the function returns for some arrays, by name; a single array is that of `names`."""
+    if spec.tensors:
+        found = _with_tensors(spec, function, block)
+    else:
+        found = function(*block)
+    if hasattr(found, "_asdict"):
+        found = found._asdict()
+    if not isinstance(found, Mapping) and len(names) == 1:
+        found = {names[0]: found}
+    if not isinstance(found, Mapping):
+        raise ValueError(
+            f"the function gave a {type(found).__name__}: it must return a dict of arrays by the "
+            "names of columns (or one array, where `outputs` names one column)"
+        )
+    return {name: _as_array(value) for name, value in found.items()}
+
+
+def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
+    import torch
+
+    from hearth.torch.datasets import as_tensor
+
+    if isinstance(function, torch.nn.Module):
+        function.eval()
+    names = zip(block, spec.columns, strict=True)
+    tensors = [as_tensor(array, name, writable=True) for array, name in names]
+    with torch.inference_mode():
+        return function(*tensors)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    import numpy as np
+
+    if type(value).__module__.partition(".")[0] == "torch":
+        value = value.detach().cpu()
+        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+    return np.asarray(value)
+
+
+def _as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
+    """The values in the type that Spark was told."""
+    import pyarrow as pa
+
+    from hearth.rows.results import to_arrow
+
+    if values.ndim == 0:
+        raise ValueError(
+            f"the function gave a single value for the column {field.name!r}: its first dimension "
+            "must be the rows (reduce_blocks makes one of all)"
+        )
+    texts = values.dtype.kind in "OU"
+    column = pa.array(values.tolist()) if texts else to_arrow(values)
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:
+    if set(found) != set(wanted):
+        raise ValueError(
+            f"the function gave {', '.join(found) or 'nothing'}, but the new columns are "
+            f"{', '.join(wanted)}"
+        )
+
+
+def _row_of(spec: Blocks, function: Any, block: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """One row of a block. Raises ValueError where it has another shape than the rows."""
+    names = list(dict.fromkeys(spec.columns))
+    found = _called(spec, function, block, names)
+    _check_names(found, names)
+    for name, rows in zip(spec.columns, block, strict=True):
+        if found[name].shape != rows.shape[1:]:
+            raise ValueError(
+                f"the function made shape {found[name].shape} of rows of {name!r} with shape "
+                f"{rows.shape[1:]}: it must make one row, which is reduced again with others"
+            )
+    return found
+
+
+def _of_two(
+    spec: Blocks, function: Any, one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    import numpy as np
+
+    return _row_of(spec, function, [np.stack([one[name], other[name]]) for name in spec.columns])

@@ -1,0 +1,164 @@
+"""Functions of arrays over the columns of a DataFrame, a block of rows at a time.
+
+    map_blocks(lambda x: {"z": np.sqrt(x)}, frame)           # the frame, with a column z
+    reduce_blocks(lambda x: {"x": x.sum(axis=0)}, frame)     # {"x": array(...)}
+
+A block is an Arrow batch: some rows of one partition, 10,000 at most unless the session's
+`spark.sql.execution.arrow.maxRecordsPerBatch` says otherwise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.ml import block_tasks
+from hearth.ml.columns import beside_vectors, check, check_new
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pyspark.sql import DataFrame
+
+_INPUT = "_input"  # TensorFrames' ending of what a reduction reads
+_PROBED_ROWS = 2
+
+
+def map_blocks(
+    function: Callable[..., Any],
+    frame: DataFrame,
+    outputs: str | None = None,
+    columns: Sequence[str] | None = None,
+    trim: bool = False,
+) -> DataFrame:
+    """The frame with columns that `function` makes of each block.
+
+    Args:
+        function: gets an array per column by the names of its parameters, [rows, ...], and returns
+            a dict of arrays by the names of the new columns, with the block's number of rows, or
+            one array where `outputs` names one column. It may be one of NumPy, TensorFlow (whose
+            functions take arrays), a Keras model, a PyTorch module, or a function with a parameter
+            annotated `torch.Tensor`: the last two get tensors. It travels to the executors by
+            cloudpickle.
+        frame: columns of numbers, arrays of one length, Spark ML's vectors.
+        outputs: Spark's types of the new columns: "z double, w array<float>". Without it a job
+            finds them out by the first two rows.
+        columns: what to read, in the order of the parameters, where their names are others.
+        trim: only the new columns remain, and their number of rows may be another one.
+
+    Raises:
+        ValueError: a column is missing, or there already; or nothing tells the types.
+    """
+    from pyspark.sql.types import StructType
+
+    spec, rows = _prepared(function, frame, columns)
+    made = _types(spec, rows) if outputs is None else _parsed(outputs)
+    if not trim:
+        check_new("map_blocks", frame, made.names)
+    kept = [] if trim else list(frame.columns)
+    schema = made if trim else StructType([*frame.schema.fields, *made.fields])
+    task = partial(block_tasks.mapped, spec, tuple(kept), _arrow_schema(made))
+    return rows.mapInArrow(task, schema)
+
+
+def reduce_blocks(
+    function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
+    """What is left when `function` makes one row of each block, and then one of two, and so on.
+
+    Args:
+        function: as of map_blocks(); returns, for each column that it reads, one row of that
+            column's shape by its name. It must not matter in which order rows come. A parameter may
+            also be called as the column with "_input" behind it.
+        frame: as of map_blocks().
+        columns: as of map_blocks().
+
+    Returns:
+        An array for each column. The last rows, one of each partition, are reduced in this process.
+
+    Raises:
+        ValueError: there are no rows, or the function's results do not have the rows' shapes.
+    """
+    spec, rows = _prepared(function, frame, columns)
+    found = rows.mapInArrow(partial(block_tasks.reduced, spec), block_tasks.REDUCED_SCHEMA)
+    parts = [block_tasks.unpacked(row.parts) for row in found.collect()]
+    if not parts:
+        raise ValueError("reduce_blocks has no rows to reduce: the DataFrame is empty")
+    return block_tasks.in_pairs(spec, parts)
+
+
+def _prepared(
+    function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None
+) -> tuple[block_tasks.Blocks, DataFrame]:
+    """What the tasks run, and the frame with an array beside each vector that is read."""
+    from pyspark import cloudpickle
+
+    names = _parameters(function) if columns is None else list(columns)
+    if columns is None:
+        names = [_column_of(name, frame.columns) for name in names]
+    check("the function", frame, names)
+    rows, read = beside_vectors(frame, names)
+    program = cloudpickle.dumps(function)
+    return block_tasks.Blocks(program, tuple(names), tuple(read), _takes_tensors(function)), rows
+
+
+def _column_of(parameter: str, known: Sequence[str]) -> str:
+    without = parameter.removesuffix(_INPUT)
+    return without if parameter not in known and without in known else parameter
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Names of the function's arguments. Raises ValueError where they are not told."""
+    called = getattr(function, "forward", None) if _is_module(function) else function
+    try:
+        parameters = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError):
+        parameters = ()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = [p.name for p in parameters if p.kind in kinds and p.default is p.empty]
+    if not named:
+        raise ValueError(
+            f"the parameters of {function!r} have no names that could be those of columns: give "
+            "`columns`"
+        )
+    return named
+
+
+def _is_module(function: Any) -> bool:
+    return any(kind.__module__.startswith("torch.nn.") for kind in type(function).__mro__)
+
+
+def _takes_tensors(function: Any) -> bool:
+    """Whether it takes PyTorch's tensors instead of arrays."""
+    if _is_module(function):
+        return True
+    notes = getattr(function, "__annotations__", {})
+    return any(str(note).endswith(("torch.Tensor", "torch.Tensor'>")) for note in notes.values())
+
+
+def _types(spec: block_tasks.Blocks, rows: DataFrame) -> Any:
+    """The schema of what the function makes of a few rows, found out by an executor."""
+    probe = rows.select(*(f"`{name}`" for name in dict.fromkeys(spec.read))).limit(_PROBED_ROWS)
+    found = probe.mapInArrow(partial(block_tasks.probed, spec), "types string").collect()
+    if not found:
+        raise ValueError(
+            "the DataFrame is empty, so nothing tells the types of the new columns: give `outputs` "
+            '("z double")'
+        )
+    return _parsed(found[0].types)
+
+
+def _parsed(outputs: str) -> Any:
+    from pyspark.sql.types import StructType, _parse_datatype_string
+
+    schema = _parse_datatype_string(outputs)
+    if not isinstance(schema, StructType):
+        raise ValueError(f'outputs is {outputs!r}: name columns and types ("z double")')
+    return schema
+
+
+def _arrow_schema(schema: Any) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)

@@ -1,0 +1,100 @@
+"""Functions over blocks of rows: columns kept, added and reduced, with NumPy and PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+from pyspark.ml.feature import VectorAssembler
+
+from hearth.ml import map_blocks, reduce_blocks
+
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    rows = [(i, float(i), [float(i), -float(i)], f"row {i}") for i in range(ROWS)]
+    return spark.createDataFrame(rows, "id bigint, x double, pair array<float>, name string")
+
+
+def test_a_function_adds_columns_and_keeps_the_others(frame):
+    found = map_blocks(lambda x, pair: {"z": x + 3, "two": pair * 2}, frame.repartition(3))
+    types = {field.name: field.dataType.simpleString() for field in found.schema}
+    assert list(types) == ["id", "x", "pair", "name", "z", "two"]
+    assert (types["z"], types["two"]) == ("double", "array<float>")
+    rows = sorted(found.collect())
+    assert [row.id for row in rows] == list(range(ROWS))
+    for row in rows[:: ROWS // 10]:
+        assert (row.z, row.two, row.name) == (row.x + 3, [2 * row.x, -2 * row.x], f"row {row.id}")
+
+
+def test_trimmed_blocks_may_have_another_number_of_rows(frame):
+    def ends(x):
+        return {"ends": np.array([x.min(), x.max()])}
+
+    found = map_blocks(ends, frame.coalesce(1), outputs="ends double", trim=True)
+    assert found.columns == ["ends"]
+    assert [row.ends for row in found.collect()] == [0, ROWS - 1]
+    with pytest.raises(Exception, match=r"gave \[2\] rows for a block of 1000"):
+        map_blocks(ends, frame.coalesce(1)).collect()
+
+
+def test_pytorchs_functions_and_modules_get_tensors(frame):
+    def doubled(pair: torch.Tensor):
+        assert isinstance(pair, torch.Tensor)
+        return {"double": pair * 2}
+
+    assert map_blocks(doubled, frame).first().double == [0, 0]
+    module = torch.nn.Linear(2, 3)
+    found = map_blocks(module, frame, outputs="y array<float>", columns=["pair"])
+    row = found.where("id = 7").first()
+    with torch.inference_mode():
+        wanted = module(torch.tensor([[7.0, -7.0]]))[0]
+    np.testing.assert_allclose(row.y, wanted, rtol=1e-5)
+
+
+def test_vectors_are_arrays_and_stay_vectors(frame):
+    vectors = VectorAssembler(inputCols=["x", "id"], outputCol="v").transform(frame)
+    found = map_blocks(lambda v: {"norm": np.abs(v).sum(axis=1)}, vectors)
+    row = found.where("id = 5").first()
+    assert (row.norm, list(row.v)) == (10, [5, 5])
+    assert found.columns == [*vectors.columns, "norm"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+def test_blocks_are_reduced_to_one_row(spark, frame, partitions):
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 50)
+    try:
+        found = reduce_blocks(
+            lambda x_input, pair: {"x": x_input.sum(axis=0), "pair": pair.max(axis=0)},
+            frame.repartition(partitions),
+        )
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert found["x"] == ROWS * (ROWS - 1) / 2
+    np.testing.assert_array_equal(found["pair"], [ROWS - 1, 0])
+
+    def least(x: torch.Tensor):
+        return {"x": x.amin(dim=0)}
+
+    assert reduce_blocks(least, frame)["x"] == 0
+
+
+def test_what_is_wrong_is_said(spark, frame):
+    with pytest.raises(ValueError, match="reads the column 'gone'"):
+        map_blocks(lambda gone: {"z": gone}, frame)
+    with pytest.raises(ValueError, match="adds a column 'x', which the DataFrame has already"):
+        map_blocks(lambda x: {"x": x}, frame)
+    with pytest.raises(ValueError, match="have no names that could be those of columns"):
+        map_blocks(lambda *all: {}, frame)
+    with pytest.raises(Exception, match="gave a ndarray: it must return a dict"):
+        map_blocks(lambda x: x, frame)
+    with pytest.raises(Exception, match="gave z, but the new columns are y"):
+        map_blocks(lambda x: {"z": x}, frame, outputs="y double").collect()
+    empty = frame.limit(0)
+    with pytest.raises(ValueError, match="nothing tells the types"):
+        map_blocks(lambda x: {"z": x}, empty)
+    assert map_blocks(lambda x: {"z": x}, empty, outputs="z double").count() == 0
+    with pytest.raises(ValueError, match="no rows to reduce"):
+        reduce_blocks(lambda x: {"x": x.sum(axis=0)}, empty)
+    with pytest.raises(Exception, match=r"made shape \(1000,\) of rows of 'x' with shape \(\)"):
+        reduce_blocks(lambda x: {"x": x}, frame.coalesce(1))
