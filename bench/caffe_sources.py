@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""CaffeOnSpark's sources, tools and features() against plain reads: figures per core.
+
+`bench/caffe_sources.py --json FILE`. A source's rows go by the feed that a Spark task uses into a
+ring, and a process at its other end takes minibatches of them, as a trainer does; both together are
+held against a process that reads the same files in pieces and looks at each cache line. A tool runs
+as a Spark job of one core, without Spark's start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from feed_consumer import Consumer
+from report import Report, alternate, arguments, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "spark"))
+from lmdb_files import datum, write_lmdb
+
+PICTURE_BYTES = 150_000
+PICTURES = 1_000
+DIGITS = 300_000
+GOAL_DIGITS = 300_000
+GOAL_TOOLS = 200
+FEATURE_PICTURES = 128
+PIECE = 1 << 20
+
+NET = """layer {{ name: "data" type: "MemoryData" top: "data" top: "label" source_class: "LMDB"
+  memory_data_param {{ source: "{source}" batch_size: 16 channels: 3 height: 227 width: 227 }}
+  transform_param {{ crop_size: 227 }} }}
+"""
+
+
+def start_spark() -> Any:
+    from pyspark.sql import SparkSession
+
+    from hearth.spark.session import ARROW_CONF
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("bench-caffe-sources").master("local[1]")
+    conf = {**ARROW_CONF, "spark.driver.memory": "3g", "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}  # fmt: skip
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+# ---- sources into a ring
+
+
+def drained(consumer: Consumer, batches: Iterator[Any]) -> int:
+    """Feeds the batches to a process that takes minibatches of 64; the rows that it got."""
+    from hearth.native._core import RingWriter
+
+    writer = RingWriter()
+    consumer.take(writer.fds(), 1, 64)
+    writer.close_child_fds()
+    for batch in batches:
+        writer.write(batch)
+    writer.end()
+    return consumer.answer()[0][0]
+
+
+def plain_read(path: str) -> int:
+    """Reads the file's bytes in pieces, and looks at one of each cache line; how many there are."""
+    piece, total = np.empty(PIECE, np.uint8), 0
+    with open(path, "rb", buffering=0) as file:
+        while count := file.readinto(memoryview(piece)):
+            piece[:count:64].sum()
+            total += count
+    return total
+
+
+def bench_lmdb(report: Report, folder: Path, rounds: int) -> None:
+    from hearth.rows.file_rows import DatabaseRows
+
+    consumer = Consumer()
+    name = "lmdb/150 KB images"
+    if report.wants(name):
+        path = lmdb_of_pictures(folder)
+        megabytes = PICTURES * PICTURE_BYTES / 1e6
+        rows = DatabaseRows(path, 1).pin()
+        ours, peer = alternate(
+            rounds,
+            lambda: megabytes / seconds(lambda: drained(consumer, rows.read(0, 1))),
+            lambda: megabytes / seconds(lambda: plain_read(f"{path}/data.mdb")),
+        )
+        report.add(name, ours=ours, peer=peer, peer_name="a plain read of the file", unit="MB/s")
+    name = "lmdb/28x28 Datums"
+    if report.wants(name):
+        pixels = np.random.default_rng(1).bytes(784)
+        records = {f"{i:08d}": datum(pixels, i % 10, (1, 28, 28)) for i in range(DIGITS)}
+        rows = DatabaseRows(write_lmdb(folder / "digits", records), 1).pin()
+        ours = [DIGITS / seconds(lambda: drained(consumer, rows.read(0, 1))) for _ in range(rounds)]
+        report.add(name, ours=ours, peer=[GOAL_DIGITS], peer_name="the goal", unit="rows/s")
+
+
+def lmdb_of_pictures(folder: Path) -> str:
+    path = folder / "pictures_lmdb"
+    if not path.exists():
+        data = np.random.default_rng(2).bytes(PICTURE_BYTES + PICTURES)
+        records = {
+            f"{i:08d}": datum(data[i : i + PICTURE_BYTES], i % 10, (3, 256, 256), encoded=True)
+            for i in range(PICTURES)
+        }
+        write_lmdb(path, records)
+    return str(path)
+
+
+# ---- by Spark
+
+
+class Tools:
+    """CaffeOnSpark's converters on the same pictures; each call writes anew."""
+
+    def __init__(self, spark: Any, folder: Path):
+        self._spark, self._folder = spark, folder
+        self._outputs = (f"file:{folder}/out{i}" for i in itertools.count())
+        self.output = ""
+        self.megabytes = PICTURES * PICTURE_BYTES / 1e6
+        root = folder / "pictures"
+        root.mkdir()
+        data = np.random.default_rng(3).bytes(PICTURE_BYTES + PICTURES)
+        lines = []
+        for i in range(PICTURES):
+            (root / f"{i}.jpg").write_bytes(data[i : i + PICTURE_BYTES])
+            lines.append(f"{i}.jpg {i % 10}")
+        (root / "two.txt").write_text("\n".join(lines))
+        (root / "three.txt").write_text("\n".join(f"{line} id" for line in lines))
+
+    def run(self, name: str) -> float:
+        """MB of pictures per second."""
+        from hearth.caffeonspark.flags import parse_flags
+        from hearth.caffeonspark.tools import program
+
+        root = self._folder / "pictures"
+        given = [f"-imageRoot={lmdb_of_pictures(self._folder)}"]
+        if name.startswith("Binary"):
+            labels = "two" if name.endswith("Sequence") else "three"
+            given = [f"-imageRoot=file:{root}", f"-labelFile=file:{root}/{labels}.txt"]
+        self.output = next(self._outputs)
+        flags = parse_flags([*given, f"-output={self.output}"], program.DEFAULTS)
+        tool = importlib.import_module(f"hearth.caffeonspark.tools.{name}")
+        return self.megabytes / seconds(lambda: tool.convert(self._spark, flags))
+
+
+def bench_tools(report: Report, folder: Path, rounds: int, spark: Any) -> None:
+    """Each tool's MB of pictures per second of one core, and the SequenceFile read back."""
+    tools, unit = Tools(spark, folder), "MB/s"
+    for name in ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame"):
+        row = f"tools/{name}"
+        if report.wants(row):
+            tools.run(name)
+            ours = [tools.run(name) for _ in range(rounds)]
+            report.add(row, ours=ours, peer=[GOAL_TOOLS], peer_name="the goal", unit=unit)
+    row = "SequenceFile/150 KB images"
+    if not report.wants(row):
+        return
+    from hearth.caffeonspark.sequence_file import sequence_frame
+
+    tools.run("Binary2Sequence")
+    source, megabytes = tools.output, tools.megabytes
+
+    def ours_() -> float:
+        frame = sequence_frame(spark, source, 1)
+        return megabytes / seconds(lambda: frame.mapInArrow(look, "rows bigint").collect())
+
+    def peer() -> float:
+        pairs = spark.sparkContext.sequenceFile(source)
+        return megabytes / seconds(lambda: pairs.map(lambda pair: len(pair[1])).sum())
+
+    found = alternate(rounds, ours_, peer)
+    said = "sequenceFile() that only looks"
+    report.add(row, ours=found[0], peer=found[1], peer_name=said, unit=unit)
+
+
+def look(batches: Iterator[Any]) -> Iterator[Any]:
+    """Looks at each cache line of the pictures."""
+    import pyarrow as pa
+
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        values = batch.column("data").buffers()[2]
+        np.frombuffer(values, np.uint8)[::64].sum()
+    yield pa.record_batch({"rows": [rows]})
+
+
+def bench_features(report: Report, folder: Path, rounds: int, spark: Any) -> None:
+    """features() on JPEGs of about 150 KB through CaffeNet's first layers, against the program."""
+    from hearth import native
+    from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+
+    name = "features/150 KB JPEGs"
+    if not report.wants(name):
+        return
+    noise = np.random.default_rng(4)
+    records = {}
+    for i in range(FEATURE_PICTURES):
+        small = noise.integers(0, 255, (57, 57, 3), np.uint8)
+        picture = Image.fromarray(np.kron(small, np.ones((4, 4, 1), np.uint8))[:227, :227])
+        file = io.BytesIO()
+        picture.save(file, "JPEG", quality=100, subsampling=0)
+        records[f"{i:08d}"] = datum(file.getvalue(), i % 10, (3, 227, 227), encoded=True)
+    lmdb = write_lmdb(folder / "jpegs", records)
+    nets = Path(__file__).resolve().parents[1] / "examples" / "nets" / "caffenet.prototxt"
+    layers = re.findall(r"(?ms)^layer \{\n.*?^\}\n", nets.read_text())
+    body = "".join(filter(_is_front, layers))
+    (folder / "net.prototxt").write_text(NET.format(source=f"file:{lmdb}") + body)
+    (folder / "plain.prototxt").write_text(
+        'layer { name: "data" type: "Data" top: "data" top: "label" '
+        "transform_param { crop_size: 227 } "
+        f'data_param {{ source: "{lmdb}" backend: LMDB batch_size: 16 }} }}\n{body}'
+    )
+    (folder / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed"')
+    (folder / "bare.caffemodel").write_bytes(b"\x0a\x03net")
+    flags = {
+        "conf": str(folder / "solver.prototxt"),
+        "clusterSize": "1",
+        "model": f"file:{folder}/bare.caffemodel",
+        "features": "pool5",
+    }
+    conf = Config(spark, flags)
+    turn = itertools.count()
+
+    def ours() -> float:
+        rows = CaffeOnSpark(spark).features(DataSource(spark).getSource(conf, False))
+        return FEATURE_PICTURES / seconds(lambda: rows.write.format("noop").mode("append").save())
+
+    def peer() -> float:
+        given = ["bare.caffemodel", "plain.prototxt", "pool5", f"found{next(turn)}"]
+        command = [str(native.program()), "extract_features", *given]
+        command += [str(FEATURE_PICTURES // 16), "lmdb", "CPU"]
+        env = {**native.environment(), "OMP_NUM_THREADS": "1"}
+        start = time.perf_counter()
+        subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
+        return FEATURE_PICTURES / (time.perf_counter() - start)
+
+    found = alternate(rounds, ours, peer)
+    report.add(
+        name, ours=found[0], peer=found[1], peer_name="hearth extract_features", unit="images/s"
+    )
+
+
+def _is_front(layer: str) -> bool:
+    kind = re.search(r'type: "(\w+)"', layer)[1]
+    return kind in ("Convolution", "ReLU", "Pooling", "LRN") and "fc" not in layer
+
+
+def main() -> None:
+    options = arguments(__doc__.splitlines()[0]).parse_args()
+    report = Report(options.only)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench_lmdb(report, folder, options.rounds)
+        benches: list[Callable[..., None]] = [bench_tools, bench_features]
+        spark = start_spark()
+        for bench in benches:
+            bench(report, folder, options.rounds, spark)
+        spark.stop()
+    report.save(options.json)
+
+
+if __name__ == "__main__":
+    main()
