@@ -47,9 +47,9 @@ class Group {
  public:
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
   // prove to see the same memory share it; others talk over authenticated tcp, or RDMA. A failure
-  // that `member` hears of aborts the groups, which it outlives. The environment's HEARTH_TRANSPORT,
-  // the same on all ranks, HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS come before
-  // the options.
+  // that `member` hears of aborts the groups, which it outlives. The environment's
+  // HEARTH_TRANSPORT, the same on all ranks, HEARTH_INTERFACE (listen_address.h) and
+  // HEARTH_STALL_SECONDS come before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.

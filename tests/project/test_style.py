@@ -1,4 +1,4 @@
-"""What `make lint` checks holds: sizes, formatting, ruff, and clang-tidy where code changed last."""
+"""What `make lint` checks holds: sizes, formatting, ruff, clang-tidy where code changed last."""
 
 import subprocess
 import sys

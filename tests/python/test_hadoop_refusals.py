@@ -40,8 +40,16 @@ _KILLED = (
         (_QUOTA, "quota", "resource_exhausted"),
         ("java.io.FileNotFoundException: File does not exist: /x", "no such file", "not_found"),
         ("ls: `/safemode/quota': No such file or directory", "no such file", "not_found"),
-        ("java.io.IOException: Incomplete HDFS URI, no host: hdfs:///x", "CONF_DIR", "invalid_argument"),
-        ("java.io.IOException: Something new\n\tat somewhere", "(as user me): Something new", "internal"),
+        (
+            "java.io.IOException: Incomplete HDFS URI, no host: hdfs:///x",
+            "CONF_DIR",
+            "invalid_argument",
+        ),
+        (
+            "java.io.IOException: Something new\n\tat somewhere",
+            "(as user me): Something new",
+            "internal",
+        ),
         ("", "no reason given", "internal"),
     ],
 )

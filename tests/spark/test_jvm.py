@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import check_nothing_left, processes_with, wait_until
-
 from conftest import MARK, ROOT, marked_processes
+from faults import check_nothing_left, processes_with, wait_until
 
 _TARGET = ROOT / "jvm" / "target"
 JAR = _TARGET / "hearth-spark_2.13.jar"
@@ -212,7 +211,7 @@ def test_ctrl_c_ends_the_jvm_and_its_python(submit, digits, endless):
 @pytest.mark.parametrize(
     ("python", "told"),
     [
-        ("#!/bin/sh\nexec {python} -I -S \"$@\"\n", "has no package hearth: install hearth-spark"),
+        ('#!/bin/sh\nexec {python} -I -S "$@"\n', "has no package hearth: install hearth-spark"),
         ("#!/bin/sh\nexit 3\n", "ended with status 3 before it began"),
         (None, "cannot be started"),
     ],
