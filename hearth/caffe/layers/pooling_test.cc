@@ -48,7 +48,7 @@ struct Pool {
   }
 };
 
-std::string PoolingText(const std::string& param) {
+std::string PoolText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
@@ -80,20 +80,13 @@ std::vector<LayerCase> PoolingCases() {
   Pool masked = ceil;
   masked.mask = true;
   return {
-      {"pool_max_ceil", PoolingText("kernel_size: 2 stride: 2"), picture, ceil},
-      {"pool_max_floor", PoolingText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
+      {"pool_max_ceil", PoolText("kernel_size: 2 stride: 2"), picture, ceil},
+      {"pool_max_floor", PoolText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
        Pool{.kernel = 2, .stride = 2, .out_h = 2, .out_w = 3}},
-      {"pool_max_pad", PoolingText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
-      {"pool_max_mask",
-       PoolingText("kernel_size: 2 stride: 2"),
-       picture,
-       masked,
-       2,
-       TRAIN,
-       {},
-       {1}},
+      {"pool_max_pad", PoolText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
+      {"pool_max_mask", PoolText("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
       {"pool_max_windows_outside",
-       PoolingText("kernel_size: 1 stride: 3"),
+       PoolText("kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        Pool{.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2},
        1,
@@ -103,30 +96,30 @@ std::vector<LayerCase> PoolingCases() {
        false},
       // Channels last, channels go by 16, by 4 and one by one.
       {"pool_max_many_channels",
-       PoolingText("kernel_size: 3 stride: 2 pad: 1"),
+       PoolText("kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}, -60, 60}},
        padded},
       {"pool_ave_many_channels",
-       PoolingText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
+       PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}}},
        average(padded)},
       {"pool_max_kernel_beyond_picture",
-       PoolingText("kernel_size: 3 stride: 2"),
+       PoolText("kernel_size: 3 stride: 2"),
        {{{2, 2, 2, 2}}},
        Pool{.kernel = 3, .stride = 2, .out_h = 1, .out_w = 1}},
-      {"pool_ave_ceil", PoolingText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
-      {"pool_ave_pad", PoolingText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"pool_ave_ceil", PoolText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
+      {"pool_ave_pad", PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
        average(padded)},
       {"pool_ave_windows_outside",
-       PoolingText("pool: AVE kernel_size: 1 stride: 3"),
+       PoolText("pool: AVE kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
        average({.kernel = 1, .stride = 3, .out_h = 3, .out_w = 2})},
       {"pool_global_ave",
-       PoolingText("pool: AVE global_pooling: true"),
+       PoolText("pool: AVE global_pooling: true"),
        {{{2, 2, 3, 3}}},
        average({.kernel = 3, .out_h = 1, .out_w = 1})},
       {"pool_stochastic_test",
-       PoolingText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
+       PoolText("pool: STOCHASTIC kernel_size: 2 stride: 2"),
        {{{1, 1, 2, 2}, 1, 5}},
        ExpectationOfWindows,
        1,
@@ -141,7 +134,7 @@ const bool kPoolingCases = AddLayerCases(PoolingCases);
 namespace {
 
 TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
-  const LayerCase row{"ties", PoolingText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
+  const LayerCase row{"ties", PoolText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
   run.Forward();
@@ -153,7 +146,7 @@ TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
 
 TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
   const LayerCase row{
-      "draw", PoolingText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
+      "draw", PoolText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   for (int64_t i = 0; i < 4000; ++i)
     run.bottoms()[0]->data_ptr()[i] = i % 4 == 2 ? 3.f : i % 4 == 0;
@@ -175,7 +168,7 @@ TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
 }
 
 std::string PoolError(const std::string& param, Shape bottom) {
-  const LayerCase row{"case", PoolingText(param), {{bottom}}, nullptr};
+  const LayerCase row{"case", PoolText(param), {{bottom}}, nullptr};
   try {
     LayerRun(row).Forward();
   } catch (const Error& error) {
