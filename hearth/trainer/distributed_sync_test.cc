@@ -101,7 +101,7 @@ TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile)
 TEST_F(DistributedSyncTest, FewerRowsEndAWindow) {
   RunRanks(
       [](int rank, DistributedSync& sync) {
-        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({3}, rank);
+        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({3}, 1.0f * rank);
         sync.set_averaged([&] { return std::vector<at::Tensor>{weights}; });
         sync.Finish(1);
         sync.Updated(false);
