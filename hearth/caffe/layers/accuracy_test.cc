@@ -38,7 +38,7 @@ struct Accuracy {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Accuracy reference) {
+LayerCase AccuracyRow(std::string name, const std::string& param, Accuracy reference) {
   const std::vector<CaseInput> bottoms =
       reference.inner == 1 ? std::vector<CaseInput>{{{12, 4}}, {{12}, 0, 0, 4}}
                            : std::vector<CaseInput>{{{2, 4, 2, 3}}, {{2, 2, 3}, 0, 0, 4}};
@@ -54,11 +54,11 @@ LayerCase Row(std::string name, const std::string& param, Accuracy reference) {
 
 std::vector<LayerCase> AccuracyCases() {
   return {
-      Row("accuracy", "", {}),
-      Row("accuracy_top_2", "top_k: 2", {.top_k = 2}),
-      Row("accuracy_spatial", "", {.inner = 6}),
-      Row("accuracy_ignore", "ignore_label: 2", {.ignored = 2}),
-      Row("accuracy_per_class", "", {.per_class = true}),
+      AccuracyRow("accuracy", "", {}),
+      AccuracyRow("accuracy_top_2", "top_k: 2", {.top_k = 2}),
+      AccuracyRow("accuracy_spatial", "", {.inner = 6}),
+      AccuracyRow("accuracy_ignore", "ignore_label: 2", {.ignored = 2}),
+      AccuracyRow("accuracy_per_class", "", {.per_class = true}),
   };
 }
 const bool kAccuracyCases = AddLayerCases(AccuracyCases);
@@ -66,7 +66,7 @@ const bool kAccuracyCases = AddLayerCases(AccuracyCases);
 namespace {
 
 TEST(Accuracy, CountsATieAgainstTheTrueClass) {
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = AccuracyRow("case", "", {});
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
   run.Forward();
@@ -74,7 +74,7 @@ TEST(Accuracy, CountsATieAgainstTheTrueClass) {
 }
 
 TEST(Accuracy, IsZeroWhenAllLabelsAreIgnored) {
-  const LayerCase row = Row("case", "ignore_label: 0", {});
+  const LayerCase row = AccuracyRow("case", "ignore_label: 0", {});
   LayerRun run(row);
   run.bottoms()[1]->data().zero_();
   run.Forward();
@@ -82,9 +82,9 @@ TEST(Accuracy, IsZeroWhenAllLabelsAreIgnored) {
 }
 
 TEST(Accuracy, RefusesATopKAboveTheClassesAndAGradient) {
-  const LayerCase too_many = Row("case", "top_k: 5", {});
+  const LayerCase too_many = AccuracyRow("case", "top_k: 5", {});
   EXPECT_THROW(LayerRun(too_many).Forward(), Error);
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = AccuracyRow("case", "", {});
   LayerRun run(row);
   run.Forward();
   EXPECT_THROW(run.layer().Backward(run.tops(), {true, false}, run.bottoms()), Error);

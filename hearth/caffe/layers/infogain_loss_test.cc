@@ -45,7 +45,7 @@ struct Infogain {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Infogain loss) {
+LayerCase InfogainRow(std::string name, const std::string& param, Infogain loss) {
   const Shape scores = loss.inner == 1 ? Shape{5, 3} : Shape{2, 3, 2, 2};
   const Shape labels = loss.inner == 1 ? Shape{5} : Shape{2, 2, 2};
   LayerCase row{std::move(name),
@@ -73,18 +73,19 @@ std::string WithFile() {
 }  // namespace
 
 std::vector<LayerCase> InfogainLossCases() {
-  LayerCase file = Row("infogain_file", WithFile(), {});
+  LayerCase file = InfogainRow("infogain_file", WithFile(), {});
   file.bottoms.pop_back();
   file.without_gradient = {1};
   file.fixed_rows = false;
-  LayerCase two_tops = Row("infogain_two_tops", "", {.second_top = true});
+  LayerCase two_tops = InfogainRow("infogain_two_tops", "", {.second_top = true});
   two_tops.tops = 2;
   two_tops.tops_without_gradient = {1};
   return {
-      Row("infogain", "", {}),
-      Row("infogain_spatial_ignore", "loss_param { ignore_label: 1 }", {.inner = 4, .ignored = 1}),
-      Row("infogain_full", "loss_param { ignore_label: 0 normalization: FULL }",
-          {.inner = 4, .ignored = 0, .over_all = true}),
+      InfogainRow("infogain", "", {}),
+      InfogainRow("infogain_spatial_ignore", "loss_param { ignore_label: 1 }",
+                  {.inner = 4, .ignored = 1}),
+      InfogainRow("infogain_full", "loss_param { ignore_label: 0 normalization: FULL }",
+                  {.inner = 4, .ignored = 0, .over_all = true}),
       two_tops,
       file,
   };
@@ -94,7 +95,7 @@ const bool kInfogainLossCases = AddLayerCases(InfogainLossCases);
 namespace {
 
 std::string ForwardError(const std::string& param, const Shape& matrix) {
-  LayerCase row = Row("case", param, {});
+  LayerCase row = InfogainRow("case", param, {});
   row.bottoms.pop_back();
   if (!matrix.empty()) row.bottoms.push_back({matrix});
   try {
@@ -114,7 +115,7 @@ TEST(InfogainLoss, NamesAMissingOrUnfitMatrix) {
 }
 
 TEST(InfogainLoss, RefusesAGradientForLabelsAndMatrix) {
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = InfogainRow("case", "", {});
   LayerRun run(row);
   run.Forward();
   EXPECT_THROW(run.layer().Backward(run.tops(), {true, true, false}, run.bottoms()), Error);

@@ -44,7 +44,7 @@ struct Loss {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Loss loss) {
+LayerCase SoftmaxLossRow(std::string name, const std::string& param, Loss loss) {
   const std::vector<CaseInput> bottoms =
       loss.inner == 1 ? std::vector<CaseInput>{{{5, 3}}, {{5}, 0, 0, 3}}
                       : std::vector<CaseInput>{{{2, 3, 2, 2}}, {{2, 1, 2, 2}, 0, 0, 3}};
@@ -56,19 +56,22 @@ LayerCase Row(std::string name, const std::string& param, Loss loss) {
 }  // namespace
 
 std::vector<LayerCase> SoftmaxLossCases() {
-  LayerCase with_probabilities = Row("softmax_loss_two_tops", "", {.second_top = true});
+  LayerCase with_probabilities = SoftmaxLossRow("softmax_loss_two_tops", "", {.second_top = true});
   with_probabilities.tops = 2;
   with_probabilities.tops_without_gradient = {1};
   return {
-      Row("softmax_loss", "", {}),
-      Row("softmax_loss_spatial", "", {.inner = 4}),
-      Row("softmax_loss_ignore", "loss_param { ignore_label: 1 }", {.inner = 4, .ignored = 1}),
-      Row("softmax_loss_full", "loss_param { ignore_label: 1 normalization: FULL }",
-          {.inner = 4, .ignored = 1, .divisor = 'f'}),
-      Row("softmax_loss_batch_size", "loss_param { ignore_label: 0 normalization: BATCH_SIZE }",
-          {.inner = 4, .ignored = 0, .divisor = 'b'}),
-      Row("softmax_loss_none", "loss_param { normalization: NONE }", {.divisor = 'n'}),
-      Row("softmax_loss_legacy", "loss_param { normalize: false }", {.inner = 4, .divisor = 'b'}),
+      SoftmaxLossRow("softmax_loss", "", {}),
+      SoftmaxLossRow("softmax_loss_spatial", "", {.inner = 4}),
+      SoftmaxLossRow("softmax_loss_ignore", "loss_param { ignore_label: 1 }",
+                     {.inner = 4, .ignored = 1}),
+      SoftmaxLossRow("softmax_loss_full", "loss_param { ignore_label: 1 normalization: FULL }",
+                     {.inner = 4, .ignored = 1, .divisor = 'f'}),
+      SoftmaxLossRow("softmax_loss_batch_size",
+                     "loss_param { ignore_label: 0 normalization: BATCH_SIZE }",
+                     {.inner = 4, .ignored = 0, .divisor = 'b'}),
+      SoftmaxLossRow("softmax_loss_none", "loss_param { normalization: NONE }", {.divisor = 'n'}),
+      SoftmaxLossRow("softmax_loss_legacy", "loss_param { normalize: false }",
+                     {.inner = 4, .divisor = 'b'}),
       with_probabilities,
   };
 }
@@ -77,7 +80,7 @@ const bool kSoftmaxLossCases = AddLayerCases(SoftmaxLossCases);
 namespace {
 
 std::string ForwardError(float label, const Shape& labels) {
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.bottoms()[1]->Reshape(labels);
   run.bottoms()[1]->data().zero_();
@@ -101,7 +104,7 @@ TEST(SoftmaxWithLoss, NamesTheShapesWhenLabelsAreMissing) {
 }
 
 TEST(SoftmaxWithLoss, IsFiniteWhereTheTrueClassHasNoProbability) {
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.bottoms()[0]->data().zero_();
   run.bottoms()[0]->data_ptr()[0] = -1000;
@@ -111,7 +114,7 @@ TEST(SoftmaxWithLoss, IsFiniteWhereTheTrueClassHasNoProbability) {
 }
 
 TEST(SoftmaxWithLoss, RefusesAGradientForLabels) {
-  const LayerCase row = Row("case", "", {});
+  const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.Forward();
   EXPECT_THROW(run.layer().Backward(run.tops(), {true, true}, run.bottoms()), Error);

@@ -56,7 +56,7 @@ struct Pyramid {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Pyramid pyramid) {
+LayerCase PyramidRow(std::string name, const std::string& param, Pyramid pyramid) {
   return {std::move(name),
           "type: 'SPP' spp_param { pyramid_height: " + std::to_string(pyramid.levels) + " " +
               param + " }",
@@ -68,9 +68,9 @@ LayerCase Row(std::string name, const std::string& param, Pyramid pyramid) {
 
 std::vector<LayerCase> SppCases() {
   return {
-      Row("spp_one_level", "", {1}),
-      Row("spp_two_levels", "", {2}),
-      Row("spp_average", "pool: AVE", {2, true}),
+      PyramidRow("spp_one_level", "", {1}),
+      PyramidRow("spp_two_levels", "", {2}),
+      PyramidRow("spp_average", "pool: AVE", {2, true}),
   };
 }
 const bool kSppCases = AddLayerCases(SppCases);
@@ -78,7 +78,7 @@ const bool kSppCases = AddLayerCases(SppCases);
 namespace {
 
 TEST(Spp, FollowsPicturesOfAnotherSize) {
-  const LayerCase row = Row("case", "", {3});
+  const LayerCase row = PyramidRow("case", "", {3});
   LayerRun run(row);
   for (const int64_t size : {8, 16, 7}) {
     run.bottoms()[0]->Reshape({1, 2, size, size});
@@ -90,7 +90,7 @@ TEST(Spp, FollowsPicturesOfAnotherSize) {
 }
 
 TEST(Spp, NamesAPictureThatIsTooSmall) {
-  const LayerCase row = Row("case", "", {3});
+  const LayerCase row = PyramidRow("case", "", {3});
   LayerRun run(row);
   run.bottoms()[0]->Reshape({1, 2, 5, 8});
   try {
