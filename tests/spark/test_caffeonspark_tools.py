@@ -19,7 +19,8 @@ from hearth.caffeonspark.tools import (
     LMDB2Sequence,
     program,
 )
-from hearth.caffeonspark.tools.sequence_writer import pair_key, picture_key
+from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
+from hearth.caffeonspark.tools.sequence_parts import write_sequence
 
 PICTURES = {
     "a.jpg": b"first",
@@ -166,3 +167,25 @@ def test_a_tool_says_in_a_line_what_it_lacks(capsys):
     assert "-imageRot" in capsys.readouterr().err
     assert program.main("Tool", lambda *_: "", needed, ["-help"]) == 0
     assert "Usage: Tool -imageRoot X -output X" in capsys.readouterr().out
+
+
+def test_a_sequence_file_is_split_at_its_marks_and_a_failed_one_leaves_nothing(spark, tmp_path):
+    records = [(b"key %04d" % i, bytes([i % 256]) * (i * 37 % 3000)) for i in range(2000)]
+    output = f"file:{tmp_path}/seq"
+    write_sequence(spark, spark.sparkContext.parallelize(records, 2), output)
+    files = sorted(path.name for path in (tmp_path / "seq").iterdir())
+    assert files == ["_SUCCESS", "part-00000", "part-00001"]
+    read = spark.sparkContext.sequenceFile(output, minSplits=9)
+    assert read.getNumPartitions() >= 9
+    found = [(bytes(key), bytes(value)) for key, value in read.collect()]
+    assert sorted(found) == records
+
+    def fails(part, rows):
+        yield from rows
+        if part == 1:
+            raise ValueError("no more of them")
+
+    broken = spark.sparkContext.parallelize(records, 2).mapPartitionsWithIndex(fails)
+    with pytest.raises(Exception, match="no more of them"):
+        write_sequence(spark, broken, f"file:{tmp_path}/broken")
+    assert not (tmp_path / "broken").exists()

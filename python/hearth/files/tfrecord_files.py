@@ -127,12 +127,12 @@ def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int
                 writer.finish()
                 with system.open_output_stream(hidden) as target:
                     shutil.copyfileobj(local, target, _COPY_BYTES)
-        _publish(system, hidden, final)
+        publish(system, hidden, final)
     finally:
-        _remove(system, hidden)
+        remove_hidden(system, hidden)
 
 
-def _publish(system: FileSystem, hidden: str, final: str) -> None:
+def publish(system: FileSystem, hidden: str, final: str) -> None:
     """Gives the file its name, unless another attempt has."""
     if isinstance(system, LocalFileSystem):
         try:
@@ -146,7 +146,8 @@ def _publish(system: FileSystem, hidden: str, final: str) -> None:
         system.move(hidden, final)
 
 
-def _remove(system: FileSystem, hidden: str) -> None:
+def remove_hidden(system: FileSystem, hidden: str) -> None:
+    """Removes what is left under that name, if anything is. Never raises."""
     with suppress(OSError):
         if system.get_file_info(hidden).type == FileType.File:
             system.delete_file(hidden)
@@ -157,7 +158,7 @@ def remove_unfinished(folder: str) -> None:
     system, path = file_system(folder)
     for info in system.get_file_info(FileSelector(path)):
         if info.base_name.startswith(_UNFINISHED):
-            _remove(system, info.path)
+            remove_hidden(system, info.path)
 
 
 def finish(folder: str) -> None:

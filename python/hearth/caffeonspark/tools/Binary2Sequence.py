@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.pictures import listed, read_picture
 from hearth.caffeonspark.tools.program import main
-from hearth.caffeonspark.tools.sequence_writer import check_classic, pair_key, write_sequence
+from hearth.caffeonspark.tools.sequence_keys import check_classic, pair_key
+from hearth.caffeonspark.tools.sequence_parts import write_sequence
 from hearth.files.uri import whole_uri
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     check_classic(spark, flags.output_path)
     rows = listed(spark, flags.label_file, 2)
     root = whole_uri(flags.image_root, spark)
-    write_sequence(rows.rdd.map(partial(_record, root)), flags.output_path)
+    write_sequence(spark, rows.rdd.map(partial(_record, root)), flags.output_path)
     return f"{rows.count()} pictures written to {flags.output_path}"
 
 

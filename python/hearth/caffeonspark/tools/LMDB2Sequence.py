@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_rows
 from hearth.caffeonspark.tools.program import main
-from hearth.caffeonspark.tools.sequence_writer import check_classic, picture_key, write_sequence
+from hearth.caffeonspark.tools.sequence_keys import check_classic, picture_key
+from hearth.caffeonspark.tools.sequence_parts import write_sequence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     check_classic(spark, flags.output_path)
     rows = lmdb_rows(spark, flags)
     parts = spark.sparkContext.parallelize(range(rows.parts), rows.parts)
-    write_sequence(parts.flatMap(partial(_records, rows)), flags.output_path)
+    write_sequence(spark, parts.flatMap(partial(_records, rows)), flags.output_path)
     return f"{rows.pinned.records} records written to {flags.output_path}"
 
 

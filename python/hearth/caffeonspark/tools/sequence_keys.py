@@ -1,4 +1,4 @@
-"""Writes SequenceFiles of pictures, with keys as CaffeOnSpark's own tools serialize them."""
+"""Keys of pictures in SequenceFiles, as CaffeOnSpark's own tools serialize them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,6 @@ def picture_key(
     sizes = (struct.pack(">i", number) for number in (channels, height, width))
     head = _HEADER + _TUPLE_6 + _fields(6) + _text(identifier) + _text(label)
     return head + _INTEGER + _INTEGER_AGAIN.join(sizes) + _BOOLEAN + (b"\1" if encoded else b"\0")
-
-
-def write_sequence(records: Any, output: str) -> None:
-    """Writes an RDD of (key, value), both bytes, as SequenceFile<BytesWritable, BytesWritable>."""
-    pairs = records.map(lambda record: (bytearray(record[0]), bytearray(record[1])))
-    pairs.saveAsSequenceFile(output)
 
 
 def check_classic(spark: Any, output: str) -> None:
