@@ -65,7 +65,7 @@ PYTHON_MAY_USE = {
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective"},
     "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
-    "jvm": {"native", "caffeonspark"},
+    "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }

@@ -14,6 +14,7 @@ missing=()
 for package in "${packages[@]}"; do
   # Java may come from elsewhere, and so may Python.
   case $package in
+    openjdk-*-jdk-*) command -v javac >/dev/null && continue ;;
     openjdk-*) command -v java >/dev/null && continue ;;
     maven) command -v mvn >/dev/null && continue ;;
     python3-*) python3 -c 'import ensurepip, sysconfig, os; assert os.path.exists(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null && continue ;;

@@ -24,6 +24,19 @@ _QUIET = ROOT / "python" / "hearth" / "spark" / "log4j2.properties"
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _START_S, _END_S = 120.0, 60.0
 
+SAVES = """
+import sys
+import tensorflow as tf
+
+class Doubles(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def serve(self, x):
+        return {"doubled": 2 * x}
+
+doubles = Doubles()
+tf.saved_model.save(doubles, sys.argv[1], signatures=doubles.serve)
+"""
+
 
 class Submitted:
     """A program that spark-submit runs, in a process group of its own, as in a terminal."""
@@ -31,6 +44,7 @@ class Submitted:
     def __init__(self, folder: Path, home: Path, main: str, *arguments: str, **environment: str):
         self.folder, self.temporary = folder, folder / "tmp"
         self.temporary.mkdir()
+        self._shared = set(os.listdir("/dev/shm"))
         self.mark = f"SUBMITTED={uuid.uuid4()}"
         local = str(self.temporary)
         environment = {
@@ -74,6 +88,9 @@ class Submitted:
         """Waits until a training that begins now has come some way."""
         before = self.complained().count("Iteration ")
         self.await_(lambda: self.complained().count("Iteration ") > before)
+
+    def check_nothing_left(self) -> None:
+        check_nothing_left(self.mark, self.temporary, self._shared)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -121,54 +138,95 @@ def endless(digits) -> str:
     return digits.solver("cos", max_iter=1000000, test_interval=None, test_iter=None)
 
 
-def test_a_scala_program(submit, digits, endless):
-    shared = set(os.listdir("/dev/shm"))
+@pytest.fixture(scope="module")
+def saved_model(tmp_path_factory) -> str:
+    """A SavedModel that doubles `x`."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    subprocess.run([sys.executable, "-c", SAVES, str(folder)], check=True, capture_output=True)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Submitted]:
+    """The Scala program, while it trains for the last time, without an end."""
+    folder = tmp_path_factory.mktemp("scala")
     solver = digits.solver("cos", max_iter=40, test_interval=20)
     wrong = digits.solver("cos", max_iter="many")
-    model = f"file:{digits.folder}/scala.caffemodel"
-    table = digits.table("raw", "test")
-    program = submit("programs.DigitsInScala", solver, model, endless, wrong, table)
+    model, table = f"file:{digits.folder}/scala.caffemodel", digits.table("raw", "test")
+    given = (solver, model, endless, wrong, table, saved_model, str(folder / "records"))
+    program = Submitted(folder, home, "programs.DigitsInScala", *given)
+    try:
+        assert program.result("strike") == "a trainer"
+        program.await_iterations()
+        # The youngest: those that tested live as long as their Python workers.
+        os.kill(max(marked_processes("--control-fd")), signal.SIGKILL)
+        program.await_(lambda: "strike: the JVM" in program.said())
+        program.await_iterations()
+        yield program
+    finally:
+        program.close()
 
-    # Settings by CaffeOnSpark's names; sources, trainings and tests; features as a DataFrame.
-    assert program.result("settings") == f"2 {model} ip1 40"
-    assert program.result("validations") == "accuracy,loss 2"
-    means = dict(item.split("=") for item in program.result("means").split())
-    assert list(means) == ["accuracy", "loss"] and float(means["accuracy"]) > 0.7
-    rows = digits.held_out
-    assert program.result("joined") == f"{rows} {rows}"
-    assert program.result("schema") == "SampleID:STRING ip1:ARRAY<FLOAT> label:ARRAY<FLOAT>"
-    assert program.result("group") == "3"  # or more: jobs have the caller's group
 
-    # Errors have fields, and a Config is as it was.
-    assert re.fullmatch(
-        rf"code=invalid_argument rank=-1 lost=false host=false {re.escape(wrong)}:\d+:.*many.*",
-        program.result("wrong"),
-    )
-    kept = program.result("kept")
-    assert kept.startswith("code=invalid_argument") and kept.endswith("at least 1 1"), kept
+def test_settings_have_caffeonsparks_names(scala, digits):
+    assert scala.result("settings") == f"2 file:{digits.folder}/scala.caffemodel ip1 40"
 
-    # The secret is in the Python process's environment alone.
+
+def test_validations_and_means_are_of_the_nets_outputs(scala):
+    assert scala.result("validations") == "accuracy,loss 2"
+    means = dict(item.split("=") for item in scala.result("means").split())
+    assert list(means) == ["accuracy", "loss"]
+    assert float(means["accuracy"]) > 0.7
+
+
+def test_features_are_a_dataframe_that_sql_joins(scala, digits):
+    assert scala.result("joined") == f"{digits.held_out} {digits.held_out}"
+    assert scala.result("schema") == "SampleID:STRING ip1:ARRAY<FLOAT> label:ARRAY<FLOAT>"
+
+
+def test_jobs_have_the_callers_group(scala):
+    assert int(scala.result("group")) >= 3
+
+
+def test_tfrecord_files_and_a_saved_model(scala):
+    assert scala.result("tensorflow") == "struct<n:double> struct<twice:float> 0.0,2.0,4.0"
+
+
+def test_a_prototxt_that_is_wrong_is_told_with_its_line(scala):
+    told = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
+    assert re.fullmatch(told, scala.result("wrong"))
+
+
+def test_a_value_that_is_refused_leaves_the_config_as_it_was(scala):
+    refused = "code=invalid_argument rank=-1 lost=false host=false -devices is 0; it must be"
+    assert scala.result("kept") == f"{refused} at least 1; still 1"
+
+
+def test_a_killed_trainer_is_told_with_its_rank(scala):
+    killed = scala.result("killed")
+    assert re.match(r"code=unavailable rank=[01] lost=true host=true rank [01] ", killed), killed
+
+
+def test_an_interrupted_thread_ends_its_training(scala):
+    assert scala.result("interrupted") == "InterruptedException"
+
+
+def test_the_secret_is_in_the_python_process_alone(scala):
     (driver,) = drivers()
     secret = secret_of(driver)
     assert len(secret) == 64
-    assert not any(secret in line for line in processes_with(program.mark))
+    assert not any(secret in line for line in processes_with(scala.mark))
+    assert secret not in scala.said() + scala.complained()
+    others = [pid for pid in marked_processes("") if pid != driver]
+    assert others
+    assert not any(secret in Path(f"/proc/{pid}/environ").read_text() for pid in others)
 
-    # A trainer is killed; then the thread that trains is interrupted.
-    assert program.result("strike") == "a trainer"
-    program.await_iterations()
-    os.kill(min(marked_processes("--control-fd")), signal.SIGKILL)
-    killed = program.result("killed")
-    assert re.match(r"code=unavailable rank=[01] lost=true host=true rank [01] ", killed), killed
-    assert program.result("interrupted") == "InterruptedException"
 
-    # The JVM is killed while it trains.
-    program.await_(lambda: "strike: the JVM" in program.said())
-    program.await_iterations()
-    os.kill(program.process.pid, signal.SIGKILL)
-    assert program.end() == -signal.SIGKILL
+def test_nothing_is_left_of_a_jvm_that_is_killed(scala):
+    assert drivers()
+    os.kill(scala.process.pid, signal.SIGKILL)
+    assert scala.end() == -signal.SIGKILL
     assert wait_until(lambda: not drivers(), 5)
-    check_nothing_left(program.mark, program.temporary, shared)
-    assert secret not in program.said() + program.complained()
+    scala.check_nothing_left()
 
 
 def test_a_java_program(submit, digits):
@@ -198,13 +256,12 @@ def test_the_main_class_takes_caffeonsparks_flags(submit, digits):
 
 
 def test_ctrl_c_ends_the_jvm_and_its_python(submit, digits, endless):
-    shared = set(os.listdir("/dev/shm"))
     flags = ("-train", "-conf", endless, "-model", f"file:{digits.folder}/endless.caffemodel")
     program = submit(MAIN, *flags, "-clusterSize", "2")
     program.await_iterations()
     os.killpg(program.process.pid, signal.SIGINT)
     assert program.end() == 130
-    check_nothing_left(program.mark, program.temporary, shared)
+    program.check_nothing_left()
     assert "Traceback" not in program.complained()
 
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Where the functions are, by the first part of a request's name: `ANSWERS` of that module.
-_MODULES = {"caffe": "hearth.jvm.caffe", "program": "hearth.jvm.programs"}
+_MODULES = {
+    "caffe": "hearth.jvm.caffe",
+    "program": "hearth.jvm.programs",
+    "tensorflow": "hearth.jvm.tensorflow",
+}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""This process's view of the JVM that started it: the gateway, its Spark sessions, DataFrames."""
+"""This process's view of the JVM that has started it: its sessions and DataFrames."""
 
 from __future__ import annotations
 

@@ -5,12 +5,40 @@ The program makes its own SparkContext, in the JVM that asks.
 
 from __future__ import annotations
 
-from hearth.caffeonspark import command_line
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark import command_line, tools
+from hearth.caffeonspark.tools import program
 from hearth.jvm.answers import Answer, Call
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def _caffe_on_spark(call: Call) -> int:
-    return command_line.run(call.arguments["flags"], lambda session: None)
+    return command_line.run(call.arguments["flags"], _started)
 
 
-ANSWERS: dict[str, Answer] = {"CaffeOnSpark": _caffe_on_spark}
+def _tool(name: str, call: Call) -> int:
+    module = import_module(f"{tools.__name__}.{name}")
+    tool = (name, module.convert, module.NEEDED)
+    return program.run(tool, call.arguments["flags"], _started)
+
+
+def _inference(call: Call) -> int:
+    from hearth.jvm import tensorflow
+
+    return tensorflow.inference(call.arguments["flags"])
+
+
+def _started(session: SparkSession) -> None:
+    """Nothing: the JVM ends its own context when it is interrupted."""
+
+
+ANSWERS: dict[str, Answer] = {
+    "CaffeOnSpark": _caffe_on_spark,
+    "Inference": _inference,
+    **{name: partial(_tool, name) for name in tools.NAMES},
+}

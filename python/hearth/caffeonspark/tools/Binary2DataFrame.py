@@ -14,6 +14,9 @@ from hearth.files.uri import whole_uri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("imageRoot", "labelFile", "output")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: folder or URI of the pictures; -labelFile: lines `NAME LABEL ID`, NAME under the
@@ -35,4 +38,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    exit_with(main("Binary2DataFrame", convert, ("imageRoot", "labelFile", "output")))
+    exit_with(main("Binary2DataFrame", convert, NEEDED))

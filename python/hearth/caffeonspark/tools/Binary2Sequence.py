@@ -16,6 +16,9 @@ from hearth.files.uri import whole_uri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("imageRoot", "labelFile", "output")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: folder or URI of the pictures; -labelFile: lines `NAME LABEL`, NAME under the
@@ -33,4 +36,4 @@ def _record(root: str, row: Any) -> tuple[bytes, bytes]:
 
 
 if __name__ == "__main__":
-    exit_with(main("Binary2Sequence", convert, ("imageRoot", "labelFile", "output")))
+    exit_with(main("Binary2Sequence", convert, NEEDED))

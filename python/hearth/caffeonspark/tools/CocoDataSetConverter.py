@@ -14,6 +14,16 @@ from hearth.caffeonspark.tools.Vocab import Vocab
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = (
+    "captionFile",
+    "imageRoot",
+    "output",
+    "imageCaptionDFDir",
+    "vocabDir",
+    "embeddingDFDir",
+)
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-captionFile: COCO's json with images and annotations; -imageRoot: folder or URI of its
@@ -42,6 +52,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    needed = ("captionFile", "imageRoot", "output")
-    needed += ("imageCaptionDFDir", "vocabDir", "embeddingDFDir")
-    exit_with(main("CocoDataSetConverter", convert, needed))
+    exit_with(main("CocoDataSetConverter", convert, NEEDED))

@@ -14,6 +14,9 @@ from hearth.caffeonspark.tools.Vocab import Vocab
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-output: the folder in which -embeddingDFDir has rows with target_sentence, and -vocabDir
@@ -30,5 +33,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    needed = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
-    exit_with(main("Embedding2Caption", convert, needed))
+    exit_with(main("Embedding2Caption", convert, NEEDED))

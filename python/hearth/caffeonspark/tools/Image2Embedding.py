@@ -14,6 +14,9 @@ from hearth.caffeonspark.tools.Vocab import Vocab
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: folder or URI of the pictures; -output: the folder in which -imageCaptionDFDir
@@ -37,5 +40,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    needed = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
-    exit_with(main("Image2Embedding", convert, needed))
+    exit_with(main("Image2Embedding", convert, NEEDED))

@@ -12,6 +12,9 @@ from hearth.caffeonspark.tools.program import check_new, main
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("imageRoot", "output")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: the LMDB, under a path that all hosts see; -lmdb_partitions: in how many parts it
@@ -30,4 +33,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    exit_with(main("LMDB2DataFrame", convert, ("imageRoot", "output")))
+    exit_with(main("LMDB2DataFrame", convert, NEEDED))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from hearth.rows.file_rows import DatabaseRows
 
+# Flags that it cannot do without.
+NEEDED = ("imageRoot", "output")
+
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: the LMDB, under a path that all hosts see; -lmdb_partitions: in how many parts it
@@ -39,4 +42,4 @@ def _records(rows: DatabaseRows, part: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 if __name__ == "__main__":
-    exit_with(main("LMDB2Sequence", convert, ("imageRoot", "output")))
+    exit_with(main("LMDB2Sequence", convert, NEEDED))

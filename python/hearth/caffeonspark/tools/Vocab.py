@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+# Flags that it cannot do without.
+NEEDED = ("output", "imageCaptionDFDir", "vocabDir")
+
 
 class Vocab:
     """Words by number: the first, "UNK", has number 1 and stands for all that are not here."""
@@ -91,4 +94,4 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    exit_with(main("Vocab", convert, ("output", "imageCaptionDFDir", "vocabDir")))
+    exit_with(main("Vocab", convert, NEEDED))

@@ -30,33 +30,9 @@ def main(
     `needed`: flags that it cannot do without. A user's error is one line on standard error.
     """
 
-    def work(started: Started) -> int:
-        from hearth.caffeonspark.command_line import split_spark
-        from hearth.spark import session
-
-        given = sys.argv[1:] if arguments is None else arguments
-        if not given or given[0] in ("-h", "-help", "--help"):
-            flags = " ".join(f"-{flag} X" for flag in needed)
-            print(f"Usage: {name} {flags} [--master URL] [--conf spark.KEY=VALUE]...\n")
-            print((tool.__doc__ or "").strip())
-            return 0
-        master, conf, rest = split_spark(given)
-        flags = parse_flags(rest, DEFAULTS)
-        _require(flags, needed)
-        spark = session.start(name, max(2, flags.cluster_size), master, conf=conf)
-        failed = True
-        try:
-            started(spark)
-            begin = time.monotonic()
-            said = tool(spark, flags)
-            print(f"{name}: {said} in {time.monotonic() - begin:.1f} s", file=sys.stderr)
-            failed = False
-        finally:
-            session.stop(spark, failed)
-        return 0
-
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        return run_interruptibly(work)
+        return run_interruptibly(lambda started: run((name, tool, needed), given, started))
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.__stderr__)
         return INTERRUPTED
@@ -67,6 +43,38 @@ def main(
             raise
         print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 1
+
+
+def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: Started) -> int:
+    """Runs a tool, given by its name, function and needed flags; `started` is called with the
+    Spark session. Returns the status.
+
+    Raises:
+        Exception: command_line.is_expected() says whether it is for the user.
+    """
+    from hearth.caffeonspark.command_line import split_spark
+    from hearth.spark import session
+
+    name, tool, needed = named
+    if not given or given[0] in ("-h", "-help", "--help"):
+        flags = " ".join(f"-{flag} X" for flag in needed)
+        print(f"Usage: {name} {flags} [--master URL] [--conf spark.KEY=VALUE]...\n")
+        print((tool.__doc__ or "").strip())
+        return 0
+    master, conf, rest = split_spark(given)
+    flags = parse_flags(rest, DEFAULTS)
+    _require(flags, needed)
+    spark = session.start(name, max(2, flags.cluster_size), master, conf=conf)
+    failed = True
+    try:
+        started(spark)
+        begin = time.monotonic()
+        said = tool(spark, flags)
+        print(f"{name}: {said} in {time.monotonic() - begin:.1f} s", file=sys.stderr)
+        failed = False
+    finally:
+        session.stop(spark, failed)
+    return 0
 
 
 def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:

@@ -1,18 +1,21 @@
 package programs
 
 import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataSource}
+import com.yahoo.tensorflowonspark.{DFUtil, TFModel}
 import hearth.HearthException
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.types.StructType
 
 /** What tests/spark/test_jvm.py checks: it reads the RESULT lines, and strikes where they say so.
   *
-  * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table.
+  * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table,
+  * a SavedModel, a folder for TFRecord files.
   */
 object DigitsInScala {
   def main(args: Array[String]): Unit = {
-    val Array(solver, model, endless, wrong, table) = (args: @unchecked)
+    val Array(solver, model, endless, wrong, table, saved, records) = (args: @unchecked)
     val sc = new SparkContext(new SparkConf().setAppName("digits in Scala"))
     val cos = new CaffeOnSpark(sc)
     val flags = Array("-model", model, "-clusterSize", "2", "-devices", "1")
@@ -24,8 +27,10 @@ object DigitsInScala {
     conf.set("label", "label")
     say("group", group(sc) { trainAndJoin(cos, conf, table) })
 
+    say("tensorflow", tensorflow(sc, saved, records))
+
     say("wrong", failure(new Config(sc, Array("-conf", wrong) ++ flags)))
-    say("kept", failure(conf.devices = 0) + s" ${conf.devices}")
+    say("kept", failure(conf.devices = 0) + s"; still ${conf.devices}")
 
     val long = new Config(sc, Array("-conf", endless) ++ flags).set("maxRestarts", 0)
     say("strike", "a trainer")
@@ -54,12 +59,25 @@ object DigitsInScala {
     say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
   }
 
+  /** Rows written as TFRecord files, read again, and what a SavedModel makes of them. */
+  private def tensorflow(sc: SparkContext, saved: String, records: String): String = {
+    implicit val context: SparkContext = sc
+    val spark = SparkSession.builder().getOrCreate()
+    DFUtil.saveAsTFRecords(spark.sql("select cast(id as float) as n from range(3)"), records)
+    val rows = DFUtil.loadTFRecords(records, new StructType().add("n", "double"))
+    val model = new TFModel().setModel(saved).setInputMapping(Map("n" -> "x"))
+      .setOutputMapping(Map("doubled" -> "twice"))
+    val made = model.transform(rows)
+    val types = Seq(rows.schema, model.transformSchema(rows.schema)).map(_.simpleString)
+    s"${types.mkString(" ")} ${made.collect().map(_.getFloat(0)).sorted.mkString(",")}"
+  }
+
   /** The groups of the Spark jobs that `work` runs. */
   private def group(sc: SparkContext)(work: => Unit): String = {
     sc.setJobGroup("digits", "as the caller calls it")
     work
     sc.clearJobGroup()
-    sc.statusTracker.getJobIdsForGroup("digits").length.min(3).toString
+    sc.statusTracker.getJobIdsForGroup("digits").length.toString
   }
 
   /** The fields of what `work` ends with. */
