@@ -4,13 +4,13 @@ import java.io.File
 import java.lang.ProcessBuilder.Redirect
 
 /** Which Python the driver's process is, as Spark itself chooses it, and how it is started. */
-private[hearth] final class DriverPython(setting: String => Option[String]) {
+private[hearth] final class DriverPython(settings: String => Option[String]) {
   private val executors = setting("spark.pyspark.python")
 
   val program: String = setting("spark.pyspark.driver.python")
     .orElse(executors)
-    .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
-    .orElse(sys.env.get("PYSPARK_PYTHON"))
+    .orElse(variable("PYSPARK_DRIVER_PYTHON"))
+    .orElse(variable("PYSPARK_PYTHON"))
     .getOrElse("python3")
 
   /** Starts it, to be the client of the gateway at `port`; its output is this process's own.
@@ -37,42 +37,51 @@ private[hearth] final class DriverPython(setting: String => Option[String]) {
 
   /** Why it ended before it answered. */
   def earlyEnd(status: Int): HearthException =
-    if (status == DriverPython.NoHearth)
-      HearthException("not_found",
-        s"the driver's Python, $program, has no package hearth: install hearth-spark there, " +
-          s"or ${DriverPython.Remedy}")
-    else
-      HearthException("unavailable",
-        s"the driver's Python, $program, ended with status $status before it began: what it " +
-          "wrote on standard error says why")
+    DriverPython.Missing.get(status) match {
+      case Some((name, remedy)) =>
+        HearthException("not_found",
+          s"the driver's Python, $program, has no package $name: $remedy, or ${DriverPython.Remedy}")
+      case None =>
+        HearthException("unavailable",
+          s"the driver's Python, $program, ended with status $status before it began: what it " +
+            "wrote on standard error says why")
+    }
 
   /** The user's modules, Spark's own Python, and what the environment says. */
   private def path: Seq[String] = {
-    val users = setting("spark.submit.pyFiles").toSeq.flatMap(_.split(",")).filter(_.nonEmpty)
-    users ++ sparkPython ++ sys.env.get("PYTHONPATH").filter(_.nonEmpty)
+    val users = setting("spark.submit.pyFiles").toSeq.flatMap(_.split(","))
+    users.map(_.stripPrefix("file:")).filter(_.nonEmpty) ++ sparkPython ++ variable("PYTHONPATH")
   }
 
   private def sparkPython: Seq[String] =
-    sys.env.get("SPARK_HOME").toSeq.flatMap { home =>
+    variable("SPARK_HOME").toSeq.flatMap { home =>
       Option(new File(home, "python/lib").listFiles).toSeq.flatten
         .filter(_.getName.endsWith(".zip")).map(_.getPath).sorted
     }
+
+  private def setting(name: String) = settings(name).filter(_.nonEmpty)
+  private def variable(name: String) = sys.env.get(name).filter(_.nonEmpty)
 }
 
 private object DriverPython {
-  val NoHearth = 98
   val Remedy = "name one that has it by spark.pyspark.driver.python or spark.pyspark.python " +
     "(or PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON)"
 
-  /** A package that is missing is told by the status: words would have to be guessed at. */
+  /** The packages that the process cannot begin without, by the status that tells so. */
+  val Missing = Map(
+    98 -> ("hearth", "install hearth-spark there"),
+    97 -> ("pyspark", "set SPARK_HOME, or install pyspark there in the version of this Spark"))
+
   val Program: String =
-    s"""import sys
-       |try:
-       |    from hearth.jvm import __main__ as hearth_jvm
-       |except ModuleNotFoundError as error:
-       |    if (error.name or "").partition(".")[0] != "hearth":
-       |        raise
-       |    sys.exit($NoHearth)
-       |sys.exit(hearth_jvm.main())
-       |""".stripMargin
+    """import sys
+      |try:
+      |    from hearth.jvm import __main__ as hearth_jvm
+      |    status = hearth_jvm.main()
+      |except ModuleNotFoundError as error:
+      |    name = (error.name or "").partition(".")[0]
+      |    if name not in ("hearth", "py4j", "pyspark"):
+      |        raise
+      |    status = 98 if name == "hearth" else 97
+      |sys.exit(status)
+      |""".stripMargin
 }

@@ -31,12 +31,13 @@ public final class DigitsInJava {
             + " from features f join rows r on SampleID = id").head();
     say("joined", joined.mkString(" "));
 
-    // Spark computes features where they are used, and its exception tells what failed.
-    Dataset<Row> bad = rows.limit(50).drop("image").withColumnRenamed("id", "image");
+    // Spark computes features where they are used, and throws there.
+    Dataset<Row> odd = rows.selectExpr("id", "map(label, label) as label", "image");
     try {
-      cos.features(DataSource.fromDataFrame(conf.set("maxBadRecords", "0"), bad, false)).count();
-    } catch (HearthException error) {
-      say("refused", error.code() + " " + error.getMessage());
+      cos.features(DataSource.fromDataFrame(conf, odd, false)).count();
+    } catch (Exception error) {
+      HearthException found = HearthException.find(error).get();
+      say("found", found.code() + " " + found.getMessage());
     }
     context.stop();
   }
