@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop sanitize asan tsan fuzz clean
 
 setup:
@@ -59,6 +59,10 @@ test-spark-versions: build
 	@for version in $(SPARK_VERSIONS); do \
 	  python=$$(tools/spark_environment.sh $$version) && echo "Spark $$version" && \
 	  $$python -m pytest $(SPARK_TESTS) && $$python -m pytest $(CLUSTER_TESTS) || exit 1; done
+
+# Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
+test-torch-frameworks: build
+	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
 
 lint: build
 	@$(PYTHON) tools/lint.py

@@ -19,6 +19,8 @@ _PR_SET_PDEATHSIG = 1
 # The rendezvous carries at most a megabyte; the end of a traceback says what happened.
 _MAX_TRACEBACK = 16384
 _MAX_WARNING = 4096
+# The failure of the rank that others have lost is told within this.
+_CAUSE_WAIT_S = 10.0
 
 
 def main() -> None:
@@ -42,6 +44,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
     """Calls the main function; returns what to report."""
     from hearth.cluster.node_manager import NodeManager
     from hearth.collective import place
+    from hearth.collective.ranks import lost_a_rank
 
     if go["release_port"]:
         port.close()
@@ -59,6 +62,8 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
         if end.code not in (None, 0):
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
     except BaseException as error:
+        if lost_a_rank():  # the driver is to be told of the cause, not of its echo
+            server.failed.wait(_CAUSE_WAIT_S)
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
         return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
     return {"result": "ok", "terminated": server.terminated}

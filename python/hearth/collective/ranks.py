@@ -170,8 +170,8 @@ _lost = threading.Event()
 
 
 def lost_a_rank() -> bool:
-    """Whether an operation of this process has failed because another rank went away."""
-    return _lost.is_set()
+    """Whether an operation of this process has failed because another rank went away, or will."""
+    return _lost.is_set() or any(ranks.failure() is not None for ranks in list(_open_ranks))
 
 
 # Whoever ends without close() has not failed by that: it says that it is done.

@@ -127,10 +127,6 @@ def may_follow(error: BaseException | None) -> bool:
     """Whether an error, or what it was raised from, may be the echo of a rank that went away."""
     from torch.distributed import DistError
 
-    from hearth.collective.ranks import lost_a_rank
-
-    if lost_a_rank():
-        return True
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Runs programs of frameworks on PyTorch, unchanged, as two processes of the backend "hearth".
+
+`make test-torch-frameworks` runs it in an environment that has them. The processes have the
+variables that torchrun gives, which a Hearth cluster gives, too.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("accelerate_program.py", "lightning_program.py")
+WORLD = 2
+TIMEOUT_S = 300
+# As the entry point of the installed package does; a checkout has none.
+START = """
+import runpy, sys
+from hearth.torch import backend
+backend.register()
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def run(program: str) -> bool:
+    """Whether all processes of the program succeeded; what they say goes to standard output."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = []
+    for rank in range(WORLD):
+        place = {
+            "RANK": rank,
+            "WORLD_SIZE": WORLD,
+            "LOCAL_RANK": 0,
+            "LOCAL_WORLD_SIZE": 1,
+            "GROUP_RANK": rank,
+            "NODE_RANK": rank,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        environment = {**os.environ, **{key: str(value) for key, value in place.items()}}
+        command = [sys.executable, "-c", START, str(HERE / program)]
+        processes.append(subprocess.Popen(command, env=environment))
+    try:
+        return all([process.wait(TIMEOUT_S) == 0 for process in processes])
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def main() -> int:
+    """The exit status: 0 where all programs succeeded."""
+    failed = [program for program in PROGRAMS if not run(program)]
+    print(f"failed: {', '.join(failed)}" if failed else f"{len(PROGRAMS)} programs succeeded")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
