@@ -56,6 +56,8 @@ std::string BootId() {
 class File {
  public:
   explicit File(const std::string& folder) {
+    Require(folder.find("://") == std::string::npos, ErrorCode::kInvalidArgument,
+            "the timeline's folder {} is a URI: give a path on the host's own disk", folder);
     const std::filesystem::path path =
         std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
     std::error_code problem;

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "hearth/base/error_testing.h"
+
 namespace hearth::timeline {
 namespace {
 
@@ -140,6 +142,10 @@ TEST_F(Timeline, AFolderThatCannotBeWrittenEndsNoTraining) {
     if (On()) ::_exit(1);
   });
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(Timeline, AFolderElsewhereIsRefused) {
+  EXPECT_EQ(Thrown([] { WriteTo("hdfs://host/run"); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(Timeline, AChildDoesNotWriteAsItsParent) {

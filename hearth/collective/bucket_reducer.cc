@@ -1,5 +1,7 @@
 #include "hearth/collective/bucket_reducer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -105,9 +107,9 @@ class BucketReducer::Impl {
     while (true) {
       changed_.wait(lock, [&] { return stopping_ || NextIsReady(); });
       if (stopping_) return;
-      const Range range = buckets_[reduced_].elements;
+      const Bucket& bucket = buckets_[reduced_];
       lock.unlock();
-      const std::exception_ptr error = Reduce(range);
+      const std::exception_ptr error = Reduce(bucket);
       lock.lock();
       error_ = error;
       ++reduced_;
@@ -117,10 +119,13 @@ class BucketReducer::Impl {
     }
   }
 
-  std::exception_ptr Reduce(Range range) noexcept {
+  std::exception_ptr Reduce(const Bucket& bucket) noexcept {
     try {
-      group_.AllReduce(buffer_ + range.begin, range.size(), DataType::kFloat32, Op::kSum,
-                       Deadline::After(timeout_s_));
+      Request request = {.operation = Operation::kAllReduce,
+                         .output = buffer_ + bucket.elements.begin,
+                         .count = bucket.elements.size()};
+      request.name = fmt::format("gradients {} to {}", bucket.first_piece, bucket.end_piece - 1);
+      group_.Run(request, Deadline::After(timeout_s_));
       return nullptr;
     } catch (...) {
       return std::current_exception();

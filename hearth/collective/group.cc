@@ -46,6 +46,7 @@ void Group::Impl::Draw(const Call& call, const Error* error) {
   }
   if (error != nullptr) details.Add("error", error->message());
   timeline::Add({"collective", call.Title(), begun_, timeline::Clock::now()}, details);
+  submitted_ = {};
 }
 
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

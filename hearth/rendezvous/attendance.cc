@@ -7,7 +7,9 @@
 namespace hearth::rendezvous {
 
 void Attendance::Come(const Attendee& attendee) {
-  const auto [group, rank, world, step] = attendee;
+  const auto& [group, rank, world, step] = attendee;
+  Require(group.size() <= kLongestName, ErrorCode::kInvalidArgument,
+          "a group's name has {} bytes, more than {}", group.size(), kLongestName);
   Require(world >= 1 && world <= kMostRanks && rank >= 0 && rank < world,
           ErrorCode::kInvalidArgument, "rank {} of {} ranks came to a step: there is no such rank",
           rank, world);

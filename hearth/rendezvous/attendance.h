@@ -22,8 +22,10 @@ class Attendance {
  public:
   static constexpr size_t kMostGroups = 256;  // beyond these, the one longest unused is forgotten
   static constexpr int kMostRanks = 1 << 16;
+  static constexpr size_t kLongestName = 64;
 
-  // Throws kInvalidArgument for a rank that cannot be, or a world that is not the one before.
+  // Throws kInvalidArgument for a rank that cannot be, a world that is not the one before, or a
+  // name that is too long.
   void Come(const Attendee& attendee);
   // The ranks that have come to none of the steps from `step` on; none for an unknown group.
   std::vector<int> Absent(const std::string& group, uint64_t step) const;

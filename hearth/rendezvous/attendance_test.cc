@@ -38,8 +38,11 @@ TEST(Attendance, GroupsDoNotMix) {
 
 TEST(Attendance, RefusesRanksThatCannotBe) {
   Attendance attendance;
-  for (const Attendee& each : std::vector<Attendee>{
-           {"g", -1, 2, 0}, {"g", 2, 2, 0}, {"g", 0, 0, 0}, {"g", 0, Attendance::kMostRanks + 1}}) {
+  for (const Attendee& each : std::vector<Attendee>{{std::string(65, 'g'), 0, 2, 0},
+                                                    {"g", -1, 2, 0},
+                                                    {"g", 2, 2, 0},
+                                                    {"g", 0, 0, 0},
+                                                    {"g", 0, Attendance::kMostRanks + 1}}) {
     EXPECT_EQ(Thrown([&] { attendance.Come(each); }).code(), ErrorCode::kInvalidArgument);
   }
   attendance.Come({"g", 0, 2, 0});

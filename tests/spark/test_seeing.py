@@ -9,7 +9,7 @@ import pytest
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.caffeonspark.history import SCHEMA
-from hearth.tools import report
+from hearth.tools import report, timeline
 
 
 class Watcher:
@@ -32,6 +32,7 @@ def watched(spark, digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("seen")
     solver = digits.solver("memory", max_iter=81, test_interval=40)
     flags = {"ui": True, "logDir": f"file:{folder}", "logHistograms": "40"}
+    flags["timeline"] = str(folder / "timeline")
     conf = digits.config(spark, solver, clusterSize="2", **flags)
     seen, sources = Watcher(), DataSource(spark)
     train, test = sources.getSource(conf, True), sources.getSource(conf, False)
@@ -102,6 +103,21 @@ def test_the_history_has_losses_and_validations(watched):
     assert losses[-1].iteration == 81 and losses[-1].images_per_s > 0
     assert losses[-1].value < losses[0].value
     assert [row.seconds for row in history] == sorted(row.seconds for row in history)
+
+
+def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
+    processes = timeline.read_all(watched[1] / "timeline")
+    assert [process.name.partition(" (")[0] for process in processes] == ["rank 0", "rank 1"]
+    for process in processes:
+        names = [event["name"] for event in process.events if event["ph"] == "X"]
+        assert names.count("iteration 81") == 1
+        # With the validations' nets on rank 0 of each executor.
+        assert names.count("conv1 forward") >= 81
+        for name in ("conv1 backward", "update", "wait for other ranks' gradients"):
+            assert names.count(name) == 81, name
+        reduced = [event for event in process.events if "gradients" in event["name"]]
+        in_memory = [e for e in reduced if e["args"].get("transport") == "shared memory"]
+        assert len(in_memory) >= 81
 
 
 def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from torch.distributed import Work
 from hearth.collective.ranks import Meeting, Ranks
 from hearth.native import _core
 from hearth.spark.addresses import address_towards
-from hearth.torch import naming
+from hearth.torch import names
 from hearth.torch.exchange import check, moved, nothing, received, reducible
 from hearth.torch.lanes import Lanes
 from hearth.torch.work import Notifier, Submitted
@@ -355,7 +355,7 @@ def _read(store: Any, key: str, timeout_s: float) -> str:
 
 def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
     request = _core.Request(operation, *arrays)
-    request.name = naming.current()
+    request.name = names.current()
     for key, value in how.items():
         setattr(request, key, value)
     return request

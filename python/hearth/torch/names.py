@@ -42,7 +42,7 @@ def name_gradients(
     run = hook or allreduce_hook
     names = {id(parameter): name for name, parameter in model.module.named_parameters()}
 
-    def named(state: Any, bucket: Any) -> Any:
+    def named(state, bucket):  # PyTorch refuses other annotations than its own classes
         inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
         others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
         with naming(f"{inside[0]}{others}"):
