@@ -5,11 +5,11 @@ import re
 import sys
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
 from faults import trainers
+from pyspark import cloudpickle
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 from hearth.caffeonspark.jobs import train_job
