@@ -5,6 +5,7 @@ gs, abfs and whatever a package of fsspec brings. They need no JVM, neither here
 from __future__ import annotations
 
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -163,9 +164,10 @@ class LibraryFiles:
 
 
 class LibraryInput:
-    """A file as CoreInput reads one. Raises what the library does."""
+    """A file as CoreInput reads one. Any thread. Raises what the library does."""
 
     def __init__(self, uri: str):
+        self._lock = threading.Lock()
         system, path = library_system(uri)
         self._file = system.open_input_file(path)
 
@@ -173,8 +175,9 @@ class LibraryInput:
         return self._file.size()
 
     def read_at(self, at: int, size: int) -> bytes:
-        self._file.seek(at)
-        return self._file.read(size)
+        with self._lock:
+            self._file.seek(at)
+            return self._file.read(size)
 
 
 def _type(system: FileSystem, path: str) -> str:

@@ -11,6 +11,7 @@ from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.library_files import LibraryFiles, LibraryInput
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.rows.file_parts import Part
+from hearth.rows.group_input import GroupInput, ranges_of, start_of
 from hearth.rows.rank_files import Count
 
 if TYPE_CHECKING:
@@ -57,11 +58,19 @@ def read_parts(
 
 def _open(part: Part, count: Count) -> Any:
     """The part's file, open for pyarrow, which tells `count` of what it reads."""
+    return _opened(_checked(part), part, count)
+
+
+def _opened(file: Any, part: Part, count: Count) -> Any:
     import pyarrow as pa
 
+    return pa.PythonFile(CoreInput(file, lambda size: count(size, part.near)), mode="r")
+
+
+def _checked(part: Part) -> Any:
     file = _input(part.uri)
     _check(part)
-    return pa.PythonFile(CoreInput(file, lambda size: count(size, part.near)), mode="r")
+    return file
 
 
 def _by_core(uri: str) -> bool:
@@ -108,10 +117,13 @@ def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[
     """Row groups that begin in the part."""
     import pyarrow.parquet as pq
 
-    with _open(part, count) as source:
-        file = pq.ParquetFile(source, pre_buffer=True)
-        for group in _groups_in(part, file.metadata):
-            yield from _read_group(part.uri, file, group, columns)
+    ahead = GroupInput(_checked(part))
+    with _opened(ahead, part, count) as source:
+        file = pq.ParquetFile(source)
+        groups = _groups_in(part, file.metadata)
+        ranges = [ranges_of(file.metadata.row_group(group), columns) for group in groups]
+        for number in ahead.each(ranges):
+            yield from _read_group(part.uri, file, groups[number], columns)
 
 
 @dataclass(frozen=True)
@@ -171,15 +183,9 @@ def far_types(uri: str) -> dict[str, str]:
         return {field.name: str(field.type) for field in pq.read_schema(source)}
 
 
-def _start(group: Any) -> int:
+def _start(group: pq.RowGroupMetaData) -> int:
     """Where a row group's first byte lies."""
-    offsets = []
-    for i in range(group.num_columns):
-        column = group.column(i)
-        offsets.append(column.data_page_offset)
-        if column.has_dictionary_page and column.dictionary_page_offset:
-            offsets.append(column.dictionary_page_offset)
-    return min(offsets, default=0)
+    return min((start_of(group.column(i)) for i in range(group.num_columns)), default=0)
 
 
 def _read_arrow(part: Part, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
