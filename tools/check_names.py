@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Within a room that is compiled several files at a time, a name of an anonymous namespace is one
-file's alone; so, in its tests, is a type or a function with these parameters.
+file's alone, and so it is among its tests: of two functions, a call might take the other file's.
 
 Prints one line per name that two files define, and exits with 1 if there is any.
 """
@@ -25,25 +25,11 @@ VALUE = re.compile(
 )
 
 
-def names(text: str) -> set[str]:
-    """The names that a file's anonymous namespaces define."""
+def names(text: str, aliases: bool = True) -> set[str]:
+    """The names that a file's anonymous namespaces define. Two equal `aliases` do no harm."""
     bodies = "\n".join(ANONYMOUS.findall(text))
-    types = {name or alias for name, alias in TYPE.findall(bodies)}
+    types = {name or (alias if aliases else "") for name, alias in TYPE.findall(bodies)} - {""}
     return types | set(VALUE.findall(bodies))
-
-
-def definitions(text: str) -> set[str]:
-    """The types, functions (with their parameters' types) and constants that a test's anonymous
-    namespaces define: two tests may have functions of one name that differ in what they take.
-    """
-    found = set()
-    for body in ANONYMOUS.findall(text):
-        found |= {name for name, alias in TYPE.findall(body) if name}
-        for value in VALUE.finditer(body):
-            head = re.split(r"[{;]", body[value.start(1) :], maxsplit=1)[0]
-            parameters = re.sub(r" \w+(?= = |[,)])", "", " ".join(head.split()))
-            found.add(parameters if head.startswith(f"{value[1]}(") else value[1])
-    return found
 
 
 def clashes(root: Path = ROOT) -> list[str]:
@@ -55,7 +41,7 @@ def clashes(root: Path = ROOT) -> list[str]:
             is_test = re.search(r"_test(ing)?\.cc$", path.name) is not None
             if is_test == of_tests and "proto" not in path.parts:
                 text = path.read_text()
-                for name in definitions(text) if of_tests else names(text):
+                for name in names(text, aliases=not of_tests):
                     where[name].append(str(path.relative_to(root)))
         lines += [
             f"{name} is in the anonymous namespaces of {' and '.join(files)}: these files may be "

@@ -54,7 +54,7 @@ Rows BadRowsOf(const std::string& name) {
 }
 
 // The bad rows spread among the good ones.
-Rows Mixed(const Rows& good, const Rows& bad) {
+Rows MixedRows(const Rows& good, const Rows& bad) {
   Rows rows;
   for (size_t i = 0; i < good.size(); ++i) {
     if (i < bad.size()) rows.push_back(bad[i]);
@@ -63,7 +63,7 @@ Rows Mixed(const Rows& good, const Rows& bad) {
   return rows;
 }
 
-void Feed(feed::RingWriter& writer, const Rows& rows) {
+void FeedBatches(feed::RingWriter& writer, const Rows& rows) {
   std::vector<std::string> ids, pictures;
   std::vector<int32_t> labels;
   for (const Row& row : rows) {
@@ -124,7 +124,7 @@ class BadRecordsTest : public TrainerProcessTest {
     job["run"] = run_;
     job["generation"] = attempt;
     TrainerHarness trainer(job, Streams{});
-    Feed(trainer.train(), rows);
+    FeedBatches(trainer.train(), rows);
     while (auto event = trainer.NextEvent(20)) {
       if ((*event)["event"] == "done" || (*event)["event"] == "error") return *event;
     }
@@ -136,7 +136,7 @@ class BadRecordsTest : public TrainerProcessTest {
 
   json DoneOn(const Rows& rows, std::vector<std::string>* warnings = nullptr) {
     TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
-    Feed(trainer.train(), rows);
+    FeedBatches(trainer.train(), rows);
     json done = trainer.WaitFor("done");
     if (warnings != nullptr) *warnings = WarningsOf(trainer);
     return done;
@@ -146,7 +146,7 @@ class BadRecordsTest : public TrainerProcessTest {
 TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
   const Rows good = GoodRows(0, 12), bad = BadRowsOf("bad");
   std::vector<std::string> warnings;
-  const json without = DoneOn(good), with = DoneOn(Mixed(good, bad), &warnings);
+  const json without = DoneOn(good), with = DoneOn(MixedRows(good, bad), &warnings);
   EXPECT_EQ(without["bad_rows"], 0);
   EXPECT_EQ(with["bad_rows"], bad.size());
   EXPECT_EQ(with["weights_sha256"], without["weights_sha256"]);
@@ -169,7 +169,8 @@ TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
       json job = OnPictures(RankJob(rank, 2), 3);
       job["max_bad_records"] = allowed;
       ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
-      Feed(ranks.back()->train(), Mixed(GoodRows(0, 12), BadRowsOf(fmt::format("r{}", rank))));
+      FeedBatches(ranks.back()->train(),
+                  MixedRows(GoodRows(0, 12), BadRowsOf(fmt::format("r{}", rank))));
     }
     if (allowed == 10) {
       for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 10);
@@ -186,7 +187,7 @@ TEST_F(BadRecordsTest, ALaterEpochCountsThemAnew) {
   json job = OnPictures(TrainJob(), 12);  // four epochs of twelve rows
   job["max_bad_records"] = 5;
   TrainerHarness trainer(job, Streams{});
-  Feed(trainer.train(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
   // In the last epoch those behind the last good row are not met.
   EXPECT_GE(trainer.WaitFor("done")["bad_rows"], 3 * 5);
   EXPECT_EQ(WarningsOf(trainer).size(), 5u);
@@ -196,7 +197,7 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
   json job = OnPictures(TrainJob(), 12);
   job["max_bad_fraction"] = 0.25;  // 5 of 17 are more
   TrainerHarness trainer(job, Streams{});
-  Feed(trainer.train(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
   const json error = ErrorOf(trainer);
   EXPECT_EQ(error["iteration"], 3);
   EXPECT_THAT(error["message"].get<std::string>(),
@@ -208,7 +209,7 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
 // 44 rows, 4 of them bad, ten iterations an epoch: what was drawn before the snapshot is part of
 // what is judged after it, and is counted once.
 TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
-  const Rows rows = Mixed(GoodRows(0, 40), [] {
+  const Rows rows = MixedRows(GoodRows(0, 40), [] {
     Rows bad = BadRowsOf("bad");
     bad.pop_back();
     return bad;
@@ -233,7 +234,7 @@ TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
 }
 
 TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
-  const Rows rows = Mixed(GoodRows(0, 40), BadRowsOf("bad"));  // 5 of 45, early in the epoch
+  const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));  // 5 of 45, early in the epoch
   snapshot_ = 7;
   ASSERT_EQ(RunAgain(0, {{"max_bad_records", 5}}, 7, rows)["event"], "done");
   const json error = RunAgain(1, {{"max_bad_fraction", 0.1}}, 22, rows);
@@ -243,19 +244,19 @@ TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
 
 // Bad rows may come first in a later epoch: no reason to judge its first minibatches alone.
 TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
-  const Rows rows = Mixed(GoodRows(0, 40), BadRowsOf("bad"));
+  const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));
   for (int iterations = 11; iterations <= 19; iterations += 2) {
     json job = OnPictures(TrainJob(), iterations);
     job["max_bad_fraction"] = 0.12;  // 5 of 45 are allowed
     TrainerHarness trainer(job, Streams{});
-    Feed(trainer.train(), rows);
+    FeedBatches(trainer.train(), rows);
     ASSERT_EQ(trainer.WaitFor("done")["event"], "done") << iterations;
   }
 }
 
 TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {
   TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
-  Feed(trainer.train(), BadRowsOf("bad"));
+  FeedBatches(trainer.train(), BadRowsOf("bad"));
   EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
               AllOf(HasSubstr("no rows to train on: none of"), HasSubstr("can be used: bad")));
   EXPECT_EQ(trainer.Wait(), 1);
@@ -269,7 +270,7 @@ TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLaye
     job["transform_threads"] = 3;
     ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
   }
-  Feed(ranks[0]->train(), GoodRows(0, 40));
+  FeedBatches(ranks[0]->train(), GoodRows(0, 40));
   feed::BatchBuilder good, odd;
   const std::vector<std::string> pictures(8, Picture(1));
   good.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
@@ -298,8 +299,8 @@ TEST_F(BadRecordsTest, ValidationRowsCountToo) {
   job["validate"] = true;
   job["max_bad_records"] = 4;
   TrainerHarness trainer(job, Streams{.test = true});
-  Feed(trainer.test(), Mixed(GoodRows(0, 7), BadRowsOf("held-out")));
-  Feed(trainer.train(), GoodRows(0, 12));
+  FeedBatches(trainer.test(), MixedRows(GoodRows(0, 7), BadRowsOf("held-out")));
+  FeedBatches(trainer.train(), GoodRows(0, 12));
   EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
               AllOf(HasSubstr("5 of 12 rows cannot be used"), HasSubstr("held-out-text")));
   EXPECT_EQ(trainer.Wait(), 1);
@@ -313,7 +314,7 @@ TEST_F(BadRecordsTest, FeaturesLeaveThemOutAndFailBeyondTheLimit) {
     job["features"] = {"ip"};
     job["max_bad_records"] = allowed;
     TrainerHarness trainer(job, Streams{.train = false, .test = true, .results = true});
-    Feed(trainer.test(), Mixed(GoodRows(0, 12), BadRowsOf("bad")));
+    FeedBatches(trainer.test(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
     if (allowed == 5) {
       const json done = trainer.WaitFor("done");
       EXPECT_EQ(done["rows"], 12);

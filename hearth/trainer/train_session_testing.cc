@@ -15,7 +15,7 @@
 namespace hearth::trainer {
 namespace {
 
-StreamFds Feed(const Batches& batches, std::vector<Thread>* feeders) {
+StreamFds FeedRing(const Batches& batches, std::vector<Thread>* feeders) {
   feed::RingEnds ends = feed::CreateRing(1 << 20);
   auto writer = std::make_shared<feed::RingWriter>(std::move(ends.writer));
   feeders->emplace_back("feeder", [writer, batches] { WriteRows(writer.get(), batches); });
@@ -110,9 +110,9 @@ Trained TrainSessionFixture::Train(const Training& training) {
       epoch_feeder = epochs.back().get();
       job.train = epoch_feeder->Stream();
     } else {
-      job.train = Feed(training.train[index], &feeders);
+      job.train = FeedRing(training.train[index], &feeders);
     }
-    if (job.validate) job.test = Feed(training.test[index], &feeders);
+    if (job.validate) job.test = FeedRing(training.test[index], &feeders);
     TrainHooks hooks;
     hooks.send = [&, index, epoch_feeder](const nlohmann::json& event) {
       if (event["event"] == "rows") return epoch_feeder->Start();

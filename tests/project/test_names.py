@@ -27,12 +27,12 @@ def test_the_check_sees_functions_types_and_constants(tmp_path):
     assert found == ["Check", "Errors", "Least", "kSize"]
 
 
-def test_two_tests_may_have_functions_of_one_name_with_other_parameters(tmp_path):
+def test_it_looks_at_tests_among_themselves(tmp_path):
     room = tmp_path / check_names.ROOMS[0]
     room.mkdir(parents=True)
-    text = "\nnamespace {\n\nRow Of(const A& first,\n       int rows) {\n}\n\n}  // namespace\n"
+    text = "\nnamespace {\n\nusing A = B;\n\nRow Of(const A& first) {\n}\n\n}  // namespace\n"
     (room / "one_test.cc").write_text(text)
-    (room / "two_test.cc").write_text(text.replace("const A&", "B"))
+    (room / "one.cc").write_text(text)
     assert check_names.clashes(tmp_path) == []
-    (room / "three_test.cc").write_text(text.replace("first", "other"))
-    assert len(check_names.clashes(tmp_path)) == 1
+    (room / "two_testing.cc").write_text(text.replace("const A&", "B"))
+    assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Of"]

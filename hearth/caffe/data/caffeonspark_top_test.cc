@@ -20,8 +20,8 @@ CaffeOnSparkTop MakeTop(const std::string& text) {
   return CaffeOnSparkTop(param, TEST, false);
 }
 
-std::vector<float> Read(const std::string& text,
-                        const std::shared_ptr<const feed::BatchView>& batch, int64_t row = 0) {
+std::vector<float> ReadTop(const std::string& text,
+                           const std::shared_ptr<const feed::BatchView>& batch, int64_t row = 0) {
   const CaffeOnSparkTop top = MakeTop(text);
   int64_t count = 1;
   for (const int64_t dim : top.row_shape()) count *= dim;
@@ -31,7 +31,7 @@ std::vector<float> Read(const std::string& text,
 }
 
 template <typename Function>
-std::string MessageOf(Function f, ErrorCode code) {
+std::string TopError(Function f, ErrorCode code) {
   try {
     f();
   } catch (const Error& error) {
@@ -45,9 +45,10 @@ TEST(CaffeOnSparkTop, ReadsSingleValues) {
   const auto batch =
       feed::BatchBuilder().AddString("s", {"7"}).AddInt32("i", {-3}).AddFloat("f", {0.5f}).Build();
   EXPECT_THAT(MakeTop("name: 's' type: STRING sample_num_axes: 0").row_shape(), IsEmpty());
-  EXPECT_THAT(Read("name: 's' type: STRING sample_num_axes: 0", batch), ElementsAre(7));
-  EXPECT_THAT(Read("name: 'i' type: INT channels: 1 sample_num_axes: 1", batch), ElementsAre(-3));
-  EXPECT_THAT(Read("name: 'f' type: FLOAT channels: 1 height: 1 width: 1", batch),
+  EXPECT_THAT(ReadTop("name: 's' type: STRING sample_num_axes: 0", batch), ElementsAre(7));
+  EXPECT_THAT(ReadTop("name: 'i' type: INT channels: 1 sample_num_axes: 1", batch),
+              ElementsAre(-3));
+  EXPECT_THAT(ReadTop("name: 'f' type: FLOAT channels: 1 height: 1 width: 1", batch),
               ElementsAre(0.5f));
 }
 
@@ -57,13 +58,13 @@ TEST(CaffeOnSparkTop, ReadsArraysOfTheRightLengthOnly) {
                          .AddFloatList("floats", {{0.5f, 1.5f, 2, 3}, {1}})
                          .Build();
   const std::string ints = "name: 'ints' type: INT_ARRAY channels: 3 sample_num_axes: 1 ";
-  EXPECT_THAT(Read(ints, batch), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ReadTop(ints, batch), ElementsAre(1, 2, 3));
   EXPECT_THAT(
       MakeTop("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2").row_shape(),
       ElementsAre(1, 2, 2));
-  EXPECT_THAT(Read("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2", batch),
+  EXPECT_THAT(ReadTop("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2", batch),
               ElementsAre(0.5f, 1.5f, 2, 3));
-  EXPECT_THAT(MessageOf([&] { Read(ints, batch, 1); }, ErrorCode::kDataLoss),
+  EXPECT_THAT(TopError([&] { ReadTop(ints, batch, 1); }, ErrorCode::kDataLoss),
               "column 'ints' has 2 values, not 3");
   EXPECT_TRUE(MakeTop(ints + "transpose: true").transposed());
 }
@@ -73,7 +74,7 @@ TEST(CaffeOnSparkTop, ReadsImages) {
                          .AddBinary("png", {EncodePng(GradientImage(4, 4, 3))})
                          .AddBinary("raw", {"abcdefgh"})
                          .Build();
-  const std::vector<float> png = Read(
+  const std::vector<float> png = ReadTop(
       "name: 'png' type: ENCODED_IMAGE channels: 3 height: 4 width: 4 out_height: 2 out_width: 2 "
       "transform_param { crop_size: 2 mean_value: 20 }",
       batch);
@@ -81,13 +82,13 @@ TEST(CaffeOnSparkTop, ReadsImages) {
   EXPECT_EQ(png[0], 7 + 3);       // blue at row 1, column 1
   EXPECT_EQ(png[4], 7 + 3 + 40);  // green
   const std::vector<float> raw =
-      Read("name: 'raw' type: RAW_IMAGE channels: 2 height: 2 width: 2", batch);
+      ReadTop("name: 'raw' type: RAW_IMAGE channels: 2 height: 2 width: 2", batch);
   EXPECT_THAT(raw, ElementsAre('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'));
 }
 
 TEST(CaffeOnSparkTop, NamesFieldsThatDoNotFitTogether) {
   const auto error = [](const std::string& text) {
-    return MessageOf([&] { MakeTop(text); }, ErrorCode::kInvalidArgument);
+    return TopError([&] { MakeTop(text); }, ErrorCode::kInvalidArgument);
   };
   EXPECT_THAT(error("name: 'a' type: INT"),
               HasSubstr("channels, height and width must be above 0"));
@@ -104,8 +105,8 @@ TEST(CaffeOnSparkTop, NamesFieldsThatDoNotFitTogether) {
 }
 
 TEST(CaffeOnSparkTop, NamesTheColumnThatIsMissing) {
-  EXPECT_THAT(MessageOf([] { Read("name: 'b' type: INT sample_num_axes: 0", CountingBatch(1)); },
-                        ErrorCode::kNotFound),
+  EXPECT_THAT(TopError([] { ReadTop("name: 'b' type: INT sample_num_axes: 0", CountingBatch(1)); },
+                       ErrorCode::kNotFound),
               HasSubstr("b"));
 }
 

@@ -23,7 +23,7 @@ DataTransformer Make(const std::string& text, Phase phase = TEST) {
 }
 
 template <typename Function>
-std::string MessageOf(Function f) {
+std::string TransformerError(Function f) {
   try {
     f();
   } catch (const Error& error) {
@@ -90,7 +90,7 @@ TEST(DataTransformer, TakesOneMeanValueOrOnePerChannel) {
   EXPECT_THAT(out, ElementsAre(0, 1, 2.5f));
   Make("mean_value: 1").Transform(view, {}, out.data());
   EXPECT_THAT(out, ElementsAre(0, 1, 2));
-  EXPECT_THAT(MessageOf([] { Make("mean_value: 1 mean_value: 2").RequireFits(3, 1, 1); }),
+  EXPECT_THAT(TransformerError([] { Make("mean_value: 1 mean_value: 2").RequireFits(3, 1, 1); }),
               "2 mean_values do not fit a picture of 3 channels");
 }
 
@@ -112,17 +112,19 @@ TEST(DataTransformer, ReadsMeanFilesOfEveryForm) {
 }
 
 TEST(DataTransformer, NamesThePictureThatDoesNotFit) {
-  EXPECT_THAT(MessageOf([] { Make("mean_file: '" + kMeanFile + "'").RequireFits(3, 8, 9); }),
+  EXPECT_THAT(TransformerError([] { Make("mean_file: '" + kMeanFile + "'").RequireFits(3, 8, 9); }),
               "a picture of 3 x 8 x 9 does not fit the mean file's 3 x 7 x 9");
-  EXPECT_THAT(MessageOf([] { Make("crop_size: 5").RequireFits(1, 4, 9); }),
+  EXPECT_THAT(TransformerError([] { Make("crop_size: 5").RequireFits(1, 4, 9); }),
               "a picture of 4 x 9 pixels is smaller than crop_size 5");
 }
 
 TEST(DataTransformer, RefusesFieldsThatExcludeEachOther) {
-  EXPECT_THAT(MessageOf([] { Make("mean_file: 'x' mean_value: 1"); }), HasSubstr("choose one"));
-  EXPECT_THAT(MessageOf([] { Make("force_color: true force_gray: true"); }),
+  EXPECT_THAT(TransformerError([] { Make("mean_file: 'x' mean_value: 1"); }),
               HasSubstr("choose one"));
-  EXPECT_THAT(MessageOf([] { Make("mean_file: '/no/such.file'"); }), HasSubstr("/no/such.file"));
+  EXPECT_THAT(TransformerError([] { Make("force_color: true force_gray: true"); }),
+              HasSubstr("choose one"));
+  EXPECT_THAT(TransformerError([] { Make("mean_file: '/no/such.file'"); }),
+              HasSubstr("/no/such.file"));
 }
 
 TEST(DataTransformer, ChoosesColoursByTheFlagsThenByTheChannels) {

@@ -18,7 +18,7 @@ PictureReader Reader(PictureSize size, const std::string& transform = "", bool r
 }
 
 template <typename Function>
-std::string ReadError(Function read) {
+std::string PictureError(Function read) {
   try {
     read();
   } catch (const Error& error) {
@@ -66,7 +66,7 @@ TEST(PictureReader, TakesAnySizeThatTheCropFitsInto) {
   reader.ReadEncoded(EncodePng(image), 0, out.data());
   EXPECT_EQ(out[0], image.pixels[1 * 5 + 1]);
   EXPECT_THAT(
-      ReadError([&] { reader.ReadEncoded(EncodePng(GradientImage(2, 5, 1)), 0, out.data()); }),
+      PictureError([&] { reader.ReadEncoded(EncodePng(GradientImage(2, 5, 1)), 0, out.data()); }),
       "a picture of 2 x 5 pixels is smaller than crop_size 3");
 }
 
@@ -74,13 +74,13 @@ TEST(PictureReader, RefusesPicturesOfAnotherSize) {
   std::vector<float> out(100);
   const PictureReader reader = Reader({1, 4, 4});
   EXPECT_THAT(
-      ReadError([&] { reader.ReadEncoded(EncodePng(GradientImage(4, 5, 1)), 0, out.data()); }),
+      PictureError([&] { reader.ReadEncoded(EncodePng(GradientImage(4, 5, 1)), 0, out.data()); }),
       "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4");
-  EXPECT_THAT(ReadError([&] {
+  EXPECT_THAT(PictureError([&] {
                 reader.ReadRaw("abc", {1, 4, 4}, 0, out.data());
               }),
               "3 bytes are not a picture of 1 x 4 x 4");
-  EXPECT_THAT(ReadError([&] {
+  EXPECT_THAT(PictureError([&] {
                 reader.ReadFloats({}, {1, 4, 4}, 0, out.data());
               }),
               HasSubstr("0 numbers are not a picture"));

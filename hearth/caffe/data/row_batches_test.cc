@@ -27,56 +27,56 @@ RowBatches::Options Options(int64_t batch_size, int threads = 1) {
   return {.batch_size = batch_size, .row_sizes = {1, 2}, .threads = threads, .seed = 3};
 }
 
-std::unique_ptr<BatchSource> Rows(std::shared_ptr<feed::MinibatchSource> source,
-                                  RowBatches::Options options, RowBatches::ReadRow read_row) {
+std::unique_ptr<BatchSource> RowsOf(std::shared_ptr<feed::MinibatchSource> source,
+                                    RowBatches::Options options, RowBatches::ReadRow read_row) {
   return std::make_unique<RowBatches>(std::move(source), std::move(options), std::move(read_row));
 }
 
-std::vector<float> First(const DataBatch& batch) {
+std::vector<float> FirstValues(const DataBatch& batch) {
   const std::vector<float>& values = batch.tops[0].values;
   return {values.begin(), values.begin() + batch.rows.size()};
 }
 
 TEST(RowBatches, DeliversRowsInOrderAndFewerAtTheEndOfAnEpoch) {
   Prefetcher prefetcher(
-      1, Rows(SourceOf({CountingBatch(2), CountingBatch(3, 2)}), Options(2), ReadX()));
+      1, RowsOf(SourceOf({CountingBatch(2), CountingBatch(3, 2)}), Options(2), ReadX()));
   for (int epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+    EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 1));
     const DataBatch& second = prefetcher.Next();
-    EXPECT_THAT(First(second), ElementsAre(2, 3));
+    EXPECT_THAT(FirstValues(second), ElementsAre(2, 3));
     EXPECT_THAT(second.tops[1].values, ElementsAre(-2, -2, -3, -3));
-    EXPECT_THAT(First(prefetcher.Next()), ElementsAre(4));
-    EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
-    EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
+    EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(4));
+    EXPECT_THAT(FirstValues(prefetcher.Next()), IsEmpty());
+    EXPECT_THAT(FirstValues(prefetcher.Next()), IsEmpty());
     prefetcher.NextEpoch();
   }
 }
 
 TEST(RowBatches, SkipsTheRestOfAnEpoch) {
-  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(9)}), Options(2), ReadX()));
-  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+  Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(9)}), Options(2), ReadX()));
+  EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 1));
   prefetcher.NextEpoch();
-  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 1));
+  EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 1));
 }
 
 TEST(RowBatches, ReplacesBadRowsByThoseThatFollowAndNamesThem) {
-  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(7)}), Options(3, 2),
-                                ReadX([](int64_t x) { return x == 0 || x == 2 || x == 6; })));
+  Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(7)}), Options(3, 2),
+                                  ReadX([](int64_t x) { return x == 0 || x == 2 || x == 6; })));
   const DataBatch& first = prefetcher.Next();
-  EXPECT_THAT(First(first), ElementsAre(1, 3, 4));
+  EXPECT_THAT(FirstValues(first), ElementsAre(1, 3, 4));
   EXPECT_EQ(first.rows.rows[1].index, 3);
   EXPECT_THAT(first.tops[1].values, ElementsAre(-1, -1, -3, -3, -4, -4));
   ASSERT_EQ(first.bad_rows.size(), 2u);
   EXPECT_EQ(first.bad_rows[1].id, "00000002");
   EXPECT_EQ(first.bad_rows[1].reason, "2 is bad");
   const DataBatch& second = prefetcher.Next();
-  EXPECT_THAT(First(second), ElementsAre(5));
+  EXPECT_THAT(FirstValues(second), ElementsAre(5));
   EXPECT_EQ(second.bad_rows.size(), 1u);
 }
 
 TEST(RowBatches, EndsTheEpochWhenAllRowsAreBad) {
   Prefetcher prefetcher(
-      1, Rows(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
+      1, RowsOf(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
   const DataBatch& batch = prefetcher.Next();
   EXPECT_EQ(batch.rows.size(), 0);
   EXPECT_EQ(batch.bad_rows.size(), 5u);
@@ -101,21 +101,22 @@ class CountingSource : public feed::MinibatchSource {
 
 TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
   auto source = std::make_shared<CountingSource>();
-  Prefetcher prefetcher(1, Rows(source, Options(4), ReadX([](int64_t x) { return x % 4 == 1; })));
-  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(0, 2, 3, 4));
-  EXPECT_THAT(First(prefetcher.Next()), ElementsAre(6, 7, 8));
-  EXPECT_THAT(First(prefetcher.Next()), IsEmpty());
+  Prefetcher prefetcher(1, RowsOf(source, Options(4), ReadX([](int64_t x) { return x % 4 == 1; })));
+  EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(6, 7, 8));
+  EXPECT_THAT(FirstValues(prefetcher.Next()), IsEmpty());
   EXPECT_THAT(source->requests, ::testing::Each(4));
 }
 
 TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
   const auto seeds_with = [](int threads) {
     std::vector<uint64_t> seeds(12);
-    Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(6)}), Options(4, threads),
-                                  [&](const feed::Minibatch::Row& row, uint64_t seed, const auto&) {
-                                    uint64_t& slot = seeds[row.index];
-                                    (slot == 0 ? slot : seeds[6 + row.index]) = seed;
-                                  }));
+    Prefetcher prefetcher(1,
+                          RowsOf(SourceOf({CountingBatch(6)}), Options(4, threads),
+                                 [&](const feed::Minibatch::Row& row, uint64_t seed, const auto&) {
+                                   uint64_t& slot = seeds[row.index];
+                                   (slot == 0 ? slot : seeds[6 + row.index]) = seed;
+                                 }));
     while (prefetcher.Next().rows.size() > 0) {
     }
     prefetcher.NextEpoch();
@@ -129,10 +130,10 @@ TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
 }
 
 TEST(RowBatches, HandsOverAFailureThatIsNoBadRow) {
-  Prefetcher prefetcher(1, Rows(SourceOf({CountingBatch(5)}), Options(2),
-                                [](const feed::Minibatch::Row& row, uint64_t, const auto&) {
-                                  row.batch->column("pixels");
-                                }));
+  Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(5)}), Options(2),
+                                  [](const feed::Minibatch::Row& row, uint64_t, const auto&) {
+                                    row.batch->column("pixels");
+                                  }));
   for (int round = 0; round < 2; ++round) {
     try {
       prefetcher.Next();

@@ -18,7 +18,7 @@ at::Tensor Random(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
 }
 
-at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor PlainProduct(const at::Tensor& a, const at::Tensor& b) {
   return at::mm(a.to(at::kDouble), b.to(at::kDouble));
 }
 
@@ -42,20 +42,20 @@ TEST_P(MatrixProduct, IsWrittenWithOrWithoutABias) {
   ForEachOrder([](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
     const at::Tensor bias = at::randn({b.size(1)});
     Multiply(a, b, bias, c);
-    ExpectClose(c, Product(a, b) + bias);
+    ExpectClose(c, PlainProduct(a, b) + bias);
     Multiply(a, b, {}, c);
-    ExpectClose(c, Product(a, b));
+    ExpectClose(c, PlainProduct(a, b));
   });
 }
 
 TEST_P(MatrixProduct, IsAddedOrWrittenOverAnything) {
   ForEachOrder([](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
-    const at::Tensor sum = c + Product(a, b);
+    const at::Tensor sum = c + PlainProduct(a, b);
     AddProduct(1, a, b, c);
     ExpectClose(c, sum);
     c.fill_(std::numeric_limits<float>::quiet_NaN());
     AddProduct(0, a, b, c);
-    ExpectClose(c, Product(a, b));
+    ExpectClose(c, PlainProduct(a, b));
   });
 }
 
@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, MatrixProduct,
 TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRest) {
   const at::Tensor a = at::randn({8, 40}), b = at::randn({40, 12}), c = at::zeros({8, 12});
   Multiply(a.narrow(1, 4, 16), b.narrow(0, 4, 16).narrow(1, 2, 5), {}, c.narrow(1, 3, 5));
-  ExpectClose(c.narrow(1, 3, 5), Product(a.narrow(1, 4, 16), b.narrow(0, 4, 16).narrow(1, 2, 5)));
+  ExpectClose(c.narrow(1, 3, 5),
+              PlainProduct(a.narrow(1, 4, 16), b.narrow(0, 4, 16).narrow(1, 2, 5)));
   EXPECT_EQ(c.narrow(1, 0, 3).abs().sum().item<float>(), 0);
   EXPECT_EQ(c.narrow(1, 8, 4).abs().sum().item<float>(), 0);
 }
@@ -83,7 +84,7 @@ TEST(MatrixProducts, MayBeComputedBySeveralThreads) {
       Multiply(a.narrow(0, 8 * i, 8), b, {}, c.narrow(0, 8 * i, 8));
     }
   });
-  ExpectClose(c, Product(a, b));
+  ExpectClose(c, PlainProduct(a, b));
 }
 
 // What a thread keeps goes with it, and nothing of another one's.
@@ -91,7 +92,7 @@ TEST(MatrixProducts, MayBeComputedByThreadsThatEnd) {
   const at::Tensor a = at::randn({16, 300}), b = at::randn({300, 200}), c = at::empty({16, 200});
   for (int i = 0; i < 20; ++i) {
     std::thread([&] { Multiply(a, b, {}, c); }).join();
-    ExpectClose(c, Product(a, b));
+    ExpectClose(c, PlainProduct(a, b));
     Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));
   }
 }
@@ -102,7 +103,7 @@ TEST(MatrixProducts, MayHaveMoreShapesThanAreKept) {
   for (int64_t rows = 1; rows <= 1500; ++rows) {
     const at::Tensor a = at::randn({rows, 9}), c = at::empty({rows, 5});
     Multiply(a, b, {}, c);
-    ExpectClose(c, Product(a, b));
+    ExpectClose(c, PlainProduct(a, b));
   }
 }
 

@@ -12,15 +12,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Window Read(const std::string& text, int64_t axes) {
+Window WindowOf(const std::string& text, int64_t axes) {
   ConvolutionParameter param;
   ParseText(text, "test", &param);
   return ReadWindow(param, axes);
 }
 
-std::string ReadError(const std::string& text, int64_t axes) {
+std::string WindowError(const std::string& text, int64_t axes) {
   try {
-    Read(text, axes);
+    WindowOf(text, axes);
   } catch (const Error& error) {
     return error.message();
   }
@@ -28,7 +28,7 @@ std::string ReadError(const std::string& text, int64_t axes) {
 }
 
 TEST(ReadWindow, RepeatsOneValueForAllAxes) {
-  const Window window = Read("kernel_size: 3 pad: 1", 3);
+  const Window window = WindowOf("kernel_size: 3 pad: 1", 3);
   EXPECT_THAT(window.kernel, ElementsAre(3, 3, 3));
   EXPECT_THAT(window.pad, ElementsAre(1, 1, 1));
   EXPECT_THAT(window.stride, ElementsAre(1, 1, 1));
@@ -36,29 +36,31 @@ TEST(ReadWindow, RepeatsOneValueForAllAxes) {
 }
 
 TEST(ReadWindow, TakesOneValuePerAxis) {
-  EXPECT_THAT(Read("kernel_size: 3 kernel_size: 5 stride: 1 stride: 2", 2).stride,
+  EXPECT_THAT(WindowOf("kernel_size: 3 kernel_size: 5 stride: 1 stride: 2", 2).stride,
               ElementsAre(1, 2));
 }
 
 TEST(ReadWindow, TakesHeightAndWidthByName) {
-  const Window window = Read("kernel_h: 3 kernel_w: 5 stride_h: 2 stride_w: 1 pad_w: 2", 2);
+  const Window window = WindowOf("kernel_h: 3 kernel_w: 5 stride_h: 2 stride_w: 1 pad_w: 2", 2);
   EXPECT_THAT(window.kernel, ElementsAre(3, 5));
   EXPECT_THAT(window.stride, ElementsAre(2, 1));
   EXPECT_THAT(window.pad, ElementsAre(0, 2));
 }
 
-TEST(ReadWindow, NeedsNoKernelWithoutSpatialAxes) { EXPECT_THAT(Read("", 0).kernel, IsEmpty()); }
+TEST(ReadWindow, NeedsNoKernelWithoutSpatialAxes) {
+  EXPECT_THAT(WindowOf("", 0).kernel, IsEmpty());
+}
 
 TEST(ReadWindow, NamesTheFieldThatDoesNotFit) {
-  EXPECT_THAT(ReadError("", 2), "it needs kernel_size");
-  EXPECT_THAT(ReadError("kernel_size: 3 pad: 1 pad: 2", 3), HasSubstr("pad has 2 values"));
-  EXPECT_THAT(ReadError("kernel_h: 3 kernel_w: 3", 1),
+  EXPECT_THAT(WindowError("", 2), "it needs kernel_size");
+  EXPECT_THAT(WindowError("kernel_size: 3 pad: 1 pad: 2", 3), HasSubstr("pad has 2 values"));
+  EXPECT_THAT(WindowError("kernel_h: 3 kernel_w: 3", 1),
               HasSubstr("kernel_h and kernel_w are for 2"));
-  EXPECT_THAT(ReadError("kernel_size: 1 kernel_h: 3 kernel_w: 3", 2),
+  EXPECT_THAT(WindowError("kernel_size: 1 kernel_h: 3 kernel_w: 3", 2),
               HasSubstr("either kernel or"));
-  EXPECT_THAT(ReadError("kernel_size: 3 stride: 0", 2), HasSubstr("stride 0"));
+  EXPECT_THAT(WindowError("kernel_size: 3 stride: 0", 2), HasSubstr("stride 0"));
   // Their product would not fit 64 bits.
-  EXPECT_THAT(ReadError("kernel_size: 4294967295 dilation: 4294967295", 2),
+  EXPECT_THAT(WindowError("kernel_size: 4294967295 dilation: 4294967295", 2),
               HasSubstr("must not be above 2147483647"));
 }
 

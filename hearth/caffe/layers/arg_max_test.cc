@@ -19,7 +19,7 @@ int64_t Best(const float* x, int64_t count, int64_t stride, int64_t k) {
 }
 
 // Of whole rows of 12 values: positions, then values if wanted.
-auto RowReference(int64_t top_k, bool values) {
+auto ArgMaxRowReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
     Array y({x.shape[0], values ? 2 : 1, top_k});
@@ -50,8 +50,8 @@ auto AxisReference(int64_t top_k, bool values) {
   };
 }
 
-LayerCase Row(std::string name, const std::string& param,
-              std::function<Arrays(const Arrays&, const Arrays&)> reference) {
+LayerCase ArgMaxRow(std::string name, const std::string& param,
+                    std::function<Arrays(const Arrays&, const Arrays&)> reference) {
   LayerCase row{std::move(name),
                 "type: 'ArgMax' argmax_param { " + param + " }",
                 {{{2, 4, 3}}},
@@ -64,10 +64,10 @@ LayerCase Row(std::string name, const std::string& param,
 
 std::vector<LayerCase> ArgMaxCases() {
   return {
-      Row("argmax", "", RowReference(1, false)),
-      Row("argmax_values", "out_max_val: true top_k: 3", RowReference(3, true)),
-      Row("argmax_axis", "axis: 1 top_k: 2", AxisReference(2, false)),
-      Row("argmax_axis_values", "axis: -2 out_max_val: true", AxisReference(1, true)),
+      ArgMaxRow("argmax", "", ArgMaxRowReference(1, false)),
+      ArgMaxRow("argmax_values", "out_max_val: true top_k: 3", ArgMaxRowReference(3, true)),
+      ArgMaxRow("argmax_axis", "axis: 1 top_k: 2", AxisReference(2, false)),
+      ArgMaxRow("argmax_axis_values", "axis: -2 out_max_val: true", AxisReference(1, true)),
   };
 }
 const bool kArgMaxCases = AddLayerCases(ArgMaxCases);
@@ -75,7 +75,7 @@ const bool kArgMaxCases = AddLayerCases(ArgMaxCases);
 namespace {
 
 TEST(ArgMax, PutsTheLargerPositionFirstAmongEqualValues) {
-  const LayerCase row = Row("case", "top_k: 2", nullptr);
+  const LayerCase row = ArgMaxRow("case", "top_k: 2", nullptr);
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
   run.Forward();
@@ -90,9 +90,9 @@ TEST(ArgMax, KeepsTheBottomsNumberOfAxes) {
 }
 
 TEST(ArgMax, RefusesATopKAboveTheValuesAndAGradient) {
-  const LayerCase too_many = Row("case", "axis: 1 top_k: 5", nullptr);
+  const LayerCase too_many = ArgMaxRow("case", "axis: 1 top_k: 5", nullptr);
   EXPECT_THROW(LayerRun(too_many).Forward(), Error);
-  const LayerCase row = Row("case", "", nullptr);
+  const LayerCase row = ArgMaxRow("case", "", nullptr);
   LayerRun run(row);
   run.Forward();
   EXPECT_FALSE(run.layer().traits().AllowsForceBackward(0));

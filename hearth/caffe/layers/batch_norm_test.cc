@@ -9,7 +9,7 @@ namespace hearth::caffe {
 namespace {
 
 // Channels are axis 1; `global` takes the running statistics instead of the bottom's own.
-auto Reference(bool global, double eps) {
+auto BatchNormReference(bool global, double eps) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Array y = bottoms[0];
     const int64_t channels = y.shape[1];
@@ -34,12 +34,12 @@ auto Reference(bool global, double eps) {
   };
 }
 
-LayerCase Row(std::string name, const std::string& param, Phase phase, bool global,
-              double eps = 1e-5) {
+LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, bool global,
+                       double eps = 1e-5) {
   LayerCase row{std::move(name),
                 "type: 'BatchNorm' batch_norm_param { " + param + " }",
                 {{{3, 2, 2, 2}}},
-                Reference(global, eps)};
+                BatchNormReference(global, eps)};
   row.phase = phase;
   row.in_place = true;
   // A variance below zero would be none.
@@ -52,15 +52,16 @@ LayerCase Row(std::string name, const std::string& param, Phase phase, bool glob
 }  // namespace
 
 std::vector<LayerCase> BatchNormCases() {
-  LayerCase rows = Row("batch_norm_2d", "", TRAIN, false);
+  LayerCase rows = BatchNormRow("batch_norm_2d", "", TRAIN, false);
   rows.bottoms = {{{4, 3}}};
   // One row of 2-d input has no variance: rounding decides its sign.
   rows.fixed_rows = true;
   return {
-      Row("batch_norm_train", "", TRAIN, false),
-      Row("batch_norm_test", "", TEST, true),
-      Row("batch_norm_global_in_train", "use_global_stats: true eps: 0.1", TRAIN, true, 0.1),
-      Row("batch_norm_own_in_test", "use_global_stats: false", TEST, false),
+      BatchNormRow("batch_norm_train", "", TRAIN, false),
+      BatchNormRow("batch_norm_test", "", TEST, true),
+      BatchNormRow("batch_norm_global_in_train", "use_global_stats: true eps: 0.1", TRAIN, true,
+                   0.1),
+      BatchNormRow("batch_norm_own_in_test", "use_global_stats: false", TEST, false),
       rows,
   };
 }
@@ -69,7 +70,7 @@ const bool kBatchNormCases = AddLayerCases(BatchNormCases);
 namespace {
 
 TEST(BatchNorm, AddsUpStatisticsWithTheUnbiasedVariance) {
-  LayerCase row = Row("case", "moving_average_fraction: 0.5", TRAIN, false);
+  LayerCase row = BatchNormRow("case", "moving_average_fraction: 0.5", TRAIN, false);
   row.bottoms = {{{2, 1}}};
   row.prepare_layer = [](Layer* layer) {
     for (const auto& blob : layer->blobs()) blob->data().fill_(8);
@@ -84,7 +85,7 @@ TEST(BatchNorm, AddsUpStatisticsWithTheUnbiasedVariance) {
 }
 
 TEST(BatchNorm, WithoutAnyStatisticsDividesByTheRootOfEps) {
-  LayerCase row = Row("case", "eps: 0.25", TEST, true);
+  LayerCase row = BatchNormRow("case", "eps: 0.25", TEST, true);
   row.prepare_layer = [](Layer* layer) {
     for (const auto& blob : layer->blobs()) blob->data().zero_();
   };
@@ -94,7 +95,7 @@ TEST(BatchNorm, WithoutAnyStatisticsDividesByTheRootOfEps) {
 }
 
 TEST(BatchNorm, FreezesItsParameters) {
-  const LayerCase row = Row("case", "", TRAIN, false);
+  const LayerCase row = BatchNormRow("case", "", TRAIN, false);
   LayerRun run(row);
   ASSERT_EQ(run.layer().param().param_size(), 3);
   EXPECT_EQ(run.layer().param().param(2).lr_mult(), 0);

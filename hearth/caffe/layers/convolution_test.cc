@@ -57,7 +57,7 @@ struct Conv2d {
   }
 };
 
-auto Reference(Conv2d conv) {
+auto ConvolutionReference(Conv2d conv) {
   return [conv](const Arrays& bottoms, const Arrays& params) {
     Arrays tops;
     for (const Array& x : bottoms)
@@ -67,7 +67,7 @@ auto Reference(Conv2d conv) {
 }
 
 // A two-dimensional convolution's reference for bottoms, weights and tops of other shapes.
-auto Reshaped(const Shape& x, const Shape& w, const Shape& y) {
+auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;
     in[0] = bottoms[0].Count() / (x[1] * x[2] * x[3]);
@@ -87,53 +87,55 @@ std::string ConvolutionText(const std::string& param) {
 std::vector<LayerCase> ConvolutionCases() {
   const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
   return {
-      {"conv_plain", ConvolutionText("kernel_size: 3"), picture, Reference({})},
+      {"conv_plain", ConvolutionText("kernel_size: 3"), picture, ConvolutionReference({})},
       {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), picture,
-       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
+       ConvolutionReference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_hw",
        ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
-       picture, Reference({.stride_w = 2, .pad_h = 1})},
+       picture, ConvolutionReference({.stride_w = 2, .pad_h = 1})},
       {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), picture,
-       Reference({.group = 2, .dilation = 2})},
-      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), picture, Reference({})},
+       ConvolutionReference({.group = 2, .dilation = 2})},
+      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), picture,
+       ConvolutionReference({})},
       {"conv_two_bottoms",
        ConvolutionText("kernel_size: 3"),
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
-       Reference({}),
+       ConvolutionReference({}),
        2},
       // Channels last, the gradients of these two come from ChannelsLastConvolution.
       {"conv_partly_filled_blocks",
        "type: 'Convolution' convolution_param { num_output: 5 kernel_h: 2 kernel_w: 3 }",
        {{{3, 9, 4, 5}}},
-       Reference({})},
+       ConvolutionReference({})},
       {"conv_partly_filled_blocks_stride_pad",
        "type: 'Convolution' convolution_param { num_output: 3 kernel_size: 3 stride: 2 pad: 1 }",
        {{{2, 8, 6, 5}}},
-       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
+       ConvolutionReference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_1d",
        ConvolutionText("kernel_size: 3"),
        {{{2, 2, 6}}},
-       Reshaped({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
+       ConvolutionShape({2, 2, 1, 6}, {4, 2, 1, 3}, {2, 4, 4})},
       {"conv_3d",
        "type: 'Convolution' convolution_param { num_output: 1 kernel_size: 1 }",
        {{{1, 2, 2, 3, 2}}},
-       Reshaped({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
+       ConvolutionShape({1, 2, 6, 2}, {1, 2, 1, 1}, {1, 1, 2, 3, 2})},
       {"conv_axis_2",
        ConvolutionText("kernel_size: 3 axis: 2"),
        {{{2, 3, 2, 5}}},
-       Reshaped({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
+       ConvolutionShape({6, 2, 1, 5}, {4, 2, 1, 3}, {2, 3, 4, 3})},
       {"conv_no_spatial_axes",
        "type: 'Convolution' convolution_param { num_output: 3 }",
        {{{4, 2}}},
-       Reshaped({4, 2, 1, 1}, {3, 2, 1, 1}, {4, 3})},
+       ConvolutionShape({4, 2, 1, 1}, {3, 2, 1, 1}, {4, 3})},
       {"deconv_stride_pad",
        "type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 stride: 2 pad: 1 }",
        {{{2, 2, 3, 3}}},
-       Reference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1, .transposed = true})},
+       ConvolutionReference(
+           {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1, .transposed = true})},
       {"deconv_group",
        "type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 2 group: 2 }",
        {{{2, 2, 3, 3}}},
-       Reference({.group = 2, .transposed = true})},
+       ConvolutionReference({.group = 2, .transposed = true})},
   };
 }
 const bool kConvolutionCases = AddLayerCases(ConvolutionCases);

@@ -9,7 +9,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // `size` of 0: the axis is not cut.
-LayerCase Row(std::string name, const std::string& param, const Shape& size, const Shape& offset) {
+LayerCase CropRow(std::string name, const std::string& param, const Shape& size,
+                  const Shape& offset) {
   LayerCase row{std::move(name),
                 "type: 'Crop' crop_param { " + param + " }",
                 {{{2, 3, 5, 6}}, {{2, 2, 3, 2}}},
@@ -36,18 +37,18 @@ LayerCase Row(std::string name, const std::string& param, const Shape& size, con
 
 std::vector<LayerCase> CropCases() {
   return {
-      Row("crop", "", {0, 0, 3, 2}, {0, 0, 0, 0}),
-      Row("crop_offset", "offset: 1", {0, 0, 3, 2}, {0, 0, 1, 1}),
-      Row("crop_offsets", "axis: 1 offset: 1 offset: 0 offset: 4", {0, 2, 3, 2}, {0, 1, 0, 4}),
-      Row("crop_last", "axis: -1 offset: 3", {0, 0, 0, 2}, {0, 0, 0, 3}),
+      CropRow("crop", "", {0, 0, 3, 2}, {0, 0, 0, 0}),
+      CropRow("crop_offset", "offset: 1", {0, 0, 3, 2}, {0, 0, 1, 1}),
+      CropRow("crop_offsets", "axis: 1 offset: 1 offset: 0 offset: 4", {0, 2, 3, 2}, {0, 1, 0, 4}),
+      CropRow("crop_last", "axis: -1 offset: 3", {0, 0, 0, 2}, {0, 0, 0, 3}),
   };
 }
 const bool kCropCases = AddLayerCases(CropCases);
 
 namespace {
 
-std::string ReshapeError(const std::string& param) {
-  const LayerCase row = Row("case", param, {}, {});
+std::string CropError(const std::string& param) {
+  const LayerCase row = CropRow("case", param, {}, {});
   try {
     LayerRun(row).Forward();
   } catch (const Error& error) {
@@ -65,9 +66,9 @@ TEST(Crop, TakesAReferenceOfMoreAxes) {
 }
 
 TEST(Crop, NamesWhatDoesNotFit) {
-  EXPECT_THAT(ReshapeError("offset: 3"),
+  EXPECT_THAT(CropError("offset: 3"),
               HasSubstr("3 values from offset 3 on reach beyond axis 2 of shape 2 3 5 6 (180)"));
-  EXPECT_THAT(ReshapeError("axis: 1 offset: 1 offset: 1"),
+  EXPECT_THAT(CropError("axis: 1 offset: 1 offset: 1"),
               HasSubstr("offset is given 2 times; give it once, or once for each of the 3 axes"));
 }
 

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // A row of zeros with a one at the index, times the weights.
-Arrays Reference(const Arrays& bottoms, const Arrays& params) {
+Arrays EmbedReference(const Arrays& bottoms, const Arrays& params) {
   const Array& w = params[0];
   Shape shape = bottoms[0].shape;
   shape.push_back(w.shape[1]);
@@ -25,11 +25,11 @@ Arrays Reference(const Arrays& bottoms, const Arrays& params) {
   return {y};
 }
 
-LayerCase Row(std::string name, const std::string& param, Shape indices, int first = 0) {
+LayerCase EmbedRow(std::string name, const std::string& param, Shape indices, int first = 0) {
   LayerCase row{std::move(name),
                 "type: 'Embed' embed_param { input_dim: 4 num_output: 3 " + param + " }",
                 {{std::move(indices), 0, 0, 4 - first, first}},
-                Reference};
+                EmbedReference};
   row.without_gradient = {0};
   return row;
 }
@@ -38,9 +38,9 @@ LayerCase Row(std::string name, const std::string& param, Shape indices, int fir
 
 std::vector<LayerCase> EmbedCases() {
   return {
-      Row("embed", "", {3, 2}),
-      Row("embed_no_bias", "bias_term: false", {7}),
-      Row("embed_filled_up", "", {9, 2}, -1),
+      EmbedRow("embed", "", {3, 2}),
+      EmbedRow("embed_no_bias", "bias_term: false", {7}),
+      EmbedRow("embed_filled_up", "", {9, 2}, -1),
   };
 }
 const bool kEmbedCases = AddLayerCases(EmbedCases);
@@ -48,7 +48,7 @@ const bool kEmbedCases = AddLayerCases(EmbedCases);
 namespace {
 
 std::string ErrorAt(float index) {
-  const LayerCase row = Row("case", "", {5});
+  const LayerCase row = EmbedRow("case", "", {5});
   LayerRun run(row);
   run.bottoms()[0]->data().zero_();
   run.bottoms()[0]->data_ptr()[3] = index;
@@ -70,7 +70,7 @@ TEST(Embed, NamesAnIndexWithoutARow) {
 TEST(Embed, NeedsItsSizesAndRefusesAGradientForIndices) {
   const LayerCase no_sizes{"case", "type: 'Embed'", {{{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(no_sizes), Error);
-  const LayerCase row = Row("case", "", {5});
+  const LayerCase row = EmbedRow("case", "", {5});
   LayerRun run(row);
   run.Forward();
   EXPECT_THROW(run.layer().Backward(run.tops(), {true}, run.bottoms()), Error);

@@ -16,7 +16,7 @@ constexpr char kLayer[] =
     "type: 'CoSData' cos_data_param { batch_size: 3 "
     "top { name: 'ints' type: INT_ARRAY channels: 2 sample_num_axes: 1 transpose: true } }";
 
-LayerCase Row(const std::shared_ptr<const feed::BatchView>& batch) {
+LayerCase FedDataRow(const std::shared_ptr<const feed::BatchView>& batch) {
   LayerCase row{"case", kLayer, {}, nullptr};
   row.prepare_context = [batch](NetContext* context) {
     if (batch) context->open_source = [batch](const LayerParameter&) { return SourceOf({batch}); };
@@ -25,15 +25,15 @@ LayerCase Row(const std::shared_ptr<const feed::BatchView>& batch) {
 }
 
 TEST(FedData, HasItsFullShapeBeforeTheFirstMinibatch) {
-  const LayerCase row = Row(nullptr);
+  const LayerCase row = FedDataRow(nullptr);
   LayerRun run(row);
   run.layer().Reshape(run.bottoms(), run.tops());
   EXPECT_THAT(run.tops()[0]->shape(), ElementsAre(2, 3));
 }
 
 TEST(FedData, PutsTransposedRowsSideBySide) {
-  const LayerCase row =
-      Row(feed::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
+  const LayerCase row = FedDataRow(
+      feed::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
   LayerRun run(row);
   ASSERT_EQ(run.layer().Fetch(), 3);
   run.Forward();
@@ -45,7 +45,7 @@ TEST(FedData, PutsTransposedRowsSideBySide) {
 }
 
 TEST(FedData, SaysThatItHasNoRows) {
-  const LayerCase row = Row(nullptr);
+  const LayerCase row = FedDataRow(nullptr);
   LayerRun run(row);
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
   EXPECT_EQ(run.layer().fetched_rows(), nullptr);
@@ -58,7 +58,7 @@ TEST(FedData, SaysThatItHasNoRows) {
 }
 
 TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
-  LayerCase row = Row(feed::BatchBuilder().AddInt32List("ints", {{1}, {3, 4}}).Build());
+  LayerCase row = FedDataRow(feed::BatchBuilder().AddInt32List("ints", {{1}, {3, 4}}).Build());
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);

@@ -45,8 +45,8 @@ void WritePicture() {
   std::ofstream(InTempDir("w.txt")) << "# 0 " << InTempDir("p.png") << " 3 1 2 1 8 0.9 0 0 1 0";
 }
 
-LayerCase Row(const std::string& name, const std::string& layer, const Arrays& tops,
-              void (*write)()) {
+LayerCase FileDataRow(const std::string& name, const std::string& layer, const Arrays& tops,
+                      void (*write)()) {
   LayerCase row{name,
                 layer,
                 {},
@@ -61,19 +61,23 @@ LayerCase Row(const std::string& name, const std::string& layer, const Arrays& t
 
 std::vector<LayerCase> FileDataCases() {
   return {
-      Row("data",
+      FileDataRow(
+          "data",
           fmt::format("type: 'Data' data_param {{ source: '{}' backend: LMDB batch_size: 1 }}",
                       InTempDir("db")),
           {Array({1, 1, 1, 2}, {3, 4}), Array({1}, {5})}, WriteDatabase),
-      Row("hdf5_data",
+      FileDataRow(
+          "hdf5_data",
           fmt::format("type: 'HDF5Data' top: 'x' hdf5_data_param {{ source: '{}' batch_size: 3 }}",
                       InTempDir("x.txt")),
           {Array({3, 2}, {1, 2, 3, 4, 1, 2})}, WriteHdf5),
-      Row("image_data",
+      FileDataRow(
+          "image_data",
           fmt::format("type: 'ImageData' image_data_param {{ source: '{}' is_color: false }}",
                       InTempDir("p.txt")),
           {Array({1, 1, 1, 2}, {6, 6}), Array({1}, {8})}, WritePicture),
-      Row("window_data",
+      FileDataRow(
+          "window_data",
           fmt::format("type: 'WindowData' transform_param {{ crop_size: 1 }} window_data_param {{ "
                       "source: '{}' batch_size: 1 fg_fraction: 1 }}",
                       InTempDir("w.txt")),

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Array Rows(const Array& x, const std::vector<int64_t>& rows) {
+Array FilterRows(const Array& x, const std::vector<int64_t>& rows) {
   Shape shape = x.shape;
   shape[0] = 0;
   Array y(shape);
@@ -23,7 +23,7 @@ Array Rows(const Array& x, const std::vector<int64_t>& rows) {
 }
 
 Arrays Reindexed(const Arrays& bottoms, const Arrays&) {
-  return {Rows(bottoms[0], {bottoms[1].values.begin(), bottoms[1].values.end()})};
+  return {FilterRows(bottoms[0], {bottoms[1].values.begin(), bottoms[1].values.end()})};
 }
 
 Arrays Filtered(const Arrays& bottoms, const Arrays&) {
@@ -32,7 +32,7 @@ Arrays Filtered(const Arrays& bottoms, const Arrays&) {
     if (bottoms.back().values[i] != 0) rows.push_back(i);
   }
   Arrays tops;
-  for (size_t i = 0; i + 1 < bottoms.size(); ++i) tops.push_back(Rows(bottoms[i], rows));
+  for (size_t i = 0; i + 1 < bottoms.size(); ++i) tops.push_back(FilterRows(bottoms[i], rows));
   return tops;
 }
 
@@ -61,7 +61,7 @@ const bool kFilterReindexCases = AddLayerCases(FilterReindexCases);
 
 namespace {
 
-std::string ForwardError(const LayerCase& row, const std::function<void(const Blobs&)>& change) {
+std::string FilterError(const LayerCase& row, const std::function<void(const Blobs&)>& change) {
   try {
     LayerRun run(row);
     change(run.bottoms());
@@ -77,9 +77,9 @@ TEST(BatchReindex, NamesAnIndexThatIsNoRow) {
     return [value](const Blobs& bottoms) { bottoms[1]->data_ptr()[2] = value; };
   };
   const LayerCase row = FilterReindexCases()[0];
-  EXPECT_THAT(ForwardError(row, set(3)),
+  EXPECT_THAT(FilterError(row, set(3)),
               HasSubstr("index 3 at position 2 is not a row of a bottom of shape 3 2 2 (12)"));
-  EXPECT_THAT(ForwardError(row, set(-1)), HasSubstr("index -1 at position 2"));
+  EXPECT_THAT(FilterError(row, set(-1)), HasSubstr("index -1 at position 2"));
 }
 
 TEST(Filter, NamesShapesThatDoNotFit) {
@@ -87,12 +87,12 @@ TEST(Filter, NamesShapesThatDoNotFit) {
   const auto reshape = [](size_t bottom, const Shape& shape) {
     return [=](const Blobs& bottoms) { bottoms[bottom]->Reshape(shape); };
   };
-  EXPECT_THAT(ForwardError(row, reshape(1, {4, 2})),
+  EXPECT_THAT(FilterError(row, reshape(1, {4, 2})),
               HasSubstr("chooses among 5 rows, but bottom 1 has shape 4 2 (8)"));
-  EXPECT_THAT(ForwardError(row, reshape(2, {5, 2})), HasSubstr("but has shape 5 2 (10)"));
+  EXPECT_THAT(FilterError(row, reshape(2, {5, 2})), HasSubstr("but has shape 5 2 (10)"));
   LayerCase too_few = row;
   too_few.tops = 1;
-  EXPECT_THAT(ForwardError(too_few, [](const Blobs&) {}), HasSubstr("not 3 bottoms"));
+  EXPECT_THAT(FilterError(too_few, [](const Blobs&) {}), HasSubstr("not 3 bottoms"));
 }
 
 TEST(Filter, MayKeepNoRow) {

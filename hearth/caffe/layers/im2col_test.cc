@@ -46,7 +46,8 @@ struct Columns {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Shape bottom, const Columns& columns) {
+LayerCase Im2colRow(std::string name, const std::string& param, Shape bottom,
+                    const Columns& columns) {
   return {std::move(name),
           "type: 'Im2col' convolution_param { " + param + " }",
           {{std::move(bottom)}},
@@ -57,23 +58,24 @@ LayerCase Row(std::string name, const std::string& param, Shape bottom, const Co
 
 std::vector<LayerCase> Im2colCases() {
   return {
-      Row("im2col", "kernel_size: 3", {2, 2, 4, 5}, {.kernel = {1, 3, 3}}),
-      Row("im2col_options", "kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 dilation: 2", {1, 2, 6, 5},
+      Im2colRow("im2col", "kernel_size: 3", {2, 2, 4, 5}, {.kernel = {1, 3, 3}}),
+      Im2colRow(
+          "im2col_options", "kernel_h: 3 kernel_w: 2 stride: 2 pad: 1 dilation: 2", {1, 2, 6, 5},
           {.kernel = {1, 3, 2}, .stride = {1, 2, 2}, .pad = {0, 1, 1}, .dilation = {1, 2, 2}}),
-      Row("im2col_mostly_padding", "kernel_size: 3 stride: 3 pad: 5", {1, 1, 1, 2},
-          {.kernel = {1, 3, 3}, .stride = {1, 3, 3}, .pad = {0, 5, 5}}),
-      Row("im2col_1d", "kernel_size: 2 stride: 2", {2, 3, 5},
-          {.kernel = {1, 1, 2}, .stride = {1, 1, 2}, .spatial_axes = 1}),
-      Row("im2col_3d", "kernel_size: 2 pad: 1 stride: 1 stride: 2 stride: 1", {1, 2, 2, 3, 2},
-          {.kernel = {2, 2, 2}, .stride = {1, 2, 1}, .pad = {1, 1, 1}, .spatial_axes = 3}),
+      Im2colRow("im2col_mostly_padding", "kernel_size: 3 stride: 3 pad: 5", {1, 1, 1, 2},
+                {.kernel = {1, 3, 3}, .stride = {1, 3, 3}, .pad = {0, 5, 5}}),
+      Im2colRow("im2col_1d", "kernel_size: 2 stride: 2", {2, 3, 5},
+                {.kernel = {1, 1, 2}, .stride = {1, 1, 2}, .spatial_axes = 1}),
+      Im2colRow("im2col_3d", "kernel_size: 2 pad: 1 stride: 1 stride: 2 stride: 1", {1, 2, 2, 3, 2},
+                {.kernel = {2, 2, 2}, .stride = {1, 2, 1}, .pad = {1, 1, 1}, .spatial_axes = 3}),
   };
 }
 const bool kIm2colCases = AddLayerCases(Im2colCases);
 
 namespace {
 
-std::string ReshapeError(const std::string& param, Shape bottom) {
-  const LayerCase row = Row("case", param, std::move(bottom), {});
+std::string Im2colError(const std::string& param, Shape bottom) {
+  const LayerCase row = Im2colRow("case", param, std::move(bottom), {});
   try {
     LayerRun(row).Forward();
   } catch (const Error& error) {
@@ -94,9 +96,9 @@ TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
 }
 
 TEST(Im2col, NamesWhatDoesNotFit) {
-  EXPECT_THAT(ReshapeError("kernel_size: 9", {1, 2, 5, 5}),
+  EXPECT_THAT(Im2colError("kernel_size: 9", {1, 2, 5, 5}),
               HasSubstr("kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)"));
-  EXPECT_THAT(ReshapeError("kernel_size: 3", {4, 2}), HasSubstr("has no spatial axes"));
+  EXPECT_THAT(Im2colError("kernel_size: 3", {4, 2}), HasSubstr("has no spatial axes"));
 }
 
 }  // namespace

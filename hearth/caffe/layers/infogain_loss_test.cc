@@ -94,7 +94,7 @@ const bool kInfogainLossCases = AddLayerCases(InfogainLossCases);
 
 namespace {
 
-std::string ForwardError(const std::string& param, const Shape& matrix) {
+std::string InfogainError(const std::string& param, const Shape& matrix) {
   LayerCase row = InfogainRow("case", param, {});
   row.bottoms.pop_back();
   if (!matrix.empty()) row.bottoms.push_back({matrix});
@@ -107,10 +107,10 @@ std::string ForwardError(const std::string& param, const Shape& matrix) {
 }
 
 TEST(InfogainLoss, NamesAMissingOrUnfitMatrix) {
-  EXPECT_THAT(ForwardError("", {}), HasSubstr("needs source"));
-  EXPECT_THAT(ForwardError("infogain_loss_param { source: '/no/such/file' }", {}),
+  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs source"));
+  EXPECT_THAT(InfogainError("infogain_loss_param { source: '/no/such/file' }", {}),
               HasSubstr("/no/such/file"));
-  EXPECT_THAT(ForwardError("", {2, 3}),
+  EXPECT_THAT(InfogainError("", {2, 3}),
               HasSubstr("3 classes need a matrix of 9 values, but it has shape 2 3 (6)"));
 }
 

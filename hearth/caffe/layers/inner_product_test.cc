@@ -7,7 +7,7 @@ namespace hearth::caffe {
 namespace {
 
 // Rows are the first `axis` axes of the bottom.
-auto Reference(size_t axis, bool transpose) {
+auto InnerProductReference(size_t axis, bool transpose) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     const Array& x = bottoms[0];
     const Array& w = params[0];
@@ -35,10 +35,16 @@ std::string InnerProductText(const std::string& param) {
 
 std::vector<LayerCase> InnerProductCases() {
   return {
-      {"ip_plain", InnerProductText(""), {{{3, 2, 2, 2}}}, Reference(1, false)},
-      {"ip_axis", InnerProductText("axis: -1"), {{{3, 2, 4}}}, Reference(2, false)},
-      {"ip_transpose", InnerProductText("transpose: true"), {{{3, 8}}}, Reference(1, true)},
-      {"ip_no_bias", InnerProductText("bias_term: false"), {{{3, 8}}}, Reference(1, false)},
+      {"ip_plain", InnerProductText(""), {{{3, 2, 2, 2}}}, InnerProductReference(1, false)},
+      {"ip_axis", InnerProductText("axis: -1"), {{{3, 2, 4}}}, InnerProductReference(2, false)},
+      {"ip_transpose",
+       InnerProductText("transpose: true"),
+       {{{3, 8}}},
+       InnerProductReference(1, true)},
+      {"ip_no_bias",
+       InnerProductText("bias_term: false"),
+       {{{3, 8}}},
+       InnerProductReference(1, false)},
   };
 }
 const bool kInnerProductCases = AddLayerCases(InnerProductCases);

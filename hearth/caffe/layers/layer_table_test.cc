@@ -17,7 +17,7 @@ void PrintTo(const LayerCase& layer_case, std::ostream* os) { *os << layer_case.
 
 namespace {
 
-void ExpectNear(const Arrays& got, const Arrays& expected, float tolerance) {
+void ExpectNearValues(const Arrays& got, const Arrays& expected, float tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].shape, expected[i].shape) << "array " << i;
@@ -82,7 +82,7 @@ TEST_P(LayerTable, ForwardAgreesWithThePlainReference) {
   LayerRun run(GetParam());
   const Arrays expected = run.Expected();
   run.Forward();
-  ExpectNear(run.TopValues(), expected, 1e-5f);
+  ExpectNearValues(run.TopValues(), expected, 1e-5f);
 }
 
 TEST_P(LayerTableRows, TakesAnotherNumber) {
@@ -92,7 +92,7 @@ TEST_P(LayerTableRows, TakesAnotherNumber) {
     run.FillBottoms(rows, 7);
     const Arrays expected = run.Expected();
     run.Forward();
-    ExpectNear(run.TopValues(), expected, 1e-5f);
+    ExpectNearValues(run.TopValues(), expected, 1e-5f);
   }
 }
 
@@ -137,7 +137,7 @@ TEST_P(LayerTableInPlace, GivesTheSame) {
   const Arrays expected = in_place.Expected();
   apart.Forward();
   in_place.Forward();
-  ExpectNear(in_place.TopValues(), expected, 1e-5f);
+  ExpectNearValues(in_place.TopValues(), expected, 1e-5f);
   if (!row.has_gradient) return;
 
   const Arrays weights = TopWeights(expected, row, false);

@@ -10,7 +10,7 @@ namespace {
 
 // term(score, is_true_class), summed and divided by rows.
 template <typename Term>
-auto RowReference(Term term) {
+auto LossReference(Term term) {
   return [term](const Arrays& bottoms, const Arrays&) {
     const int64_t rows = bottoms[0].shape[0], classes = bottoms[0].shape[1];
     double sum = 0;
@@ -38,8 +38,8 @@ auto SigmoidReference(int ignored, char divisor) {
   };
 }
 
-LayerCase Row(std::string name, std::string layer, CaseInput scores, CaseInput labels,
-              std::function<Arrays(const Arrays&, const Arrays&)> reference) {
+LayerCase LossRow(std::string name, std::string layer, CaseInput scores, CaseInput labels,
+                  std::function<Arrays(const Arrays&, const Arrays&)> reference) {
   LayerCase row{std::move(name),
                 std::move(layer),
                 {std::move(scores), std::move(labels)},
@@ -55,16 +55,16 @@ std::vector<LayerCase> LossCases() {
   const auto squared = [hinge](double x, bool is_true) { return std::pow(hinge(x, is_true), 2); };
   const auto logistic = [](double p, bool is_true) { return is_true ? -std::log(p) : 0; };
   return {
-      Row("hinge_loss", "type: 'HingeLoss'", {{4, 3}}, {{4}, 0, 0, 3}, RowReference(hinge)),
-      Row("hinge_loss_squared", "type: 'HingeLoss' hinge_loss_param { norm: L2 }", {{4, 3}},
-          {{4}, 0, 0, 3}, RowReference(squared)),
-      Row("multinomial_logistic_loss", "type: 'MultinomialLogisticLoss'", {{4, 3}, 0.1f, 0.9f},
-          {{4}, 0, 0, 3}, RowReference(logistic)),
-      Row("sigmoid_cross_entropy", "type: 'SigmoidCrossEntropyLoss'", {{4, 3}, -4, 4},
-          {{4, 3}, 0, 1}, SigmoidReference(-1, 'b')),
-      Row("sigmoid_cross_entropy_ignore",
-          "type: 'SigmoidCrossEntropyLoss' loss_param { ignore_label: 1 normalization: VALID }",
-          {{4, 3}}, {{4, 3}, 0, 0, 2}, SigmoidReference(1, 'v')),
+      LossRow("hinge_loss", "type: 'HingeLoss'", {{4, 3}}, {{4}, 0, 0, 3}, LossReference(hinge)),
+      LossRow("hinge_loss_squared", "type: 'HingeLoss' hinge_loss_param { norm: L2 }", {{4, 3}},
+              {{4}, 0, 0, 3}, LossReference(squared)),
+      LossRow("multinomial_logistic_loss", "type: 'MultinomialLogisticLoss'", {{4, 3}, 0.1f, 0.9f},
+              {{4}, 0, 0, 3}, LossReference(logistic)),
+      LossRow("sigmoid_cross_entropy", "type: 'SigmoidCrossEntropyLoss'", {{4, 3}, -4, 4},
+              {{4, 3}, 0, 1}, SigmoidReference(-1, 'b')),
+      LossRow("sigmoid_cross_entropy_ignore",
+              "type: 'SigmoidCrossEntropyLoss' loss_param { ignore_label: 1 normalization: VALID }",
+              {{4, 3}}, {{4, 3}, 0, 0, 2}, SigmoidReference(1, 'v')),
   };
 }
 const bool kLossCases = AddLayerCases(LossCases);

@@ -29,7 +29,7 @@ struct Normalized {
   }
 };
 
-LayerCase Row(std::string name, const std::string& param, Shape bottom, Normalized reference) {
+LayerCase MvnRow(std::string name, const std::string& param, Shape bottom, Normalized reference) {
   LayerCase row{
       std::move(name), "type: 'MVN' mvn_param { " + param + " }", {{std::move(bottom)}}, reference};
   row.in_place = true;
@@ -39,13 +39,13 @@ LayerCase Row(std::string name, const std::string& param, Shape bottom, Normaliz
 }  // namespace
 
 std::vector<LayerCase> MvnCases() {
-  LayerCase eps = Row("mvn_eps", "eps: 0.3", {2, 2, 3, 2}, {.eps = 0.3f});
+  LayerCase eps = MvnRow("mvn_eps", "eps: 0.3", {2, 2, 3, 2}, {.eps = 0.3f});
   eps.has_gradient = false;  // Caffe's, which is followed, is that of eps 0
   return {
-      Row("mvn", "", {2, 2, 3, 2}, {}),
-      Row("mvn_across_channels", "across_channels: true", {2, 2, 3, 2}, {.axes = 1}),
-      Row("mvn_mean", "normalize_variance: false", {2, 2, 3, 2}, {.variance = false}),
-      Row("mvn_two_axes", "across_channels: true", {3, 6}, {.axes = 1}),
+      MvnRow("mvn", "", {2, 2, 3, 2}, {}),
+      MvnRow("mvn_across_channels", "across_channels: true", {2, 2, 3, 2}, {.axes = 1}),
+      MvnRow("mvn_mean", "normalize_variance: false", {2, 2, 3, 2}, {.variance = false}),
+      MvnRow("mvn_two_axes", "across_channels: true", {3, 6}, {.axes = 1}),
       eps,
   };
 }

@@ -115,7 +115,7 @@ std::string RecurrentText(const Recurrent& layer) {
          " }";
 }
 
-LayerCase Row(std::string name, const Recurrent& layer) {
+LayerCase RecurrentRow(std::string name, const Recurrent& layer) {
   LayerCase row{std::move(name),
                 RecurrentText(layer),
                 {{{kSteps, kRows, 3}, -1, 1}, layer.exposed ? kMarks : kStartNowhere},
@@ -157,14 +157,14 @@ std::vector<LayerCase> RecurrentCases() {
   unit.without_gradient = {2};
   unit.fixed_rows = true;
   return {
-      Row("lstm", {}),
-      Row("lstm_static", {.has_static = true}),
-      Row("lstm_exposed", {.exposed = true}),
-      Row("lstm_exposed_static", {.has_static = true, .exposed = true}),
-      Row("rnn", {.lstm = false}),
-      Row("rnn_static", {.lstm = false, .has_static = true}),
-      Row("rnn_exposed", {.lstm = false, .exposed = true}),
-      Row("rnn_exposed_static", {.lstm = false, .has_static = true, .exposed = true}),
+      RecurrentRow("lstm", {}),
+      RecurrentRow("lstm_static", {.has_static = true}),
+      RecurrentRow("lstm_exposed", {.exposed = true}),
+      RecurrentRow("lstm_exposed_static", {.has_static = true, .exposed = true}),
+      RecurrentRow("rnn", {.lstm = false}),
+      RecurrentRow("rnn_static", {.lstm = false, .has_static = true}),
+      RecurrentRow("rnn_exposed", {.lstm = false, .exposed = true}),
+      RecurrentRow("rnn_exposed_static", {.lstm = false, .has_static = true, .exposed = true}),
       unit,
   };
 }
@@ -174,7 +174,7 @@ namespace {
 
 class RecurrentLayers : public ::testing::TestWithParam<bool> {
  protected:
-  LayerCase row_ = Row("case", {.lstm = GetParam()});
+  LayerCase row_ = RecurrentRow("case", {.lstm = GetParam()});
 };
 INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Lstm" : "Rnn"; });
@@ -234,7 +234,7 @@ TEST_P(RecurrentLayers, GiveTheSameGradientTwice) {
 }
 
 TEST_P(RecurrentLayers, EndTheGradientAtGivenStates) {
-  const LayerCase row = Row("case", {.lstm = GetParam(), .exposed = true});
+  const LayerCase row = RecurrentRow("case", {.lstm = GetParam(), .exposed = true});
   LayerRun run(row);
   run.Forward();
   std::vector<bool> wanted(run.bottoms().size(), true);
@@ -257,10 +257,10 @@ TEST_P(RecurrentLayers, NameShapesThatDoNotFit) {
   };
   EXPECT_THAT(error_with(row_, 0, {4, 3, 5}), HasSubstr("take 3 values per row and step"));
   EXPECT_THAT(error_with(row_, 1, {4, 2}), HasSubstr("4 steps of 3 rows need"));
-  const LayerCase with_static = Row("case", {.lstm = GetParam(), .has_static = true});
+  const LayerCase with_static = RecurrentRow("case", {.lstm = GetParam(), .has_static = true});
   EXPECT_THAT(error_with(with_static, 2, {2, 4}),
               HasSubstr("3 rows of 4 values, not of shape 2 4"));
-  const LayerCase exposed = Row("case", {.lstm = GetParam(), .exposed = true});
+  const LayerCase exposed = RecurrentRow("case", {.lstm = GetParam(), .exposed = true});
   EXPECT_THAT(error_with(exposed, 2, {1, 3, 5}), HasSubstr("bottom 2 must have shape 1 3 2 (6)"));
 }
 

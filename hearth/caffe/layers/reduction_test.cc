@@ -8,7 +8,8 @@ namespace hearth::caffe {
 namespace {
 
 template <typename Term>
-LayerCase Row(std::string name, const std::string& param, size_t axis, float factor, Term term) {
+LayerCase ReductionRow(std::string name, const std::string& param, size_t axis, float factor,
+                       Term term) {
   return {std::move(name),
           "type: 'Reduction' reduction_param { " + param + " }",
           {{{2, 3, 4}}},
@@ -28,12 +29,13 @@ LayerCase Row(std::string name, const std::string& param, size_t axis, float fac
 // A factor below zero stands for the mean.
 std::vector<LayerCase> ReductionCases() {
   return {
-      Row("reduction_sum", "", 0, 1, [](float x) { return x; }),
-      Row("reduction_sum_axis", "axis: 1 coeff: 0.5", 1, 0.5f, [](float x) { return x; }),
-      Row("reduction_magnitudes", "operation: ASUM axis: -1", 2, 1,
-          [](float x) { return std::fabs(x); }),
-      Row("reduction_squares", "operation: SUMSQ axis: 1", 1, 1, [](float x) { return x * x; }),
-      Row("reduction_mean", "operation: MEAN coeff: 3", 0, -3, [](float x) { return x; }),
+      ReductionRow("reduction_sum", "", 0, 1, [](float x) { return x; }),
+      ReductionRow("reduction_sum_axis", "axis: 1 coeff: 0.5", 1, 0.5f, [](float x) { return x; }),
+      ReductionRow("reduction_magnitudes", "operation: ASUM axis: -1", 2, 1,
+                   [](float x) { return std::fabs(x); }),
+      ReductionRow("reduction_squares", "operation: SUMSQ axis: 1", 1, 1,
+                   [](float x) { return x * x; }),
+      ReductionRow("reduction_mean", "operation: MEAN coeff: 3", 0, -3, [](float x) { return x; }),
   };
 }
 const bool kReductionCases = AddLayerCases(ReductionCases);

@@ -30,8 +30,8 @@ struct Broadcast {
   }
 };
 
-LayerCase Row(std::string name, std::string layer, std::vector<CaseInput> bottoms,
-              Broadcast reference) {
+LayerCase ScaleBiasRow(std::string name, std::string layer, std::vector<CaseInput> bottoms,
+                       Broadcast reference) {
   LayerCase row{std::move(name), std::move(layer), std::move(bottoms), reference};
   row.in_place = true;
   row.fixed_rows = reference.axis == 0 || row.bottoms.size() > 1;
@@ -43,23 +43,27 @@ LayerCase Row(std::string name, std::string layer, std::vector<CaseInput> bottom
 std::vector<LayerCase> ScaleBiasCases() {
   const CaseInput x = {{2, 3, 2, 2}};
   return {
-      Row("scale_channels", "type: 'Scale'", {x}, {}),
-      Row("scale_with_bias", "type: 'Scale' scale_param { bias_term: true }", {x}, {.bias = true}),
-      Row("scale_two_axes", "type: 'Scale' scale_param { axis: 2 num_axes: 2 }", {x},
-          {.axis = 2, .axes = 2}),
-      Row("scale_all", "type: 'Scale' scale_param { axis: 0 num_axes: -1 bias_term: true }", {x},
-          {.axis = 0, .axes = 4, .bias = true}),
-      Row("scale_by_one_value", "type: 'Scale' scale_param { num_axes: 0 }", {x},
-          {.axis = 1, .axes = 0}),
-      Row("scale_by_bottom", "type: 'Scale' scale_param { bias_term: true }", {x, {{3, 2}}},
-          {.axes = 2, .bias = true}),
-      Row("scale_rows_by_bottom", "type: 'Scale' scale_param { axis: 0 }", {x, {{2}}}, {.axis = 0}),
-      Row("bias_channels", "type: 'Bias'", {x}, {.adds = true}),
-      Row("bias_last_axis", "type: 'Bias' bias_param { axis: -1 }", {x}, {.axis = 3, .adds = true}),
-      Row("bias_from_bottom", "type: 'Bias' bias_param { axis: 0 }", {x, {{2, 3}}},
-          {.axis = 0, .axes = 2, .adds = true}),
-      Row("bias_by_one_value", "type: 'Bias' bias_param { num_axes: 0 }", {x},
-          {.axes = 0, .adds = true}),
+      ScaleBiasRow("scale_channels", "type: 'Scale'", {x}, {}),
+      ScaleBiasRow("scale_with_bias", "type: 'Scale' scale_param { bias_term: true }", {x},
+                   {.bias = true}),
+      ScaleBiasRow("scale_two_axes", "type: 'Scale' scale_param { axis: 2 num_axes: 2 }", {x},
+                   {.axis = 2, .axes = 2}),
+      ScaleBiasRow("scale_all",
+                   "type: 'Scale' scale_param { axis: 0 num_axes: -1 bias_term: true }", {x},
+                   {.axis = 0, .axes = 4, .bias = true}),
+      ScaleBiasRow("scale_by_one_value", "type: 'Scale' scale_param { num_axes: 0 }", {x},
+                   {.axis = 1, .axes = 0}),
+      ScaleBiasRow("scale_by_bottom", "type: 'Scale' scale_param { bias_term: true }",
+                   {x, {{3, 2}}}, {.axes = 2, .bias = true}),
+      ScaleBiasRow("scale_rows_by_bottom", "type: 'Scale' scale_param { axis: 0 }", {x, {{2}}},
+                   {.axis = 0}),
+      ScaleBiasRow("bias_channels", "type: 'Bias'", {x}, {.adds = true}),
+      ScaleBiasRow("bias_last_axis", "type: 'Bias' bias_param { axis: -1 }", {x},
+                   {.axis = 3, .adds = true}),
+      ScaleBiasRow("bias_from_bottom", "type: 'Bias' bias_param { axis: 0 }", {x, {{2, 3}}},
+                   {.axis = 0, .axes = 2, .adds = true}),
+      ScaleBiasRow("bias_by_one_value", "type: 'Bias' bias_param { num_axes: 0 }", {x},
+                   {.axes = 0, .adds = true}),
   };
 }
 const bool kScaleBiasCases = AddLayerCases(ScaleBiasCases);

@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 
 // The same values under the shape that `shape` makes of the bottom's.
 template <typename Function>
-auto Reshaped(Function shape) {
+auto ShapesOf(Function shape) {
   return [shape](const Arrays& bottoms, const Arrays&) {
     return Arrays{Array(shape(bottoms[0].shape), bottoms[0].values)};
   };
@@ -27,22 +27,22 @@ std::vector<LayerCase> ShapeOpCases() {
   const auto copies = [](const Arrays& bottoms, const Arrays&) { return Arrays(3, bottoms[0]); };
   return {
       {"split", "type: 'Split'", bottom, copies, 3},
-      {"split_one", "type: 'Split'", bottom, Reshaped([](Shape s) { return s; })},
-      {"flatten", "type: 'Flatten'", bottom, Reshaped([](Shape s) {
+      {"split_one", "type: 'Split'", bottom, ShapesOf([](Shape s) { return s; })},
+      {"flatten", "type: 'Flatten'", bottom, ShapesOf([](Shape s) {
          return Shape{s[0], 12};
        })},
       {"flatten_axes", "type: 'Flatten' flatten_param { axis: 0 end_axis: -2 }", bottom,
-       Reshaped([](Shape s) {
+       ShapesOf([](Shape s) {
          return Shape{s[0] * 3, 4};
        })},
-      {"reshape", Reshape("shape { dim: 0 dim: 2 dim: -1 }"), bottom, Reshaped([](Shape s) {
+      {"reshape", Reshape("shape { dim: 0 dim: 2 dim: -1 }"), bottom, ShapesOf([](Shape s) {
          return Shape{s[0], 2, 6};
        })},
       {"reshape_part", Reshape("shape { dim: 2 dim: 2 } axis: 2 num_axes: 1"), bottom,
-       Reshaped([](Shape s) {
+       ShapesOf([](Shape s) {
          return Shape{s[0], 3, 2, 2};
        })},
-      {"reshape_append", Reshape("shape { dim: 1 dim: 1 } axis: -1"), bottom, Reshaped([](Shape s) {
+      {"reshape_append", Reshape("shape { dim: 1 dim: 1 } axis: -1"), bottom, ShapesOf([](Shape s) {
          return Shape{s[0], 3, 4, 1, 1};
        })},
       {"silence",

@@ -79,7 +79,7 @@ const bool kSoftmaxLossCases = AddLayerCases(SoftmaxLossCases);
 
 namespace {
 
-std::string ForwardError(float label, const Shape& labels) {
+std::string SoftmaxLossError(float label, const Shape& labels) {
   const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.bottoms()[1]->Reshape(labels);
@@ -94,13 +94,14 @@ std::string ForwardError(float label, const Shape& labels) {
 }
 
 TEST(SoftmaxWithLoss, NamesALabelThatIsNoClass) {
-  EXPECT_THAT(ForwardError(3, {5}),
+  EXPECT_THAT(SoftmaxLossError(3, {5}),
               HasSubstr("label 3 at position 2 is not one of the classes 0 to 2"));
-  EXPECT_THAT(ForwardError(-1, {5}), HasSubstr("label -1 at position 2"));
+  EXPECT_THAT(SoftmaxLossError(-1, {5}), HasSubstr("label -1 at position 2"));
 }
 
 TEST(SoftmaxWithLoss, NamesTheShapesWhenLabelsAreMissing) {
-  EXPECT_THAT(ForwardError(0, {4}), HasSubstr("need 5 labels, but the label blob has shape 4 (4)"));
+  EXPECT_THAT(SoftmaxLossError(0, {4}),
+              HasSubstr("need 5 labels, but the label blob has shape 4 (4)"));
 }
 
 TEST(SoftmaxWithLoss, IsFiniteWhereTheTrueClassHasNoProbability) {

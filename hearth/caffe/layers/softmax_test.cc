@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-auto Reference(size_t axis) {
+auto SoftmaxReference(size_t axis) {
   return [axis](const Arrays& bottoms, const Arrays&) {
     Array y = bottoms[0];
     int64_t inner = 1;
@@ -30,12 +30,12 @@ auto Reference(size_t axis) {
 
 std::vector<LayerCase> SoftmaxCases() {
   std::vector<LayerCase> cases = {
-      {"softmax", "type: 'Softmax'", {{{3, 5}}}, Reference(1)},
-      {"softmax_spatial", "type: 'Softmax'", {{{2, 3, 2, 2}}}, Reference(1)},
+      {"softmax", "type: 'Softmax'", {{{3, 5}}}, SoftmaxReference(1)},
+      {"softmax_spatial", "type: 'Softmax'", {{{2, 3, 2, 2}}}, SoftmaxReference(1)},
       {"softmax_last_axis",
        "type: 'Softmax' softmax_param { axis: -1 }",
        {{{2, 3, 4}}},
-       Reference(2)},
+       SoftmaxReference(2)},
   };
   for (LayerCase& row : cases) row.in_place = true;
   return cases;

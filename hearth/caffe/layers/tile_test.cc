@@ -6,7 +6,7 @@
 namespace hearth::caffe {
 namespace {
 
-LayerCase Row(std::string name, const std::string& param, size_t axis, int64_t tiles) {
+LayerCase TileRow(std::string name, const std::string& param, size_t axis, int64_t tiles) {
   return {std::move(name),
           "type: 'Tile' tile_param { " + param + " }",
           {{{2, 3, 2}}},
@@ -28,10 +28,10 @@ LayerCase Row(std::string name, const std::string& param, size_t axis, int64_t t
 
 std::vector<LayerCase> TileCases() {
   return {
-      Row("tile", "tiles: 3", 1, 3),
-      Row("tile_last", "tiles: 2 axis: -1", 2, 2),
-      Row("tile_rows", "tiles: 2 axis: 0", 0, 2),
-      Row("tile_once", "tiles: 1", 1, 1),
+      TileRow("tile", "tiles: 3", 1, 3),
+      TileRow("tile_last", "tiles: 2 axis: -1", 2, 2),
+      TileRow("tile_rows", "tiles: 2 axis: 0", 0, 2),
+      TileRow("tile_once", "tiles: 1", 1, 1),
   };
 }
 const bool kTileCases = AddLayerCases(TileCases);

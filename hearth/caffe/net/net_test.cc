@@ -13,14 +13,14 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::ThrowsMessage;
 
-std::unique_ptr<Net> MakeNet(const std::string& text, Phase phase = TRAIN) {
+std::unique_ptr<Net> NetOf(const std::string& text, Phase phase = TRAIN) {
   return std::make_unique<Net>(ParseNet(text, "net"), ContextOf(phase), TestRegistry());
 }
 
 at::Tensor Gradient(Net& net) { return net.params().diff().clone(); }
 
 TEST(Net, FetchesRowsUntilTheEpochIsOver) {
-  auto net = MakeNet(RowsNet(4, 10));
+  auto net = NetOf(RowsNet(4, 10));
   EXPECT_EQ(net->batch_size(), 4);
   EXPECT_EQ(net->Fetch(), 4);
   EXPECT_EQ(net->Fetch(), 4);
@@ -34,14 +34,14 @@ TEST(Net, FetchesRowsUntilTheEpochIsOver) {
 
 TEST(Net, WithoutFedLayersFetchesNothing) {
   auto net =
-      MakeNet(R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 } } })");
+      NetOf(R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 } } })");
   EXPECT_EQ(net->Fetch(), std::nullopt);
   EXPECT_THAT(net->input_names(), ElementsAre("x"));
   EXPECT_THAT(net->output_names(), ElementsAre("x"));
 }
 
 TEST(Net, ScalesGradientsButNotTheLoss) {
-  auto net = MakeNet(RowsNet(4, 4));
+  auto net = NetOf(RowsNet(4, 4));
   net->Fetch();
   const float loss = net->Forward();
   net->Backward();
@@ -54,7 +54,7 @@ TEST(Net, ScalesGradientsButNotTheLoss) {
 }
 
 TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
-  auto net = MakeNet(RowsNet(4, 4));
+  auto net = NetOf(RowsNet(4, 4));
   net->Fetch();
   std::vector<std::pair<Net::LayerEvent, int>> events;
   int calls = 0;
@@ -72,7 +72,7 @@ TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
 }
 
 TEST(Net, AddsGradientsUntilTheyAreCleared) {
-  auto net = MakeNet(RowsNet(4, 4));
+  auto net = NetOf(RowsNet(4, 4));
   net->Fetch();
   net->Forward();
   net->Backward();
@@ -84,7 +84,7 @@ TEST(Net, AddsGradientsUntilTheyAreCleared) {
 
 TEST(Net, TellsWhenEachGradientIsFinal) {
   // One parameter is shared, one does not learn, one is not under the loss.
-  auto net = MakeNet(RowsNet(4, 4, 0, R"(
+  auto net = NetOf(RowsNet(4, 4, 0, R"(
     layer { name: "a" type: "InnerProduct" bottom: "h" top: "a" param { name: "w" }
             inner_product_param { num_output: 4 bias_term: false } }
     layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" } param { lr_mult: 0 }
@@ -114,22 +114,22 @@ std::string GivenWeights(const std::string& blobs) {
 
 TEST(Net, TakesParametersFromItsText) {
   auto net =
-      MakeNet(GivenWeights("blobs { shape { dim: 1 dim: 2 } data: 3 data: 4 }"
-                           "blobs { shape { dim: 1 } data: 5 }"));
+      NetOf(GivenWeights("blobs { shape { dim: 1 dim: 2 } data: 3 data: 4 }"
+                         "blobs { shape { dim: 1 } data: 5 }"));
   net->blob("x").data().fill_(1);
   net->Forward();
   EXPECT_EQ(*net->blob("y").data_ptr(), 12);
   EXPECT_TRUE(net->layer("ip").param().blobs().empty());  // held once
-  EXPECT_THAT([] { MakeNet(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
+  EXPECT_THAT([] { NetOf(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
               ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));
   const std::string wrong = "blobs { shape { dim: 1 } data: 5 }";
-  EXPECT_THAT([&] { MakeNet(GivenWeights(wrong + wrong)); },
+  EXPECT_THAT([&] { NetOf(GivenWeights(wrong + wrong)); },
               ThrowsMessage<Error>(HasSubstr("its parameter 0 has shape 1 2 (2)")));
 }
 
 TEST(Net, LetsALayerHaveAPhaseOfItsOwn) {
   const auto zeros = [](const std::string& phase, Phase of_net) {
-    auto net = MakeNet(
+    auto net = NetOf(
         fmt::format("layer {{ name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: 99 }} "
                     "}} }} layer {{ name: 'd' type: 'Dropout' bottom: 'x' top: 'y' {} }}",
                     phase),
@@ -144,16 +144,15 @@ TEST(Net, LetsALayerHaveAPhaseOfItsOwn) {
 }
 
 TEST(Net, NamesTheLayerThatFails) {
-  EXPECT_THAT([] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
+  EXPECT_THAT([] { NetOf(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
               ThrowsMessage<Error>(HasSubstr("layer 'bad' (Slice), setting up: the layer takes")));
-  EXPECT_THAT([] { MakeNet(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slyce' bottom: 'h' }")); },
+  EXPECT_THAT([] { NetOf(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slyce' bottom: 'h' }")); },
               ThrowsMessage<Error>(HasSubstr("no layer type 'Slyce'; did you mean Slice")));
 }
 
 TEST(Net, RefusesWrongConnections) {
   const auto fails = [](const std::string& layer, const std::string& message) {
-    EXPECT_THAT([&] { MakeNet(RowsNet(4, 4, 0, layer)); },
-                ThrowsMessage<Error>(HasSubstr(message)));
+    EXPECT_THAT([&] { NetOf(RowsNet(4, 4, 0, layer)); }, ThrowsMessage<Error>(HasSubstr(message)));
   };
   fails("layer { name: 'a' type: 'ReLU' bottom: 'hh' top: 'a' }", "did you mean h");
   fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'x' }",
@@ -169,7 +168,7 @@ TEST(Net, RefusesWrongConnections) {
 }
 
 TEST(Net, FindsLayersAndBlobsByName) {
-  auto net = MakeNet(RowsNet(4, 4));
+  auto net = NetOf(RowsNet(4, 4));
   EXPECT_EQ(net->layer("ip2").type(), "InnerProduct");
   EXPECT_EQ(net->loss_weight("loss"), 1.0f);
   EXPECT_EQ(net->loss_weight("h"), 0.0f);
@@ -180,7 +179,7 @@ TEST(Net, FindsLayersAndBlobsByName) {
 }
 
 TEST(Net, RunsRangesOfLayers) {
-  auto net = MakeNet(RowsNet(4, 4));
+  auto net = NetOf(RowsNet(4, 4));
   net->Fetch();
   const float loss = net->Forward();
   EXPECT_EQ(net->Forward(0, 2), 0.0f);
@@ -188,7 +187,7 @@ TEST(Net, RunsRangesOfLayers) {
 }
 
 TEST(Net, AllocatesNothingForDiffsInATestNet) {
-  auto net = MakeNet(
+  auto net = NetOf(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }"
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'"
       " inner_product_param { num_output: 4 } }",

@@ -10,23 +10,23 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-std::unique_ptr<Net> MakeNet(uint64_t seed, const std::string& middle = "") {
+std::unique_ptr<Net> NetWithWeights(uint64_t seed, const std::string& middle = "") {
   return std::make_unique<Net>(ParseNet(RowsNet(4, 4, 0, middle), "net"), ContextOf(TRAIN, seed),
                                TestRegistry());
 }
 
 TEST(NetWeights, AreCopiedByLayerName) {
-  auto from = MakeNet(1),
-       to = MakeNet(2,
-                    "layer { name: 'new' type: 'InnerProduct' bottom: 'h' top: 'n'"
-                    " inner_product_param { num_output: 2 } }");
+  auto from = NetWithWeights(1),
+       to = NetWithWeights(2,
+                           "layer { name: 'new' type: 'InnerProduct' bottom: 'h' top: 'n'"
+                           " inner_product_param { num_output: 2 } }");
   to->CopyTrainedLayersFrom(from->ToProto());
   EXPECT_TRUE(
       at::equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
 }
 
 TEST(NetWeights, OfAnotherShapeAreRefused) {
-  auto net = MakeNet(1);
+  auto net = NetWithWeights(1);
   NetParameter trained = net->ToProto();
   trained.mutable_layer(1)->mutable_blobs(0)->mutable_shape()->set_dim(0, 5);
   EXPECT_THAT(
@@ -47,7 +47,7 @@ TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
       " inner_product_param { num_output: 2 } }"
       "layer { name: 'c' type: 'InnerProduct' bottom: 'h' top: 'c' param { name: 'w' }"
       " inner_product_param { num_output: 2 bias_term: false } }";
-  auto from = MakeNet(1, shared), to = MakeNet(2, shared);
+  auto from = NetWithWeights(1, shared), to = NetWithWeights(2, shared);
   from->layer("a").blobs()[0]->data().fill_(3);
   from->layer("b").blobs()[1]->data().fill_(4);
   NetParameter trained = from->ToProto();
@@ -66,7 +66,7 @@ TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
 }
 
 TEST(NetWeights, AreSharedWithoutACopy) {
-  auto train = MakeNet(1), test = MakeNet(2);
+  auto train = NetWithWeights(1), test = NetWithWeights(2);
   test->ShareTrainedLayersWith(*train);
   for (const char* layer : {"ip1", "ip2"}) {
     EXPECT_EQ(train->layer(layer).blobs()[0]->data_ptr(),
@@ -78,7 +78,7 @@ TEST(NetWeights, AreSharedWithoutACopy) {
 }
 
 TEST(NetWeights, ComeWithDiffsWhenAsked) {
-  auto net = MakeNet(1);
+  auto net = NetWithWeights(1);
   net->Fetch();
   net->Forward();
   net->Backward();

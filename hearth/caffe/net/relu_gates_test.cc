@@ -24,7 +24,7 @@ constexpr char kRelu[] = "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' }"
 constexpr char kPool[] = R"(layer { name: "p" type: "Pooling" bottom: "a" top: "p"
         pooling_param { pool: MAX kernel_size: 3 stride: 2 } })";
 
-std::unique_ptr<Net> MakeNet(const std::string& middle, bool share_diffs) {
+std::unique_ptr<Net> GatedNet(const std::string& middle, bool share_diffs) {
   NetContext context = ContextOf(TRAIN);
   context.share_diffs = share_diffs;
   return std::make_unique<Net>(ParseNet(kStart + middle + kEnd, "net"), context);
@@ -37,7 +37,7 @@ bool IsFreed(Net& net) {
 
 TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
   const std::string middle = std::string(kRelu) + kPool;
-  const auto plain = MakeNet(middle, false), shared = MakeNet(middle, true);
+  const auto plain = GatedNet(middle, false), shared = GatedNet(middle, true);
   EXPECT_FALSE(IsFreed(*plain));
   EXPECT_TRUE(IsFreed(*shared));
   EXPECT_EQ(shared->diff_plan().values, 1);
@@ -53,7 +53,7 @@ TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
 class ReluGatesStay : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ReluGatesStay, WhereValuesAreReadAgain) {
-  const auto plain = MakeNet(GetParam(), false), shared = MakeNet(GetParam(), true);
+  const auto plain = GatedNet(GetParam(), false), shared = GatedNet(GetParam(), true);
   EXPECT_FALSE(IsFreed(*shared));
   Step(*plain);
   Step(*shared);

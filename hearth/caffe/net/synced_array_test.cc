@@ -8,30 +8,30 @@
 namespace hearth::caffe {
 namespace {
 
-float First(const at::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
+float FirstOf(const at::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
 
 TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
   SyncedArray array(3, ComputeDevice::Simulated());
   array.host().fill_(1);
-  EXPECT_EQ(First(array.device()), 1);
+  EXPECT_EQ(FirstOf(array.device()), 1);
   array.device().fill_(2);
-  EXPECT_EQ(First(array.host()), 2);
+  EXPECT_EQ(FirstOf(array.host()), 2);
   EXPECT_NE(array.host().data_ptr(), array.device().data_ptr());
 }
 
 TEST(SyncedArray, StartsWithZerosOnEitherSide) {
-  EXPECT_EQ(First(SyncedArray(1, ComputeDevice::Simulated()).device()), 0);
+  EXPECT_EQ(FirstOf(SyncedArray(1, ComputeDevice::Simulated()).device()), 0);
   SyncedArray array(1, ComputeDevice::Simulated());
-  EXPECT_EQ(First(array.host()), 0);
-  EXPECT_EQ(First(array.device()), 0);
+  EXPECT_EQ(FirstOf(array.host()), 0);
+  EXPECT_EQ(FirstOf(array.device()), 0);
 }
 
 TEST(SyncedArray, CopiesNothingAfterReading) {
   SyncedArray array(1, ComputeDevice::Simulated());
   array.device().fill_(2);
-  EXPECT_EQ(First(array.host_to_read()), 2);
+  EXPECT_EQ(FirstOf(array.host_to_read()), 2);
   array.host_to_read().fill_(7);  // against the rule, to see whether it is copied
-  EXPECT_EQ(First(array.device()), 2);
+  EXPECT_EQ(FirstOf(array.device()), 2);
 }
 
 class ClearedArray : public testing::TestWithParam<bool> {
@@ -46,24 +46,24 @@ class ClearedArray : public testing::TestWithParam<bool> {
 };
 
 TEST_P(ClearedArray, IsZeroOnWhicheverSideItIsAskedFor) {
-  EXPECT_EQ(First(Cleared().host()), 0);
-  EXPECT_EQ(First(Cleared().device()), 0);
-  EXPECT_EQ(First(Cleared().host_to_read()), 0);
+  EXPECT_EQ(FirstOf(Cleared().host()), 0);
+  EXPECT_EQ(FirstOf(Cleared().device()), 0);
+  EXPECT_EQ(FirstOf(Cleared().host_to_read()), 0);
 }
 
 TEST_P(ClearedArray, IsFilledOnlyOnce) {
   SyncedArray array = Cleared();
   array.host().fill_(3);
   EXPECT_FALSE(array.is_zero());
-  EXPECT_EQ(First(array.device()), 3);
-  EXPECT_EQ(First(array.host()), 3);
+  EXPECT_EQ(FirstOf(array.device()), 3);
+  EXPECT_EQ(FirstOf(array.host()), 3);
 }
 
 TEST_P(ClearedArray, IsNotFilledForWhoWritesOverIt) {
   SyncedArray array = Cleared();
-  EXPECT_EQ(First(array.device_to_overwrite()), 5);
+  EXPECT_EQ(FirstOf(array.device_to_overwrite()), 5);
   array.device_to_overwrite().fill_(3);
-  EXPECT_EQ(First(array.host()), 3);
+  EXPECT_EQ(FirstOf(array.host()), 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Memories, ClearedArray, testing::Values(false, true));
@@ -88,16 +88,16 @@ TEST(Blob, SharesBothSides) {
   for (Blob* blob : {&a, &b}) blob->set_device(ComputeDevice::Simulated());
   b.ShareData(a);
   a.device_data().fill_(3);
-  EXPECT_EQ(First(b.data()), 3);
+  EXPECT_EQ(FirstOf(b.data()), 3);
   b.data().fill_(4);
-  EXPECT_EQ(First(a.device_data()), 4);
+  EXPECT_EQ(FirstOf(a.device_data()), 4);
 }
 
 TEST(Blob, KeepsItsValuesWhenItGetsADevice) {
   Blob blob({2});
   blob.data().fill_(5);
   blob.set_device(ComputeDevice::Simulated());
-  EXPECT_EQ(First(blob.device_data()), 5);
+  EXPECT_EQ(FirstOf(blob.device_data()), 5);
 }
 
 }  // namespace

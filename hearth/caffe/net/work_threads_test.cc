@@ -36,7 +36,7 @@ std::string Input(const std::string& dims) {
   return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { " + dims + " } } }";
 }
 
-std::string Product(int outputs, bool transpose) {
+std::string ProductNet(int outputs, bool transpose) {
   return fmt::format(
       "layer {{ name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param {{ "
       "num_output: {} transpose: {} }} }} layer {{ name: 'relu' type: 'ReLU' bottom: 'y' top: 'y' "
@@ -45,7 +45,7 @@ std::string Product(int outputs, bool transpose) {
 }
 
 TEST_F(WorkThreadsTest, SmallLayersHaveOneThread) {
-  auto threads = ThreadsIn(Input("dim: 10 dim: 4") + Product(2, false));
+  auto threads = ThreadsIn(Input("dim: 10 dim: 4") + ProductNet(2, false));
   EXPECT_EQ(threads["ip"], 1);
   EXPECT_EQ(threads["relu"], 1);
   EXPECT_EQ(at::get_num_threads(), 4);
@@ -53,11 +53,11 @@ TEST_F(WorkThreadsTest, SmallLayersHaveOneThread) {
 
 TEST_F(WorkThreadsTest, LargeProductsHaveAll) {
   for (const bool transpose : {false, true}) {
-    auto threads = ThreadsIn(Input("dim: 64 dim: 784") + Product(100, transpose));
+    auto threads = ThreadsIn(Input("dim: 64 dim: 784") + ProductNet(100, transpose));
     EXPECT_EQ(threads["ip"], 4);
     EXPECT_EQ(threads["relu"], 1);
   }
-  EXPECT_EQ(ThreadsIn(Input("dim: 1000 dim: 4") + Product(1000, false))["relu"], 4);
+  EXPECT_EQ(ThreadsIn(Input("dim: 1000 dim: 4") + ProductNet(1000, false))["relu"], 4);
 }
 
 TEST_F(WorkThreadsTest, ConvolutionsCountTheirPlaces) {

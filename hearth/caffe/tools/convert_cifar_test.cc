@@ -37,7 +37,7 @@ class ConvertCifarTest : public FileLayerTest {
 };
 
 // channels 3, height 32, width 32, 3072 bytes (a varint of two), label: as protobuf writes them.
-std::string Record(char label, char shade) {
+std::string CifarRecord(char label, char shade) {
   return std::string("\x08\x03\x10\x20\x18\x20\x22\x80\x18") + std::string(kPixels, shade) +
          '\x28' + label;
 }
@@ -53,12 +53,12 @@ TEST_F(ConvertCifarTest, StoresTheBytesThatCaffeStores) {
     for (size_t i = 0; i < expected.size(); ++i, cursor->Next()) {
       ASSERT_TRUE(cursor->valid());
       EXPECT_EQ(cursor->key(), fmt::format("0000{}", i));
-      EXPECT_TRUE(cursor->value() == Record(expected[i].first, expected[i].second)) << i;
+      EXPECT_TRUE(cursor->value() == CifarRecord(expected[i].first, expected[i].second)) << i;
     }
     EXPECT_FALSE(cursor->valid());
     cursor = OpenDatabase(backend, Path("out/cifar10_test_" + kind));
     EXPECT_EQ(cursor->key(), "00000");
-    EXPECT_TRUE(cursor->value() == Record(0, 'x'));
+    EXPECT_TRUE(cursor->value() == CifarRecord(0, 'x'));
   }
 }
 

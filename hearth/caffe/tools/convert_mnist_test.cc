@@ -47,7 +47,7 @@ class ConvertMnistTest : public FileLayerTest {
 };
 
 // channels 1, height 2, width 2, four bytes of data, label: as protobuf writes them.
-std::string Record(const std::string& pixels, char label) {
+std::string MnistRecord(const std::string& pixels, char label) {
   return std::string("\x08\x01\x10\x02\x18\x02\x22\x04") + pixels + '\x28' + label;
 }
 
@@ -57,9 +57,9 @@ TEST_F(ConvertMnistTest, StoresTheBytesThatCaffeStores) {
     options_.database = Path(fmt::format("db{}", static_cast<int>(backend)));
     EXPECT_EQ(ConvertMnist(options_), 3);
     const std::vector<std::pair<std::string, std::string>> expected = {
-        {"00000000", Record("abcd", 5)},
-        {"00000001", Record("efgh", 0)},
-        {"00000002", Record("ijkl", 5)}};
+        {"00000000", MnistRecord("abcd", 5)},
+        {"00000001", MnistRecord("efgh", 0)},
+        {"00000002", MnistRecord("ijkl", 5)}};
     EXPECT_EQ(Records(), expected);
   }
 }

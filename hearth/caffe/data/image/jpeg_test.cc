@@ -25,7 +25,7 @@ std::string JpegError(std::string_view bytes, ColorMode mode = ColorMode::kColor
   return "";
 }
 
-void ExpectNear(const Image& image, const Image& expected, int tolerance) {
+void ExpectNearImage(const Image& image, const Image& expected, int tolerance) {
   ASSERT_EQ(image.pixels.size(), expected.pixels.size());
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     ASSERT_NEAR(image.pixels[i], expected.pixels[i], tolerance) << "at " << i;
@@ -37,7 +37,7 @@ TEST(DecodeJpeg, GivesBlueGreenRed) {
   const Image decoded = DecodeJpeg(EncodeJpeg(image, 100), ColorMode::kColor);
   EXPECT_EQ(decoded.height, 8);
   EXPECT_EQ(decoded.width, 12);
-  ExpectNear(decoded, image, 6);
+  ExpectNearImage(decoded, image, 6);
 }
 
 TEST(DecodeJpeg, ConvertsBetweenGreyAndColour) {
@@ -52,7 +52,7 @@ TEST(DecodeJpeg, ConvertsBetweenGreyAndColour) {
 TEST(DecodeJpeg, TurnsCmykIntoColour) {
   Image white{2, 2, 4, std::vector<uint8_t>(16, 255)};  // no ink, as Adobe writes it
   const Image decoded = DecodeJpeg(EncodeJpeg(white, 100), ColorMode::kColor);
-  ExpectNear(decoded, {2, 2, 3, std::vector<uint8_t>(12, 255)}, 2);
+  ExpectNearImage(decoded, {2, 2, 3, std::vector<uint8_t>(12, 255)}, 2);
   EXPECT_THAT(JpegError(EncodeJpeg(white), ColorMode::kGray), HasSubstr("convert the file"));
 }
 
@@ -109,8 +109,8 @@ TEST(DecodeJpeg, ReadsProgressiveFiles) {
   const Image image = GradientImage(40, 24, 3);
   const std::string jpeg = ProgressiveJpeg(image);
   const Image baseline = DecodeJpeg(EncodeJpeg(image, 100), ColorMode::kColor);
-  ExpectNear(DecodeJpeg(jpeg, ColorMode::kColor), baseline, 1);
-  ExpectNear(DecodeJpeg(WithMoreScans(jpeg, 20), ColorMode::kColor), baseline, 1);
+  ExpectNearImage(DecodeJpeg(jpeg, ColorMode::kColor), baseline, 1);
+  ExpectNearImage(DecodeJpeg(WithMoreScans(jpeg, 20), ColorMode::kColor), baseline, 1);
 }
 
 TEST(DecodeJpeg, RefusesMoreScansThanAnyPictureHas) {
