@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.distributed import Work
 from torch.futures import Future
 
+from hearth.native import timeline
+
 _NO_TIMEOUT = timedelta(0)  # wait()'s own default: the group's limit
 # The operation's own limit comes first, as its error says more.
 _GRACE_S = 5.0
@@ -51,8 +53,9 @@ class Submitted(Work):
             ValueError: a rank called something else.
         """
         seconds = timeout.total_seconds()
-        for wait in self._waits:
-            wait(seconds if seconds > 0 else self._timeout_s + _GRACE_S)
+        with timeline.span("wait for other ranks"):
+            for wait in self._waits:
+                wait(seconds if seconds > 0 else self._timeout_s + _GRACE_S)
         with self._lock:
             finish, self._finish = self._finish, None
             if finish is not None:
