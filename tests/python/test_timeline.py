@@ -187,3 +187,11 @@ def test_a_folder_without_timelines_is_told_in_one_line(tmp_path, capsys, text):
     said = capsys.readouterr().err
     assert len(said.strip().splitlines()) == 1
     assert str(tmp_path) in said
+
+
+def test_it_is_a_command_that_needs_no_native_program(tmp_path):
+    command = [sys.executable, "-m", "hearth.cli", "timeline", str(tmp_path)]
+    environment = {**os.environ, "HEARTH_NATIVE_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"hearth timeline: {tmp_path} has no timelines")
