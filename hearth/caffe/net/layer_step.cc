@@ -83,4 +83,14 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
   std::terminate();  // not reached: what is no std::exception has left by `throw`
 }
 
+void LayerSpan::Draw() const noexcept {
+  constexpr auto kShortest = std::chrono::microseconds(2);  // most layers have no rows to fetch
+  const auto end = timeline::Clock::now();
+  if (begin_ == timeline::Clock::time_point() || end - begin_ < kShortest) return;
+  try {
+    timeline::Add({"layer", layer_.name() + " " + doing_, begin_, end});
+  } catch (const std::exception&) {  // without memory there is no picture
+  }
+}
+
 }  // namespace hearth::caffe

@@ -1,8 +1,6 @@
 // Runs a step of a layer so that whatever it throws names the layer.
 #pragma once
 
-#include <string>
-
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/layer.h"
 
@@ -33,11 +31,30 @@ class LayerStepScope {
   const LayerStep before_;
 };
 
+// An event of the timeline, unless the step is so short that it would only be in the way.
+class LayerSpan {
+ public:
+  LayerSpan(const Layer& layer, const char* doing) noexcept : layer_(layer), doing_(doing) {
+    if (timeline::On()) begin_ = timeline::Clock::now();
+  }
+  ~LayerSpan() {
+    if (timeline::On()) Draw();
+  }
+  LayerSpan(const LayerSpan&) = delete;
+  LayerSpan& operator=(const LayerSpan&) = delete;
+
+ private:
+  void Draw() const noexcept;
+
+  const Layer& layer_;
+  const char* const doing_;
+  timeline::Clock::time_point begin_;
+};
+
 template <typename Run>
 auto InLayer(const Layer& layer, const char* doing, const Blobs& bottoms, Run run) {
   const LayerStepScope scope(layer, doing);
-  const std::string title = timeline::On() ? layer.name() + " " + doing : std::string();
-  const timeline::Span span("layer", title);
+  const LayerSpan span(layer, doing);
   try {
     return run();
   } catch (...) {
