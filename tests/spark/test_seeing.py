@@ -113,8 +113,10 @@ def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
         assert names.count("iteration 81") == 1
         # With the validations' nets on rank 0 of each executor.
         assert names.count("conv1 forward") >= 81
-        for name in ("conv1 backward", "update", "wait for other ranks' gradients"):
+        for name in ("conv1 backward", "update"):
             assert names.count(name) == 81, name
+        # The step in which all ranks find that the epoch is over has a wait, too.
+        assert names.count("wait for other ranks' gradients") >= 81
         reduced = [event for event in process.events if "gradients" in event["name"]]
         in_memory = [e for e in reduced if e["args"].get("transport") == "shared memory"]
         assert len(in_memory) >= 81
