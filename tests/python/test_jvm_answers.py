@@ -43,9 +43,7 @@ class Request:
 
 
 @pytest.fixture
-def answer(monkeypatch):
-    monkeypatch.setattr(answers, "close_connection", lambda: None)
-
+def answer():
     def ask(request_name, /, **arguments):
         request = Request(request_name, arguments)
         answers._answer(request)

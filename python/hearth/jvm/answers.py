@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hearth.jvm.gateway import close_connection, frame_of, session_of
+from hearth.jvm.gateway import frame_of, session_of
 from hearth.native.failure import Failure
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ def _answer(request: Any) -> None:
         failure, trace = failure_of(error)
         java_error = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
         request.fail(json.dumps(asdict(failure)), trace, java_error)
-    finally:
-        close_connection()
 
 
 def _function(name: str) -> Answer:

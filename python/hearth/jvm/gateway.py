@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def connect() -> Any:
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     gateway = launch_gateway()
     SparkContext._ensure_initialized(gateway=gateway)
     os.environ.pop(_SECRET, None)
@@ -49,12 +51,3 @@ def frame_of(java_frame: Any, session: SparkSession) -> DataFrame:
     from pyspark.sql import DataFrame
 
     return DataFrame(java_frame, session)
-
-
-def close_connection() -> None:
-    """Ends this thread's connection, and so the JVM's thread that belongs to it."""
-    from pyspark import SparkContext
-
-    connection = getattr(SparkContext._gateway._gateway_client, "get_thread_connection", None)
-    if connection is not None and (found := connection()) is not None:
-        found.close()

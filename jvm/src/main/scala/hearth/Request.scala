@@ -1,7 +1,9 @@
 package hearth
 
-import java.util.concurrent.CompletableFuture
+import java.util.concurrent.{CompletableFuture, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
+
+import scala.util.Try
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -40,8 +42,18 @@ final class Request private[hearth] (
     answer.completeExceptionally(HearthException.of(json, shown))
   }
 
-  /** Ends Spark's jobs of this request; Python then answers with their end. */
-  private[hearth] def cancel(): Unit = context.foreach(_.cancelJobsWithTag(tag))
+  /** Ends the Spark jobs of this request, those too that it begins from now on, until Python has
+    * answered with their end. Returns at once.
+    */
+  private[hearth] def cancel(): Unit = context.foreach { spark =>
+    val thread = new Thread(() =>
+      while (!answer.isDone && !spark.isStopped) {
+        Try(spark.cancelJobsWithTag(tag)) // it may be stopped just now
+        Try(answer.get(Request.CancelAgainMillis, TimeUnit.MILLISECONDS))
+      }, "hearth-cancel")
+    thread.setDaemon(true)
+    thread.start()
+  }
 }
 
 private[hearth] object Request {
@@ -51,5 +63,6 @@ private[hearth] object Request {
   private val Inherited = Seq(
     "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.job.tags",
     "spark.scheduler.pool")
+  private val CancelAgainMillis = 300L
   private val numbers = new AtomicLong
 }
