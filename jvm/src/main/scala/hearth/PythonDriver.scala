@@ -117,17 +117,18 @@ object PythonDriver {
     *
     * @throws HearthException what failed, in a line for the user
     */
-  def run(program: String, flags: Array[String]): Unit = {
-    val driver = new PythonDriver(new DriverPython(new SparkConf().getOption(_)))
-    val arguments = Json.write(Map("flags" -> flags))
-    try driver.call(new Request(s"program.$program", arguments, Array.empty, null))
-    catch {
+  def run(program: String, flags: Array[String]): Unit =
+    try {
+      val driver = new PythonDriver(new DriverPython(new SparkConf().getOption(_)))
+      val arguments = Json.write(Map("flags" -> flags))
+      try driver.call(new Request(s"program.$program", arguments, Array.empty, null))
+      finally driver.close()
+      ()
+    } catch {
       case error: HearthException =>
         if (error.getCause == null) error.setStackTrace(Array.empty) // the line says it all
         throw error
-    } finally driver.close()
-    ()
-  }
+    }
 
   /** The process of a SparkContext, which lives as long: what features() gives is computed later. */
   private def of(context: SparkContext): PythonDriver = synchronized {
