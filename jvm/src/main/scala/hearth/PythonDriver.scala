@@ -151,18 +151,19 @@ object PythonDriver {
     bytes.map(byte => f"$byte%02x").mkString
   }
 
-  /** A server whose threads do not keep the JVM alive. */
+  /** A server whose threads do not keep the JVM alive, as daemons start none but daemons. */
   private def serve(inbox: Inbox, secret: String): ClientServer = {
-    val server = new ClientServer.ClientServerBuilder(inbox)
+    val built = new CompletableFuture[ClientServer]
+    val builder = new ClientServer.ClientServerBuilder(inbox)
       .authToken(secret)
       .javaPort(0)
       .javaAddress(InetAddress.getLoopbackAddress)
-      .build()
-    val starter = new Thread(() => server.startServer(), "hearth-python-server")
-    starter.setDaemon(true) // what it starts is one, too
+    val starter = new Thread(() =>
+      try built.complete(builder.build()) // which starts it
+      catch { case error: Throwable => built.completeExceptionally(error) }, "hearth-python-server")
+    starter.setDaemon(true)
     starter.start()
-    starter.join()
-    server
+    built.get()
   }
 
   private def rethrown(error: Throwable): Throwable = error match {

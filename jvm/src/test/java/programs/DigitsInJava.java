@@ -39,7 +39,7 @@ public final class DigitsInJava {
       HearthException found = HearthException.find(error).get();
       say("found", found.code() + " " + found.getMessage());
     }
-    context.stop();
+    // No context.stop(): the JVM ends all the same, and its Python with it.
   }
 
   private static void say(String name, Object value) {
