@@ -46,7 +46,7 @@ class Columns {
     encoded_.push_back(datum.encoded() ? 1 : 0);
     without_data_.push_back(!datum.has_data());
     bytes_ += datum.data().size();
-    data_.push_back(datum.data());
+    data_.push_back(std::move(*datum.mutable_data()));
   }
 
   bool full() const { return bytes_ >= kBatchBytes || ids_.size() >= kBatchRows; }

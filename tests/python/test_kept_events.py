@@ -1,0 +1,89 @@
+"""Events of a training whose driver cannot hear them are kept, and told as a history."""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+
+import pytest
+
+from hearth.caffeonspark.history import History
+from hearth.trainer.kept_events import KeptEvents
+
+
+class Coordinator:
+    """Gives the events that it was told; as the core's, None when it is closed and has no more."""
+
+    def __init__(self, events):
+        self.events = queue.SimpleQueue()
+        for event in events:
+            self.events.put((0, json.dumps(event)))
+
+    def next_event(self, timeout_s):
+        event = self.events.get(timeout=timeout_s)
+        if event is None:
+            self.events.put(None)
+        return event
+
+    def close(self):
+        self.events.put(None)
+
+
+def progress(iteration, loss=0.5):
+    return {
+        "event": "progress", "iteration": iteration, "loss": loss, "lr": 0.1, "images_per_s": 9.0,
+    }  # fmt: skip
+
+
+VALIDATION = {"event": "validation", "iteration": 20, "outputs": {"accuracy": [0.75]}}
+
+
+def test_what_draws_curves_is_kept_and_warnings():
+    told = [
+        progress(1), {"event": "log", "level": "I", "text": "much"},
+        {"event": "log", "level": "W", "text": "mind"}, VALIDATION, ["no event"],
+    ]  # fmt: skip
+    kept = KeptEvents(Coordinator(told)).finish()
+    assert [event["event"] for event in kept] == ["progress", "log", "validation"]
+    assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
+
+
+def test_finishing_twice_gives_the_same():
+    keeper = KeptEvents(Coordinator([VALIDATION]))
+    assert keeper.finish() == keeper.finish()
+
+
+def test_of_very_many_the_newest_stays_and_every_second_goes():
+    kept = KeptEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
+    assert 1000 <= len(kept) <= 2000
+    assert kept[-1]["iteration"] == 5000
+    assert kept[0]["iteration"] < 10
+
+
+def test_a_history_has_their_times_and_goes_back_with_a_restart():
+    history = History()
+    for event in (
+        {**progress(10), "seconds": 1.5},
+        {**progress(30, None), "seconds": 2.5},
+        VALIDATION,
+        {"event": "ready", "iteration": 20},
+        progress(21),
+    ):
+        history.take(event)
+    assert [row[:4] for row in history.rows] == [
+        (10, "TRAIN", "loss", 0.5), (10, "TRAIN", "lr", 0.1), (20, "TEST", "accuracy", 0.75),
+        (21, "TRAIN", "loss", 0.5), (21, "TRAIN", "lr", 0.1),
+    ]  # fmt: skip
+    assert history.rows[0][4:] == (1.5, 9.0)
+    history.take(progress(22, None))
+    assert math.isnan(history.rows[-2][3])
+
+
+def test_a_long_history_is_thinned_out():
+    history = History()
+    for iteration in range(1, 30_001):
+        history.take(progress(iteration))
+    assert 10_000 <= len(history.rows) <= 20_000
+    assert history.rows[-1][0] == 30_000
+    assert history.rows[0][0] == pytest.approx(1, abs=4)
