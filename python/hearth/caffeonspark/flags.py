@@ -42,7 +42,7 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("logDir", "log_dir", "", "folder for TensorBoard's event file of a training, a path or URI"),
     ("ui", "ui", False, "serve a page with the training's curves on this host; prints its link"),
     ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
-    ("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read an LMDB"),
+    ("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read a database"),
     ("imageRoot", "image_root", "", ""),
     ("labelFile", "label_file", "", ""),
     ("captionFile", "caption_file", "", ""),
