@@ -119,8 +119,8 @@ class Source:
     def _is_far_parquet(self) -> bool:
         if self._by_spark or self.file_format != "parquet" or is_local(self.uri, self.spark):
             return False
-        name = scheme(self.uri) or scheme(default_file_system(self.spark))
-        return name in CORE_SCHEMES or library_knows(self.uri)
+        where = self.uri if scheme(self.uri) else default_file_system(self.spark)
+        return scheme(where) in CORE_SCHEMES or library_knows(where)
 
     def _far_rows(self) -> FarRows | None:
         """None where only Spark can read the files, with the reason in the log."""
