@@ -1,12 +1,19 @@
 #include "hearth/collective/message_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hearth::collective {
 namespace {
 
+// What a rank sends by direct exchange, and to how many others: beyond, the bytes take longer than
+// the steps that they save, and the messages, too.
 constexpr size_t kDirectBytes = 32 << 10;
+constexpr size_t kDirectRanks = 8;
+// Beyond, the ring's chunks keep the wire busy while they are summed. Its steps grow with the
+// ranks: a part must be worth one.
 constexpr size_t kHalvingBytes = 1 << 20;
+constexpr size_t kHalvingPart = 32 << 10;
 
 }  // namespace
 
@@ -16,8 +23,11 @@ MessageBackend::MessageBackend(std::unique_ptr<Transport> transport)
 void MessageBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   transport_->Begin(call_);
   if (how.wire != Wire::kFloat32) return NarrowAllReduce(exchange_, data, how.wire, deadline);
-  if (data.bytes() <= kDirectBytes) return DirectAllReduce(exchange_, data, how.op, deadline);
-  if (data.bytes() <= kHalvingBytes) {
+  const auto world = static_cast<size_t>(transport_->size());
+  if (world <= kDirectRanks && data.bytes() * (world - 1) <= kDirectBytes) {
+    return DirectAllReduce(exchange_, data, how.op, deadline);
+  }
+  if (data.bytes() <= std::max(kHalvingBytes, world * kHalvingPart)) {
     return HalvingDoublingAllReduce(exchange_, data, how.op, deadline);
   }
   RingAllReduce(exchange_, data, how.op, deadline);
