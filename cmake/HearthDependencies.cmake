@@ -5,7 +5,7 @@ find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 set(Python_EXECUTABLE ${Python3_EXECUTABLE})
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(Threads REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(fmt REQUIRED)
 # Linked, fmt is compiled once; header-only, by every file that includes it, which doubles the time

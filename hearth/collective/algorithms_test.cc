@@ -19,21 +19,21 @@ using Algorithm = std::function<void(const Exchange&, Buffer, Deadline)>;
 // Runs `algorithm` on all ranks; `data` has one buffer per rank.
 void Execute(const Algorithm& algorithm, std::vector<std::vector<float>>& data) {
   const size_t world = data.size();
-  std::vector<std::vector<std::optional<Connection>>> connections(world);
+  std::vector<std::vector<std::unique_ptr<PeerStream>>> streams(world);
   std::vector<Peer> peers;
   for (size_t a = 0; a < world; ++a) {
     peers.push_back({static_cast<int>(a), "here"});
-    connections[a].resize(world);
+    streams[a].resize(world);
     for (size_t b = 0; b < a; ++b) {
       auto [left, right] = Connection::Pair();
-      connections[a][b] = std::move(left);
-      connections[b][a] = std::move(right);
+      streams[a][b] = MakePlainStream(std::move(left), peers[b]);
+      streams[b][a] = MakePlainStream(std::move(right), peers[a]);
     }
   }
   std::vector<Thread> threads;
   for (size_t rank = 0; rank < world; ++rank) {
     threads.emplace_back("rank", [&, rank] {
-      TcpTransport transport(std::move(connections[rank]), peers, static_cast<int>(rank),
+      TcpTransport transport(std::move(streams[rank]), peers, static_cast<int>(rank),
                              std::make_shared<AbortSignal>());
       Plan plan;
       std::vector<std::byte> scratch;

@@ -179,6 +179,7 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
                                                               Wiring::kTcp, Wiring::kTcp6,
+                                                              Wiring::kTls, Wiring::kTlsPairs,
                                                               Wiring::kUcx, Wiring::kUcxPairs,
                                                               Wiring::kPairs, Wiring::kInterleaved),
                                             ::testing::Range(1, 6)),

@@ -100,11 +100,17 @@ TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
   });
 }
 
-// HEARTH_TRANSPORT while this lives.
+// A variable of the environment while this lives.
 class Chosen {
  public:
-  explicit Chosen(const char* transport) { setenv("HEARTH_TRANSPORT", transport, 1); }
-  ~Chosen() { unsetenv("HEARTH_TRANSPORT"); }
+  explicit Chosen(const char* value, const char* variable = "HEARTH_TRANSPORT")
+      : variable_(variable) {
+    setenv(variable_, value, 1);
+  }
+  ~Chosen() { unsetenv(variable_); }
+
+ private:
+  const char* const variable_;
 };
 
 TEST(Transport, IsWhatTheEnvironmentChooses) {
@@ -173,6 +179,45 @@ TEST(Transport, BetweenHostsIsRdmaByADevice) {
     EXPECT_EQ(groups.front()->description(), "rdma");
     groups.front()->Barrier(Deadline::After(20));
   });
+}
+
+TEST(Transport, IsEncryptedWhereTheEnvironmentAsksForIt) {
+  for (const auto& [choice, description] :
+       {std::pair("on", "tcp with TLS"), std::pair("off", "tcp"), std::pair("", "tcp")}) {
+    const Chosen chosen("tcp");
+    const Chosen tls(choice, "HEARTH_TLS");
+    RunRanks(2, [&](rendezvous::Member& member) {
+      const auto groups = Group::Connect(member, {});
+      EXPECT_EQ(groups.front()->description(), description) << choice;
+      groups.front()->Barrier(Deadline::After(20));
+    });
+  }
+}
+
+TEST(Transport, OfWhichOnlySomeRanksEncryptIsRefused) {
+  try {
+    RunRanks(2, [](rendezvous::Member& member) {
+      Group::Connect(member, {.wire = Medium::kTcp, .encrypt = member.rank() == 1});
+    });
+    FAIL() << "connected";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(error.message().find("rank 1 (host host1) differ in HEARTH_TLS"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(Transport, OfRdmaIsRefusedWhereItMustBeEncrypted) {
+  try {
+    RunRanks(2, [](rendezvous::Member& member) {
+      const GroupOptions options = {
+          .wire = Medium::kRdma, .encrypt = true, .ucx_transports = "tcp"};
+      Group::Connect(member, options);
+    });
+    FAIL() << "connected";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("TLS is asked for"), std::string::npos) << error.message();
+  }
 }
 
 TEST(Transport, OfAnotherNameIsRefused) {

@@ -12,8 +12,8 @@
 #include "hearth/collective/group_impl.h"
 #include "hearth/collective/hierarchical_backend.h"
 #include "hearth/collective/shared_backend.h"
-#include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/tcp_transport.h"
+#include "hearth/collective/tls_stream.h"
 #include "hearth/collective/ucx_transport.h"
 
 namespace hearth::collective {
@@ -51,7 +51,7 @@ Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
       roster_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
       topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))),
       between_(ChooseBetween(setup.identity.options, roster_.ranks)),
-      description_(topology_.Describe(between_.rdma ? "rdma" : "tcp")),
+      description_(topology_.Describe(between_.Name())),
       // Any nonce of this roster is new; that it is known shall prove that memory is shared.
       name_(Sha256Hex(Info(0).page.nonce).substr(0, kNameDigits)) {}
 
@@ -92,6 +92,7 @@ std::vector<RankInfo> Connector::OwnInfos() const {
     if (draft.listener == nullptr) continue;
     info.port = draft.listener->port();
     info.rdma = OwnRdmaDevice(setup_.identity.options);
+    info.encrypts = setup_.identity.options.encrypt;
   }
   return infos;
 }
@@ -185,8 +186,24 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
         std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, draft.abort,
                                        UcxTransports(setup_.identity.options), setup_.deadline));
   }
-  return std::make_unique<MessageBackend>(
-      std::make_unique<TcpTransport>(std::move(connections), peers, mesh.self, draft.abort));
+  return std::make_unique<MessageBackend>(std::make_unique<TcpTransport>(
+      MakeStreams(std::move(connections), peers, mesh), peers, mesh.self, draft.abort));
+}
+
+// All ranks go through their peers in this order, so nobody waits in a circle for a handshake.
+std::vector<std::unique_ptr<PeerStream>> Connector::MakeStreams(
+    std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
+    const MeshSetup& mesh) const {
+  const std::string key = between_.encrypted ? TlsKey(mesh.token, mesh.session) : "";
+  std::vector<std::unique_ptr<PeerStream>> streams(peers.size());
+  for (size_t i = 0; i < peers.size(); ++i) {
+    if (!connections[i].has_value()) continue;
+    const TlsSide side = static_cast<int>(i) < mesh.self ? TlsSide::kClient : TlsSide::kServer;
+    streams[i] = between_.encrypted ? MakeTlsStream(std::move(*connections[i]), peers[i], side, key,
+                                                    setup_.deadline)
+                                    : MakePlainStream(std::move(*connections[i]), peers[i]);
+  }
+  return streams;
 }
 
 }  // namespace hearth::collective

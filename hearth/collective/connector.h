@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,12 @@
 #include "hearth/collective/group.h"
 #include "hearth/collective/local_ranks.h"
 #include "hearth/collective/message_backend.h"
+#include "hearth/collective/peer_stream.h"
 #include "hearth/collective/roll_call.h"
 #include "hearth/collective/roster.h"
 #include "hearth/collective/shared_page.h"
 #include "hearth/collective/stall_watch.h"
+#include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/topology.h"
 #include "hearth/collective/transport_choice.h"
 
@@ -70,6 +73,9 @@ class Connector {
   // `kind` differs between the meshes that one listener accepts.
   std::unique_ptr<MessageBackend> MakeMessages(int self, const std::vector<int>& ranks,
                                                const std::string& kind, const Draft& draft);
+  std::vector<std::unique_ptr<PeerStream>> MakeStreams(
+      std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
+      const MeshSetup& mesh) const;
   std::unique_ptr<StallWatch> MakeStallWatch(int self) const;
   std::vector<int> Everyone() const;
   const RankInfo& Info(int rank) const { return roster_.ranks[static_cast<size_t>(rank)]; }

@@ -154,7 +154,7 @@ TEST_P(Failures, BroadcastRefusesARootThatDoesNotExist) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kTcp6, Wiring::kUcx),
+                                           Wiring::kTcp6, Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Two ranks make different calls; what the one that finds out first is told.
@@ -200,7 +200,7 @@ TEST_P(Disagreements, AboutTheOperationAreTold) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kUcx),
+                                           Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Each rank makes another request; nothing but the ranks' agreement can end their waits.

@@ -34,6 +34,7 @@ struct GroupOptions {
   bool shared_memory = true;        // false: tcp also within a host
   bool only_shared_memory = false;  // true: ranks that do not share memory are an error
   Medium wire = Medium::kAuto;      // the same on all ranks
+  bool encrypt = false;             // TLS between ranks that share no memory; the same on all
   // As UCX_TLS takes them, instead of UCX_TLS itself or "ib"; no device is looked for then. Tests
   // use it where there is no RDMA device.
   std::string ucx_transports = {};
@@ -48,8 +49,8 @@ class Group {
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
   // prove to see the same memory share it; others talk over authenticated tcp, or RDMA. A failure
   // that `member` hears of aborts the groups, which it outlives. The environment's
-  // HEARTH_TRANSPORT, the same on all ranks, HEARTH_INTERFACE (listen_address.h) and
-  // HEARTH_STALL_SECONDS come before the options.
+  // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_INTERFACE (listen_address.h)
+  // and HEARTH_STALL_SECONDS come before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.

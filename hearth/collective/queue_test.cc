@@ -114,7 +114,8 @@ TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Queues,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kUcx, Wiring::kUcxPairs, Wiring::kPairs),
+                                           Wiring::kTls, Wiring::kUcx, Wiring::kUcxPairs,
+                                           Wiring::kPairs),
                          [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace

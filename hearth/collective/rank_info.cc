@@ -6,10 +6,10 @@
 namespace hearth::collective {
 
 nlohmann::json RankInfo::ToJson() const {
-  return {{"host", peer.host},      {"host_id", host_id}, {"shares_memory", shares_memory},
-          {"pid", page.pid},        {"fd", page.fd},      {"nonce", HexEncode(page.nonce)},
-          {"address", address},     {"port", port},       {"rdma", rdma.name},
-          {"no_rdma", rdma.missing}};
+  return {{"host", peer.host},       {"host_id", host_id},  {"shares_memory", shares_memory},
+          {"pid", page.pid},         {"fd", page.fd},       {"nonce", HexEncode(page.nonce)},
+          {"address", address},      {"port", port},        {"rdma", rdma.name},
+          {"no_rdma", rdma.missing}, {"encrypts", encrypts}};
 }
 
 RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
@@ -22,6 +22,7 @@ RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
     info.address = json.at("address");
     info.port = json.at("port");
     info.rdma = {json.at("rdma"), json.at("no_rdma")};
+    info.encrypts = json.at("encrypts");
     return info;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kDataLoss,

@@ -18,6 +18,7 @@ struct RankInfo {
   std::string address;
   int port = 0;
   RdmaDevice rdma;
+  bool encrypts = false;
 
   nlohmann::json ToJson() const;
   // Throws kDataLoss when a field is missing or of another type.

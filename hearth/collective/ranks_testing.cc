@@ -45,7 +45,10 @@ void RunRank(const rendezvous::MemberOptions& options,
   }
 }
 
-bool OverTcpAlone(Wiring wiring) { return wiring == Wiring::kTcp || wiring == Wiring::kTcp6; }
+bool OverTcpAlone(Wiring wiring) {
+  return wiring == Wiring::kTcp || wiring == Wiring::kTcp6 || wiring == Wiring::kTls;
+}
+bool Encrypted(Wiring wiring) { return wiring == Wiring::kTls || wiring == Wiring::kTlsPairs; }
 std::string Loopback(Wiring wiring) { return wiring == Wiring::kTcp6 ? "::1" : "127.0.0.1"; }
 
 bool OverUcx(Wiring wiring) { return wiring == Wiring::kUcx || wiring == Wiring::kUcxPairs; }
@@ -56,7 +59,9 @@ std::string TestedTransports() {
 }
 
 std::string HostId(Wiring wiring, int rank) {
-  if (wiring == Wiring::kPairs || wiring == Wiring::kUcxPairs) return std::to_string(rank / 2);
+  const bool in_pairs =
+      wiring == Wiring::kPairs || wiring == Wiring::kUcxPairs || wiring == Wiring::kTlsPairs;
+  if (in_pairs) return std::to_string(rank / 2);
   if (wiring == Wiring::kInterleaved) return std::to_string(rank % 2);
   return "";
 }
@@ -106,6 +111,10 @@ std::string NameOf(Wiring wiring) {
       return "Tcp";
     case Wiring::kTcp6:
       return "Tcp6";
+    case Wiring::kTls:
+      return "Tls";
+    case Wiring::kTlsPairs:
+      return "TlsPairs";
     case Wiring::kUcx:
       return "Ucx";
     case Wiring::kUcxPairs:
@@ -138,6 +147,7 @@ void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body
                                 .timeout_s = timeout_s,
                                 .shared_memory = shares,
                                 .wire = OverUcx(wiring) ? Medium::kRdma : Medium::kTcp,
+                                .encrypt = Encrypted(wiring),
                                 .ucx_transports = OverUcx(wiring) ? TestedTransports() : "",
                                 .host_id = HostId(wiring, member.rank())});
     body(*groups.front());

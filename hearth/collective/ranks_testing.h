@@ -22,6 +22,8 @@ enum class Wiring {
   kShared,       // shared memory, found through the rendezvous
   kTcp,          // tcp between all
   kTcp6,         // the same over IPv6
+  kTls,          // the same with TLS
+  kTlsPairs,     // as kPairs, with TLS between hosts
   kUcx,          // UCX between all
   kUcxPairs,     // as kPairs, with UCX between hosts
   kPairs,        // hosts of two ranks, the last host maybe of one

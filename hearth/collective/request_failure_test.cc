@@ -164,8 +164,8 @@ TEST_P(RequestFailures, WantOfMemoryIsFinalAsEveryFailure) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
                          ::testing::Values(Wiring::kThreads, Wiring::kShared, Wiring::kTcp,
-                                           Wiring::kUcx, Wiring::kUcxPairs, Wiring::kPairs,
-                                           Wiring::kInterleaved),
+                                           Wiring::kTls, Wiring::kUcx, Wiring::kUcxPairs,
+                                           Wiring::kPairs, Wiring::kInterleaved),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Fewer ports than the ranks take one after the other.

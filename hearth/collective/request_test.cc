@@ -304,8 +304,8 @@ TEST_P(Requests, WhatMakesNoSenseIsRefusedAndTheGroupStaysWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Requests,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
-                                                              Wiring::kTcp, Wiring::kPairs,
-                                                              Wiring::kInterleaved),
+                                                              Wiring::kTcp, Wiring::kTls,
+                                                              Wiring::kPairs, Wiring::kInterleaved),
                                             ::testing::Values(1, 2, 3, 5, 8)),
                          [](const auto& info) {
                            return NameOf(std::get<0>(info.param)) +

@@ -1,25 +1,24 @@
-// Messages over tcp: the calling thread sends, receives and sums while bytes arrive. A short spin,
-// then poll(2).
+// Messages over tcp, in the clear or by TLS: the calling thread sends, receives and sums while
+// bytes arrive. A short spin, then poll(2).
 #pragma once
 
 #include <poll.h>
 
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "hearth/base/socket.h"
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/call_header.h"
 #include "hearth/collective/peer.h"
+#include "hearth/collective/peer_stream.h"
 #include "hearth/collective/transport.h"
 
 namespace hearth::collective {
 
 class TcpTransport : public Transport {
  public:
-  // `connections` and `peers` by index; there is no connection to `self`.
-  TcpTransport(std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
+  // `streams` and `peers` by index; there is no stream to `self`.
+  TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort);
 
   int size() const override { return size_; }
@@ -32,9 +31,9 @@ class TcpTransport : public Transport {
  private:
   // One peer's connection and the progress of its messages in the running plan.
   struct Lane {
-    Lane(Connection open, int index, Peer who)
-        : connection(std::move(open)), peer_index(index), peer(std::move(who)) {}
-    Connection connection;
+    Lane(std::unique_ptr<PeerStream> open, int index, Peer who)
+        : stream(std::move(open)), peer_index(index), peer(std::move(who)) {}
+    std::unique_ptr<PeerStream> stream;
     int peer_index;
     Peer peer;
     // Of the running call.
@@ -42,6 +41,7 @@ class TcpTransport : public Transport {
     size_t header_received = 0;
     bool owes_header = false;    // also when no message is sent: to the next rank
     bool awaits_header = false;  // also when no message is received: from the one before
+    int wake_up_bytes = 1;       // how many must have come to end a sleep
     uint64_t pair_sends = 0;     // to this peer alone, as its pair_receives count them
     uint64_t pair_receives = 0;
     CallHeader header;                  // the peer's
@@ -63,6 +63,7 @@ class TcpTransport : public Transport {
   bool ReceiveSome(Lane& lane);
   size_t ReceiveInto(Lane& lane, const Receive& message);
   void CheckHeader(const Lane& lane) const;
+  void SetWakeUp(Lane& lane) const;
   void Wait(Deadline deadline);
   bool MaySend(const Lane& lane) const;
   void NextSend(Lane& lane, size_t from) const;
@@ -75,6 +76,9 @@ class TcpTransport : public Transport {
   std::vector<Lane> lanes_;
   uint64_t calls_ = 0;
   CallHeader header_;
+
+  int vain_spins_ = 0;  // in a row
+  unsigned plans_asleep_ = 0;
 
   // Of the running plan.
   const Plan* plan_ = nullptr;

@@ -8,10 +8,21 @@
 #include "hearth/collective/ucx_api.h"
 
 namespace hearth::collective {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
 
 GroupOptions WithChosenTransport(GroupOptions options) {
-  const char* value = std::getenv("HEARTH_TRANSPORT");
-  const std::string choice = value == nullptr ? "" : value;
+  const std::string tls = Variable("HEARTH_TLS");
+  Require(tls.empty() || tls == "on" || tls == "off", ErrorCode::kInvalidArgument,
+          "HEARTH_TLS={} in the environment: it is on or off", tls);
+  if (!tls.empty()) options.encrypt = tls == "on";
+  const std::string choice = Variable("HEARTH_TRANSPORT");
   if (choice.empty() || choice == "auto") return options;
   if (choice == "tcp" || choice == "rdma") {
     options.shared_memory = false;
@@ -26,6 +37,7 @@ GroupOptions WithChosenTransport(GroupOptions options) {
 }
 
 RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
+  if (options.encrypt) return {.name = {}, .missing = "TLS is asked for, which is for tcp"};
   if (options.wire == Medium::kTcp) return {.name = {}, .missing = "tcp is asked for"};
   if (options.ucx_transports.empty()) {
     RdmaDevice device = FindRdmaDevice();
@@ -38,6 +50,12 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
 }
 
 Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& ranks) {
+  const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankInfo& rank) {
+    return rank.encrypts != ranks.front().encrypts;
+  });
+  Require(other == ranks.end(), ErrorCode::kInvalidArgument,
+          "{} and {} differ in HEARTH_TLS, which must be the same for all ranks",
+          ranks.front().peer.name(), other == ranks.end() ? "" : other->peer.name());
   const auto without = std::find_if(ranks.begin(), ranks.end(),
                                     [](const RankInfo& rank) { return rank.rdma.name.empty(); });
   if (without == ranks.end()) return {.rdma = true, .reason = ranks.front().rdma.name};
@@ -45,13 +63,13 @@ Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& 
       fmt::format("{} has no RDMA: {}", without->peer.name(), without->rdma.missing);
   Require(options.wire != Medium::kRdma, ErrorCode::kUnavailable,
           "RDMA is asked for, but {}; ask for auto or tcp", reason);
-  return {.rdma = false, .reason = reason};
+  return {.encrypted = options.encrypt, .reason = reason};
 }
 
 std::string UcxTransports(const GroupOptions& options) {
   if (!options.ucx_transports.empty()) return options.ucx_transports;
-  const char* value = std::getenv("UCX_TLS");
-  return value == nullptr || *value == '\0' ? "ib" : value;
+  const std::string chosen = Variable("UCX_TLS");
+  return chosen.empty() ? "ib" : chosen;
 }
 
 }  // namespace hearth::collective
