@@ -176,6 +176,17 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
   }
 }
 
+// In some steps of these a rank has nothing to send and nothing to receive.
+TEST(FewerElementsThanRanks, AreReducedAgainAndAgain) {
+  RunGroups(Wiring::kTcp, 12, [](Group& group) {
+    for (int i = 0; i < 300; ++i) {
+      float value = 1;
+      group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(10));
+      ASSERT_EQ(value, 12);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
                                                               Wiring::kTcp, Wiring::kTcp6,

@@ -181,6 +181,7 @@ bool TcpTransport::SendSome(Lane& lane) {
       if (lane.sent < message.bytes) return moved;  // the socket's buffer is full
     }
     NextSend(lane, lane.send + 1);
+    moved = true;  // also by a message without bytes, which may have been the last
   }
   if (lane.owes_header && lane.header_sent < sizeof(CallHeader)) {
     moved |= SendFrom(lane, {lane.peer_index}) > 0;
@@ -213,6 +214,7 @@ bool TcpTransport::ReceiveSome(Lane& lane) {
     }
     complete_[lane.receive] = true;
     NextReceive(lane, lane.receive + 1);
+    moved = true;
   }
   if (lane.awaits_header && lane.header_received < sizeof(CallHeader)) {
     moved |= ReceiveInto(lane, {lane.peer_index}) > 0;
