@@ -20,10 +20,9 @@ namespace {
 constexpr size_t kSlotBytes = 256 << 10;
 // Each try costs a system call or two: together some 10 us, about what a sleep and a wake-up cost.
 constexpr int kSpins = 20;
-// When so many spins in a row were for nothing, the wire is slow, or ranks share the cores: from
-// then on a rank sleeps at once, and tries again in one plan of some.
+// When so many spins in a row were for nothing, the wire is slower than they are: the rest of the
+// plan sleeps at once. The next plan spins again: a short one would pay for each sleep.
 constexpr int kVainSpins = 4;
-constexpr unsigned kPlansPerTry = 16;
 // A sleeping rank is woken when so many bytes have come, or what is left of a message: packet by
 // packet it would wake up 30 times as often at 1 Gbit/s.
 constexpr int kWakeUpBytes = 64 << 10;
@@ -110,18 +109,18 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   abort_->ThrowIfRaised();
   Start(plan);
   int idle = 0;
-  if (vain_spins_ >= kVainSpins && ++plans_asleep_ % kPlansPerTry == 0) --vain_spins_;
+  int vain = 0;
   for (unsigned turn = 1; !AllDone(); ++turn) {
     bool moved = false;
     for (Lane* lane : active_) moved |= Advance(*lane);
     if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
     if (moved) {
-      if (idle > 0 && idle <= kSpins) vain_spins_ = 0;
+      if (idle > 0 && idle <= kSpins) vain = 0;
       idle = 0;
-    } else if (vain_spins_ < kVainSpins && ++idle <= kSpins) {
+    } else if (vain < kVainSpins && ++idle <= kSpins) {
       std::this_thread::yield();
     } else {
-      if (idle == kSpins + 1) vain_spins_ = std::min(vain_spins_ + 1, kVainSpins);
+      if (idle == kSpins + 1) ++vain;
       Wait(deadline);
     }
   }

@@ -77,9 +77,6 @@ class TcpTransport : public Transport {
   uint64_t calls_ = 0;
   CallHeader header_;
 
-  int vain_spins_ = 0;  // in a row
-  unsigned plans_asleep_ = 0;
-
   // Of the running plan.
   const Plan* plan_ = nullptr;
   std::vector<Lane*> active_;
