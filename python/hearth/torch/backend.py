@@ -355,7 +355,7 @@ def _read(store: Any, key: str, timeout_s: float) -> str:
 
 def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
     request = _core.Request(operation, *arrays)
-    request.name = names.current()
+    request.name = names.take()
     for key, value in how.items():
         setattr(request, key, value)
     return request

@@ -7,24 +7,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_here = threading.local()
+
+class _Here(threading.local):
+    name = ""
+    once = False  # whether the next call alone has it
+
+
+_here = _Here()
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
     """Collective calls of the block have this name. All ranks give the same one, as the ranks'
     calls are compared."""
-    before = current()
-    _here.name = name
+    with _named(name, once=False):
+        yield
+
+
+def take() -> str:
+    """The name that a call of this thread, made now, has; empty where none was given."""
+    name = _here.name
+    if _here.once:
+        _here.name = ""
+    return name
+
+
+@contextmanager
+def _named(name: str, once: bool) -> Iterator[None]:
+    before = _here.name, _here.once
+    _here.name, _here.once = name, once
     try:
         yield
     finally:
-        _here.name = before
-
-
-def current() -> str:
-    """The name that calls of this thread have; empty where none was given."""
-    return getattr(_here, "name", "")
+        _here.name, _here.once = before
 
 
 def name_gradients(
@@ -45,7 +60,9 @@ def name_gradients(
     def named(state, bucket):  # PyTorch refuses other annotations than its own classes
         inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
         others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
-        with naming(f"{inside[0]}{others}"):
+        # What follows the first call (PowerSGD's) runs here, or in the thread that ends that one,
+        # by chance: it has no name on any rank.
+        with _named(f"{inside[0]}{others}", once=True):
             return run(state, bucket)
 
     model.register_comm_hook(state, named)

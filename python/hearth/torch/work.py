@@ -82,8 +82,15 @@ class Submitted(Work):
         return self._results
 
 
+_here = threading.local()  # `notifies`: whether this thread completes futures
+
+
 class Notifier:
-    """Completes futures in the order in which they were asked for, in a thread of its own."""
+    """Completes futures in the order in which they were asked for, in a thread of its own.
+
+    What follows a future runs in that thread, and may call an operation and wait for it, as
+    PyTorch's PowerSGD hook does: such a one is completed by another thread.
+    """
 
     def __init__(self) -> None:
         self._asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -92,6 +99,9 @@ class Notifier:
 
     def tell(self, over: Future, wait: Callable[[], object]) -> None:
         """Completes `over` once wait() has returned."""
+        if getattr(_here, "notifies", False):
+            threading.Thread(target=_complete, args=(over, wait), daemon=True).start()
+            return
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
@@ -104,6 +114,10 @@ class Notifier:
 
     def _run(self) -> None:
         while (asked := self._asked.get()) is not None:
-            over, wait = asked
-            wait()
-            over.set_result(None)
+            _complete(*asked)
+
+
+def _complete(over: Future, wait: Callable[[], object]) -> None:
+    _here.notifies = True
+    wait()
+    over.set_result(None)
