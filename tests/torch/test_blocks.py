@@ -58,6 +58,7 @@ def test_vectors_are_arrays_and_stay_vectors(frame):
     row = found.where("id = 5").first()
     assert (row.norm, list(row.v)) == (10, [5, 5])
     assert found.columns == [*vectors.columns, "norm"]
+    assert found.schema["norm"].dataType.typeName() == "double"
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 8])

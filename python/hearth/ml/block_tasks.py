@@ -102,21 +102,44 @@ def unpacked(data: bytes) -> dict[str, np.ndarray]:
     import numpy as np
 
     with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-        return {name: parts[name] for name in parts.files}
+        *values, names = (parts[name] for name in parts.files)
+    return dict(zip(names.tolist(), values, strict=True))
 
 
 def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
     import numpy as np
 
     buffer = io.BytesIO()
-    np.savez(buffer, **parts)
+    # By number: savez() has parameters of its own, which a column's name may be.
+    np.savez(buffer, *parts.values(), np.array(list(parts)))
     return buffer.getvalue()
 
 
 def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
+    """An array for each column. Raises ValueError where none holds its values."""
     from hearth.rows.columns import column_to_numpy
 
-    return [column_to_numpy(batch.column(name)) for name in spec.read]
+    block = []
+    for name, read in zip(spec.columns, spec.read, strict=True):
+        column = batch.column(read)
+        block.append(column_to_numpy(column))
+        if problem := _problem(column.type, block[-1].dtype.kind):
+            raise ValueError(f"the column {name!r} ({column.type}) has {problem}")
+    return block
+
+
+def _problem(kind: pa.DataType, array_kind: str) -> str:
+    """Why values of this type have become an array of another kind, floats or objects; or ""."""
+    import pyarrow as pa
+
+    value = kind
+    while pa.types.is_list(value) or pa.types.is_large_list(value):
+        value = value.value_type
+    if array_kind == "O" and value is not kind:
+        return "nulls or arrays of several lengths: the function gets arrays of one length"
+    if array_kind in "fO" and (pa.types.is_integer(value) or pa.types.is_boolean(value)):
+        return "nulls, which no array of its type holds: fill them, or drop their rows"
+    return ""
 
 
 def _called(

@@ -41,7 +41,8 @@ def map_blocks(
             functions take arrays), a Keras model, a PyTorch module, or a function with a parameter
             annotated `torch.Tensor`: the last two get tensors. It travels to the executors by
             cloudpickle.
-        frame: columns of numbers, arrays of one length, Spark ML's vectors.
+        frame: columns of numbers, arrays of one length, Spark ML's vectors. A null among floats is
+            NaN; in other columns that the function reads it is an error.
         outputs: Spark's types of the new columns: "z double, w array<float>". Without it a job
             finds them out by the first two rows.
         columns: what to read, in the order of the parameters, where their names are others.
@@ -98,9 +99,11 @@ def _prepared(
     if columns is None:
         names = [_column_of(name, frame.columns) for name in names]
     check("the function", frame, names)
-    rows, read = beside_vectors(frame, names)
+    tensors = _takes_tensors(function)
+    # As Spark has them; a module's weights are float32.
+    rows, read = beside_vectors(frame, names, "float32" if tensors else "float64")
     program = cloudpickle.dumps(function)
-    return block_tasks.Blocks(program, tuple(names), tuple(read), _takes_tensors(function)), rows
+    return block_tasks.Blocks(program, tuple(names), tuple(read), tensors), rows
 
 
 def _column_of(parameter: str, known: Sequence[str]) -> str:

@@ -34,20 +34,22 @@ def is_vector(dataset: Any, name: str) -> bool:
     return dataset.schema[name].dataType.typeName() == "vectorudt"
 
 
-def as_array(dataset: Any, name: str) -> Any:
-    """A column as it is, a vector's values as array<float>; under the name that it had."""
+def as_array(dataset: Any, name: str, kind: str = "float32") -> Any:
+    """A column as it is, a vector's values as an array of `kind`; under the name that it had."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions
 
     column = functions.col(f"`{name}`")
-    return vector_to_array(column, "float32").alias(name) if is_vector(dataset, name) else column
+    return vector_to_array(column, kind).alias(name) if is_vector(dataset, name) else column
 
 
-def beside_vectors(dataset: Any, columns: Sequence[str]) -> tuple[Any, list[str]]:
+def beside_vectors(
+    dataset: Any, columns: Sequence[str], kind: str = "float32"
+) -> tuple[Any, list[str]]:
     """The DataFrame with an array beside each vector of `columns`; and what to read instead."""
     read = [_ARRAY + name if is_vector(dataset, name) else name for name in columns]
     arrays = [
-        as_array(dataset, name).alias(new)
+        as_array(dataset, name, kind).alias(new)
         for name, new in dict(zip(columns, read, strict=True)).items()
         if name != new
     ]
