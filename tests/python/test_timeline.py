@@ -195,3 +195,38 @@ def test_it_is_a_command_that_needs_no_native_program(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith(f"hearth timeline: {tmp_path} has no timelines")
+
+
+CLOCK = (
+    '{"ph":"M","pid":1,"tid":0,"name":"hearth_clock","args":'
+    '{"wall_us":5,"monotonic_us":1,"boot":"b","host":"h"}},\n'
+)
+MEETING = '{"ph":"X","ts":1,"dur":1,"cat":"collective","name":"all-reduce",'
+GARBLED = [
+    '{"ph":"X","ts":"1","dur":1,"name":"x"},',
+    '{"ph":"X","dur":1,"name":"x"},',
+    '{"ph":"X","ts":Infinity,"dur":1,"name":"x"},',
+    '{"ph":"X","ts":1' + "0" * 400 + ',"dur":1,"name":"x"},',
+    '{"ph":"X","ts":1,"dur":1,"name":7,"cat":"collective","args":{"group":"","step":1}},',
+    MEETING + '"args":{"step":1}},',
+    MEETING + '"args":{"group":[],"step":1}},',
+    MEETING + '"args":null},',
+    '{"a":' * 100000 + "},",
+]
+
+
+@pytest.mark.parametrize("line", GARBLED, ids=range(len(GARBLED)))
+def test_a_garbled_line_is_left_out(tmp_path, line):
+    sound = MEETING + '"args":{"group":"","step":1}},\n'
+    (tmp_path / "a.trace.json").write_text(f"[\n{CLOCK}{sound}{line}\n{sound}")
+    assert timeline.main([str(tmp_path)]) == 0
+    trace = json.loads((tmp_path / "timeline.json").read_text())
+    assert len(spans(trace)) == 2
+
+
+@pytest.mark.parametrize("name", ["5", '"\u00b2"', '"rank \u0663"'])
+def test_a_process_may_have_any_name(tmp_path, name):
+    named = f'{{"ph":"M","name":"process_name","args":{{"name":{name}}}}},\n'
+    for file in ("a", "b"):
+        (tmp_path / f"{file}.trace.json").write_text(f"[\n{CLOCK}{named}", encoding="utf-8")
+    assert timeline.main([str(tmp_path)]) == 0

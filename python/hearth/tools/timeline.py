@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections import defaultdict
@@ -21,6 +22,8 @@ _PATTERN = "*.trace.json"
 _MEETINGS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
 
 Event = dict[str, Any]
+# What reading a line raises that is something else than an event.
+_GARBLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass
@@ -50,7 +53,8 @@ class Clock:
 
 
 def read(file: Path) -> Process:
-    """The timeline of one process; what a killed process did not write to the end is left out.
+    """The timeline of one process; what a killed process did not write to the end is left out, as
+    are lines that the core does not write so.
 
     Raises:
         ValueError: it is none. OSError: it cannot be read.
@@ -67,15 +71,29 @@ def read(file: Path) -> Process:
                 wall = clock["wall_us"] - clock["monotonic_us"]
                 process = Process(file, clock["boot"] or clock["host"], clock["host"], wall)
             elif process is not None and kind == "process_name":
-                process.name = event["args"]["name"]
+                process.name = str(event["args"]["name"])
             elif process is not None:
-                process.events.append(event)
-        except (ValueError, KeyError, TypeError):
+                process.events.append(_checked(event))
+        except (*_GARBLED, RecursionError):
             continue
     if process is None:
         raise ValueError(f"{file} is no timeline of hearth")
     process.name = process.name or f"process {file.name.removesuffix(_PATTERN[1:])}"
     return process
+
+
+def _checked(event: Event) -> Event:
+    """The same event; raises one of _GARBLED where the merging could not use it."""
+    if event["ph"] != "X" and "ts" not in event:
+        return event
+    details = event.setdefault("args", {})
+    times = event["ts"], event.setdefault("dur", 0.0)
+    sound = all(map(math.isfinite, times)) and isinstance(event["name"], str)
+    if "step" in details:
+        sound &= isinstance(details["group"], str) and isinstance(details["step"], int)
+    if not sound:
+        raise ValueError(event)
+    return event
 
 
 def read_all(folder: Path) -> list[Process]:
@@ -179,7 +197,7 @@ def _limits(
 
 def _natural(name: str) -> list[Any]:
     """Orders "rank 2" before "rank 10"."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def describe(processes: Sequence[Process], by: Mapping[str, Clock]) -> str:
