@@ -135,6 +135,9 @@ def test_no_line_tells_a_password():
     told = "java.io.IOException: s3a://key:sesame@bucket"
     line = str(refusal("s3a://key:sesame@bucket/x", told, "me"))
     assert "sesame" not in line and "s3a://***@bucket/x" in line
+    line = str(refusal("s3a://key:open/sesame@bucket/x", f"Cannot parse {told}", "me"))
+    assert "sesame" not in line and "s3a://***@bucket/x" in line
+    assert "hdfs://h:8020/a@b" in str(refusal("hdfs://h:8020/a@b", "gone", "me"))
 
 
 def test_a_name_with_patterns_characters_is_taken_as_it_is():
