@@ -55,8 +55,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "its server cannot be reached ({told}): is it the right host and port, and does it run?",
     ),
 )
-# Keys of object stores and users' passwords, in addresses; keys of S3 may have slashes. What follows
-# a port is a path.
+# Keys of object stores, which may have slashes, and users' passwords, in addresses. What follows a
+# port is a path.
 _PASSWORD = re.compile(r"://[^/@\s:]*:(?!\d+/)[^@\s]*@")
 # Of a Java exception's text: the class names before the message.
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
