@@ -55,6 +55,30 @@ def test_each_epoch_has_each_row_once(rows, world):
     assert seen[0] != seen[1]
 
 
+@pytest.mark.parametrize("world", [2, 3])
+def test_small_files_are_shared_by_rows(rows, world, monkeypatch):
+    monkeypatch.setattr("hearth.rows.file_parts._LEAST_BYTES", 1 << 20)
+    rows = replace(rows, files=rows.files[:1])
+    whole = ids(rows.read(0, 1))
+    uneven = [len(ids(rows.read(rank, world))) for rank in range(world)]
+    assert sorted(uneven) == [0] * (world - 1) + [len(whole)]
+
+    even = pickle.loads(pickle.dumps(rows.evened(world))).placed(named("abc"[:world]))
+    assert even.told(world).endswith("in equal numbers of rows")
+    shares = [ids(even.read(rank, world)) for rank in range(world)]
+    assert list(itertools.chain.from_iterable(shares)) == whole
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    epochs = RowEpochs(even, 3)
+    for rank, share in enumerate(shares):
+        assert sorted(ids(next(epochs.read(rank, world, 0)))) == share
+    assert len({epochs.files_hash(rank, world) for rank in range(world)}) == world
+
+
+def test_files_with_about_equal_shares_stay_near_their_blocks(rows):
+    assert rows.evened(2) is rows
+    assert rows.evened(1) is rows
+
+
 def test_it_travels_in_few_bytes(rows):
     many = tuple(
         replace(rows.files[i % 2], uri=f"hdfs://h/part-{i:05}.parquet") for i in range(3000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.config import Config
@@ -132,13 +132,14 @@ class Source:
             if reads_whole(files[0].uri):
                 return None
             types = far_types(files[0].uri)
+            rows = FarRows(uri, (), files).evened(self.conf.cluster_size)
         except (OSError, ValueError, HearthError) as error:
             logger.warning("%s is read by Spark: %s", self.uri, error)
             return None
         columns = self._selected(types)
         if columns is None:
             return None
-        return FarRows(uri, tuple(file_reader.select(columns, list(types), uri)), files)
+        return replace(rows, columns=tuple(file_reader.select(columns, list(types), uri)))
 
     def row_epochs(self, seed: int) -> RowEpochs:
         """The rows as each rank reads them anew in each epoch, for `-spill off`.

@@ -120,7 +120,7 @@ def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[
     ahead = GroupInput(_checked(part))
     with _opened(ahead, part, count) as source:
         file = pq.ParquetFile(source)
-        groups = _groups_in(part, file.metadata)
+        groups = groups_in(part, file.metadata)
         ranges = [ranges_of(file.metadata.row_group(group), columns) for group in groups]
         for number in ahead.each(ranges):
             yield from _read_group(part.uri, file, groups[number], columns)
@@ -128,11 +128,14 @@ def _read_parquet(part: Part, columns: Sequence[str], count: Count) -> Iterator[
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group of a part's file, whose footer has been read."""
+    """Rows [begin, end) of a row group of a part's file; by default all. `metadata`: of its footer,
+    where that has been read."""
 
     part: Part
     number: int
-    metadata: pq.FileMetaData
+    metadata: pq.FileMetaData | None = None
+    begin: int = 0
+    end: int | None = None
 
 
 def row_groups(part: Part, count: Count) -> list[RowGroup]:
@@ -141,7 +144,7 @@ def row_groups(part: Part, count: Count) -> list[RowGroup]:
 
     with _open(part, count) as source:
         metadata = pq.ParquetFile(source).metadata
-    return [RowGroup(part, number, metadata) for number in _groups_in(part, metadata)]
+    return [RowGroup(part, number, metadata) for number in groups_in(part, metadata)]
 
 
 def read_group(group: RowGroup, columns: Sequence[str], count: Count) -> Iterator[pa.RecordBatch]:
@@ -150,7 +153,19 @@ def read_group(group: RowGroup, columns: Sequence[str], count: Count) -> Iterato
 
     with _open(group.part, count) as source:
         file = pq.ParquetFile(source, metadata=group.metadata, pre_buffer=True)
-        yield from _read_group(group.part.uri, file, group.number, columns)
+        yield from _between(group, _read_group(group.part.uri, file, group.number, columns))
+
+
+def _between(group: RowGroup, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    at = 0
+    for batch in batches:
+        if group.end is not None and at >= group.end:
+            return
+        first = max(group.begin - at, 0)
+        last = batch.num_rows if group.end is None else min(group.end - at, batch.num_rows)
+        at += batch.num_rows
+        if first < last:
+            yield batch.slice(first, last - first)
 
 
 def _read_group(
@@ -162,7 +177,7 @@ def _read_group(
         yield batch.select(list(columns)) if columns else batch
 
 
-def _groups_in(part: Part, metadata: pq.FileMetaData) -> list[int]:
+def groups_in(part: Part, metadata: pq.FileMetaData) -> list[int]:
     """The numbers of the row groups that begin in the part."""
     starts = [_start(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
     for group, start in enumerate(starts):
