@@ -96,6 +96,9 @@ def draw(constants: model.Constants, rows: list[dict[str, float]], path: Path) -
     right.set(title="Model: 4 MB at 10 Gbit/s, a core for each rank", xlabel="ranks", ylabel="ms")
     for axes in (left, right):
         axes.set(xscale="log", yscale="log")
+        axes.set_xticks(RANKS if axes is right else (2, 4, 8, 16, 32, 64))
+        axes.minorticks_off()
+        axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(alpha=0.3)
         axes.legend(fontsize="x-small")
     figure.savefig(path, dpi=110)
