@@ -56,8 +56,14 @@ class InStep(Iterator[tuple[Any, float]]):
         batch, weight = next(self._steps)
         if self._came and weight > 0:
             self._last = self._came.popleft()
-        self._given.append(self._last)
+        if self._feed is not None:
+            self._given.append(self._last)
         return batch, weight
+
+    @property
+    def given(self) -> int:
+        """How many minibatches it has given, where it has a feed."""
+        return len(self._given)
 
     def commit(self, steps: int) -> None:
         """The rows of the first `steps` minibatches are safe; later ones have been taken, perhaps,

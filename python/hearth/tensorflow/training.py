@@ -144,9 +144,15 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
     class Checkpoint(keras.callbacks.Callback):
         done = 0  # steps, of all epochs of the fit
         safe = 0
+        of_epoch = 0
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.of_epoch = 0
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self.done += 1
+            # The last step of several, where the model was compiled with steps_per_execution.
+            self.done += batch + 1 - self.of_epoch
+            self.of_epoch = batch + 1
             if self.done >= self.safe + every:
                 self.keep()
 
@@ -159,7 +165,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
                 save(self.model)
             # What is safe somewhere is in the checkpoint.
             allreduce(tf.zeros([1]), "max", name="checkpoint")
-            steps.commit(self.done)
+            steps.commit(min(self.done, steps.given))  # the last execution may have fewer steps
             self.safe = self.done
 
     return Checkpoint()
