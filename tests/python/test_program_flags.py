@@ -170,7 +170,7 @@ def test_the_tools_have_programs_of_their_names(tmp_path: Path) -> None:
     scripts = re.findall(r'^(\w+) = "hearth\.cli:main"$', project, re.M)
     commands = re.findall(r"^  (\w+) ", run("--help", cwd=tmp_path).split("Subcommands:")[1], re.M)
     of_caffe = {"train", "test", "time", "device_query", "classify"}
-    of_caffe |= {"draw", "plot", "parse_log", "report", "pack"}
+    of_caffe |= {"draw", "plot", "parse_log", "report", "pack", "timeline"}
     assert set(scripts) == {"hearth", "caffe", *commands} - of_caffe
 
     def call(name: str, *arguments: str) -> str:
