@@ -125,13 +125,18 @@ void StallWatch::Look() {
     reported_.reset();
   }
   const double seconds = running.seconds();
-  if (!running.runs || seconds < tick_s_) return;
-  if (told_ != running.number) {
-    told_ = running.number;
-    next_report_s_ = stall_s_;
-    if (!IsPair(running.call)) roll_->Come(Self(running));
+  if (seconds < tick_s_) return;
+  // Also where it is over: who has left it before others came, as a broadcast's root may, has come.
+  if (told_ < running.step) {
+    told_ = running.step;
+    roll_->Come(Self(running));
   }
-  if (stall_s_ > 0 && seconds >= next_report_s_) Report(running);
+  if (!running.runs || stall_s_ <= 0) return;
+  if (seen_ != running.number) {
+    seen_ = running.number;
+    next_report_s_ = stall_s_;
+  }
+  if (seconds >= next_report_s_) Report(running);
 }
 
 void StallWatch::Report(const Running& running) {

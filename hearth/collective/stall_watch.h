@@ -80,7 +80,8 @@ class StallWatch {
   bool ending_ = false;
 
   // The thread's own.
-  uint64_t told_ = 0;                // the operation of which the roll was told
+  uint64_t told_ = 0;                // the step of which the roll was told
+  uint64_t seen_ = 0;                // the operation of which the next report is
   std::optional<Running> reported_;  // until it goes on
   double next_report_s_ = 0;
 

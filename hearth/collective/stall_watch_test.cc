@@ -175,6 +175,23 @@ TEST(StallReports, AGroupThatWasSplitOffNamesItsOwnRanks) {
   });
 }
 
+// Over TCP the root of a broadcast, and who has its data to pass on, leave before others come.
+TEST(StallReports, ARankThatHasLeftAnOperationEarlyHasComeToIt) {
+  const StallSetting setting("0.2");
+  Warnings warnings;
+  std::vector<std::string> said;
+  RunGroups(Wiring::kTcp, 4, [&](Group& group) {
+    float value = 0;
+    if (group.rank() == 2) warnings.Await("has waited for", 1);
+    group.Broadcast(&value, sizeof(value), 0, Deadline::After(kLong));
+    const auto found = warnings.Await("has waited for", 1);  // in no operation meanwhile
+    if (group.rank() == 0) said = found;
+    group.Barrier(Deadline::After(kLong));
+  });
+  ASSERT_FALSE(said.empty());
+  EXPECT_THAT(said.front(), HasSubstr("from rank 0): rank 2 (host host2) has not come"));
+}
+
 TEST(StallReports, NothingIsSaidWhereTheSettingIsZero) {
   const StallSetting setting("0");
   Warnings warnings;
