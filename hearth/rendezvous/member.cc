@@ -98,7 +98,8 @@ void Member::Come(const Attendee& attendee) {
 }
 
 std::optional<std::vector<int>> Member::Absent(const Attendee& attendee) {
-  const std::string name = fmt::format("{} {}", attendee.group, attendee.rank);
+  // Not the name of an earlier question, whose answer may still come.
+  const std::string name = fmt::format("{} {} {}", attendee.group, attendee.rank, ++questions_);
   const auto ranks =
       Ask({{"type", "absent"}, {"name", name}, {"group", attendee.group}, {"step", attendee.step}},
           "absent " + name, Deadline::After(kAskTimeout));

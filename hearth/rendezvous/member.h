@@ -66,7 +66,7 @@ class Member {
   // A rank of a group, whose ranks need not be members, has come to a step of it.
   void Come(const Attendee& attendee);
   // The ranks of its group of which the coordinator does not know that they have come so far.
-  // Nothing where it does not answer at once. One thread at a time per rank of a group.
+  // Nothing where it does not answer at once.
   std::optional<std::vector<int>> Absent(const Attendee& attendee);
 
   // For the coordinator's NextEvent.
@@ -110,6 +110,7 @@ class Member {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::optional<Json>> answers_;  // what is waited for, and what came
+  std::atomic<uint64_t> questions_ = 0;                 // of who is absent
   bool may_leave_ = false;             // the end of the connection is no failure any more
   std::atomic<bool> leaving_ = false;  // nothing more will be sent
 

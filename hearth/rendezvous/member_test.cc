@@ -100,6 +100,43 @@ TEST(Member, SecondWaitForTheSameNameIsRefused) {
               testing::UnorderedElementsAre(ErrorCode::kInvalidArgument, ErrorCode::kAborted));
 }
 
+// Answers a question of who is absent when the next one has come: late.
+class LateAnswers : public ControlServer::Handler {
+ public:
+  void OnJoin(int, const std::string&) override {}
+  void OnFrame(int rank, const Json& frame) override {
+    if (frame.at("type") != "absent") return;
+    if (!asked_.is_null()) {
+      server->Send(rank, {{"type", "absent"}, {"name", asked_}, {"ranks", std::vector{1}}});
+    }
+    asked_ = frame["name"];
+  }
+  void OnLost(int, ErrorCode, const std::string&) override {}
+  Deadline NextAlarm() override { return Deadline::Never(); }
+  void OnAlarm() override {}
+
+  ControlServer* server = nullptr;
+
+ private:
+  Json asked_;
+};
+
+TEST(Member, AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion) {
+  const CoordinatorOptions options = TestOptions(1);
+  LateAnswers late;
+  ControlServerOptions serving;
+  serving.bind_host = "127.0.0.1";
+  serving.token = options.token;
+  serving.generation = options.generation;
+  serving.welcome = {{"type", "welcome"}, {"world", 1}};
+  ControlServer server(serving, late);
+  late.server = &server;
+  Member member(OptionsOf(options, server.port(), 0));
+  const Attendee attendee = {.group = "g", .rank = 0, .world = 2, .step = 7};
+  EXPECT_EQ(member.Absent(attendee), std::nullopt);
+  EXPECT_EQ(member.Absent(attendee), std::nullopt) << "the answer is the first question's";
+}
+
 TEST(Member, FirstFailureReachesAllWaitsAtOnce) {
   const auto options = PatientOptions(8);
   Coordinator coordinator(options);
