@@ -40,13 +40,15 @@ void StreamedSource::Stop() {
 void StreamedSource::Read(int64_t first_epoch) {
   try {
     int64_t epoch = first_epoch, number = 0;
-    for (;;) {
+    while (AwaitRoom()) {
       std::shared_ptr<Window> window = ReadWindow(epoch, number++);
       if (window->is_last) {
         ++epoch;
         number = 0;
       }
-      if (!HandOver(std::move(window))) return;
+      const std::lock_guard lock(mutex_);
+      ready_ = std::move(window);
+      changed_.notify_all();
     }
   } catch (...) {
     // The consumer rethrows it; here nobody would see it.
@@ -79,15 +81,13 @@ std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch
   return window;
 }
 
-// Waits until the window before it was taken; false where no more are wanted. No deadline: a
-// training takes its rows when it needs them, and Stop() ends the wait.
-bool StreamedSource::HandOver(std::shared_ptr<const Window> window) {
+// Waits until the window that was read last is taken: one more would be a third. False where no
+// more are wanted. No deadline: a training takes its rows when it needs them, and Stop() ends the
+// wait.
+bool StreamedSource::AwaitRoom() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopped_ || ready_ == nullptr; });
-  if (stopped_) return false;
-  ready_ = std::move(window);
-  changed_.notify_all();
-  return true;
+  return !stopped_;
 }
 
 // The next window becomes the consumer's. Rows that are ready come before the failure behind them.

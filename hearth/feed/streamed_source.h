@@ -20,7 +20,8 @@ namespace hearth::feed {
 
 struct StreamedOptions {
   uint64_t seed = 0;
-  // A window ends with the batch by which it has so many rows or bytes. Two are in memory at most.
+  // A window ends with the batch by which it has so many rows or bytes. Two are in memory at most,
+  // and those of which minibatches still have rows.
   int64_t window_rows = 16384;
   uint64_t window_bytes = uint64_t{64} << 20;
   // How long one wait for the feeder's next rows may take.
@@ -58,7 +59,7 @@ class StreamedSource : public MinibatchSource, public RowStream {
 
   void Read(int64_t first_epoch);
   std::shared_ptr<Window> ReadWindow(int64_t epoch, int64_t number);
-  bool HandOver(std::shared_ptr<const Window> window);
+  bool AwaitRoom();
   void TakeWindow();
 
   const StreamedOptions options_;

@@ -147,6 +147,29 @@ TEST_F(StreamedSourceTest, RowsStayWhileAMinibatchHasThem) {
   EXPECT_EQ(NumbersIn(first), numbers);
 }
 
+// How many batches the ring and whoever reads it take until there is no more room.
+int BatchesTaken(RingWriter& writer) {
+  for (int taken = 0;; ++taken) {
+    try {
+      WriteNumbers(writer, 0, 3000, Deadline::After(0.3));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+      return taken;
+    }
+  }
+}
+
+TEST_F(StreamedSourceTest, NoMoreThanTwoWindowsAreTakenFromTheRing) {
+  RingEnds ends = CreateRing(64 << 10), unread = CreateRing(64 << 10);
+  RingWriter writer(std::move(ends.writer)), other(std::move(unread.writer));
+  StreamedSource source(std::move(ends.reader), {.window_rows = 1}, [](int64_t) {});
+  source.BeginAt(0);
+  WriteNumbers(writer, 0, 3000);
+  Minibatch minibatch;
+  ASSERT_EQ(source.Next(1, &minibatch), 1);  // of the window where the consumer is
+  EXPECT_LE(BatchesTaken(writer), BatchesTaken(other) + 1);
+}
+
 TEST_F(StreamedSourceTest, DevicesShareAStream) {
   StreamedSource& source = Open({64}, {.window_rows = 32});
   source.BeginAt(0);
