@@ -34,6 +34,7 @@ class LevelDbCursor : public DatabaseCursor {
   explicit LevelDbCursor(const std::string& path) : path_(path) {
     leveldb::Options options;
     options.env = &env_;
+    options.paranoid_checks = true;  // else it leaves out what is damaged in its log
     options.max_open_files = 100;
     database_ = Open(options, path);
     env_.Seal();
