@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
+from hearth import HearthError
 from hearth.cluster import bench_collective
+from hearth.collective import bench
 
 
 def test_each_transport_has_its_row_or_says_why_not(capsys):
@@ -44,3 +48,23 @@ def test_what_keeps_ranks_from_connecting_is_said(monkeypatch, capsys):
     monkeypatch.setenv("HEARTH_STALL_SECONDS", "never")
     assert bench_collective.main(["--sizes", "4KB", "--transports", "tcp"]) == 0
     assert "tcp       not here: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out
+
+
+ENDS = """
+import os, time
+os.close(0)
+time.sleep(0.5)  # the other one's, too
+os.write(1, b'{"published": "where"}\\n')
+os._exit(3)
+"""
+
+
+def test_a_rank_that_ends_is_told_with_its_status(monkeypatch):
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        bench.subprocess,
+        "Popen",
+        lambda command, **options: popen([command[0], "-c", ENDS], **options),
+    )
+    with pytest.raises(HearthError, match="rank 0 ended with status 3"):
+        list(bench.between_processes(2, bench.Asked()))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -174,7 +174,8 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
-        stream.close()
+        with suppress(BrokenPipeError):  # what it did not read any more is written once again
+            stream.close()
 
 
 def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
