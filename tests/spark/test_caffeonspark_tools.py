@@ -2,11 +2,13 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 
 import pytest
 from lmdb_files import datum, write_lmdb
+from pyspark import TaskContext
 from test_sources_sequence import java_key, serialized
 
 from hearth.caffeonspark import FlagError
@@ -184,6 +186,15 @@ def test_a_sequence_file_is_split_at_its_marks_and_a_failed_one_leaves_nothing(s
         yield from rows
         if part == 1:
             raise ValueError("no more of them")
+
+    def is_killed(part, rows):
+        yield from rows
+        if part == 1 and TaskContext.get().attemptNumber() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    again = spark.sparkContext.parallelize(records, 2).mapPartitionsWithIndex(is_killed)
+    write_sequence(spark, again, f"file:{tmp_path}/again")
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == files
 
     broken = spark.sparkContext.parallelize(records, 2).mapPartitionsWithIndex(fails)
     with pytest.raises(Exception, match="no more of them"):

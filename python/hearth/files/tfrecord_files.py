@@ -26,8 +26,8 @@ _INFERRED_EXAMPLES = 1000
 # The largest record that is read, in MiB; the core's own limit where it is not set.
 RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
-# How names of files begin that are not complete: this module's own, and the core's.
-_UNFINISHED = ("_part-r-", ".part-r-")
+# How names of files begin that are not complete: those of tasks, and the core's.
+_UNFINISHED = ("_part-", ".part-r-")
 
 
 class NewFile:

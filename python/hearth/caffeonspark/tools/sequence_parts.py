@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.tfrecord_files import file_system, finish, publish, remove_hidden
+from hearth.files.tfrecord_files import (
+    file_system,
+    finish,
+    publish,
+    remove_hidden,
+    remove_unfinished,
+)
 from hearth.files.uri import is_local, local_path, scheme, whole_uri
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ def write_sequence(spark: SparkSession, records: Any, output: str) -> None:
     system.create_dir(path, recursive=True)
     try:
         records.mapPartitionsWithIndex(partial(_write_part, target)).count()
+        remove_unfinished(target)  # of attempts that were killed
         finish(target)
     except BaseException:
         system.delete_dir(path)
