@@ -73,7 +73,10 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
           lost = !closing)
       else python.earlyEnd(status)
     began.completeExceptionally(reason)
-    pending.asScala.foreach(_.answer.completeExceptionally(reason))
+    pending.asScala.foreach { request =>
+      request.cancelJobs() // nobody watches them any more
+      request.answer.completeExceptionally(reason)
+    }
     server.shutdown()
   }
 

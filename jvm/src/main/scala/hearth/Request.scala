@@ -48,11 +48,16 @@ final class Request private[hearth] (
   private[hearth] def cancel(): Unit = context.foreach { spark =>
     val thread = new Thread(() =>
       while (!answer.isDone && !spark.isStopped) {
-        Try(spark.cancelJobsWithTag(tag)) // it may be stopped just now
+        cancelJobs()
         Try(answer.get(Request.CancelAgainMillis, TimeUnit.MILLISECONDS))
       }, "hearth-cancel")
     thread.setDaemon(true)
     thread.start()
+  }
+
+  /** Ends those of its Spark jobs that run now. */
+  private[hearth] def cancelJobs(): Unit = context.foreach { spark =>
+    Try(spark.cancelJobsWithTag(tag)) // it may be stopped just now
   }
 }
 
