@@ -164,6 +164,9 @@ void ControlServer::Serve(Link& link, short events) {
     if (const auto claim = link.TakeClaim()) Admit(link, *claim);
     while (const auto frame = link.TakeFrame()) handler_.OnFrame(link.rank(), *frame);
     if (!open) Drop(link, kWentAway);
+  } catch (const Error& error) {
+    const bool gone = error.code() == ErrorCode::kUnavailable;
+    Drop(link, gone ? kWentAway : fmt::format("broke the control protocol: {}", error.what()));
   } catch (const std::exception& error) {
     // Json's exceptions too: a field is missing or of another type.
     Drop(link, fmt::format("broke the control protocol: {}", error.what()));
@@ -190,7 +193,12 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   came_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);
-  link.Send(EncodeMessage(options_.welcome));
+  try {
+    link.Send(EncodeMessage(options_.welcome));
+  } catch (const Error&) {
+    handler_.OnJoin(link.rank(), link.peer());  // who went away meanwhile is told of with its host
+    throw;
+  }
   handler_.OnJoin(link.rank(), link.peer());
 }
 
