@@ -102,7 +102,7 @@ def attack_training(
     if not parquet.exists():
         wanted = frames.Wanted(spark, folder, ROWS, 5)
         frames.KINDS["range"](wanted).write.parquet(str(parquet))
-    settings = {"max_iter": 200 + 60 * len(kinds), "source": f"file:{parquet}"}
+    settings = {"max_iter": 800 + 60 * len(kinds), "source": f"file:{parquet}"}
     net = CountedNet(folder / f"training-{seed}", ROWS, BATCH, **settings)
     source = source_of(spark, part, kind, net)
     unbroken = train(spark, source, net, TrainingAttacker(net, WORLD, [], seed))

@@ -176,9 +176,7 @@ def test_other_file_systems_are_written_and_read(spark, tmp_path):
     back = dfutil.loadTFRecords(spark.sparkContext, "viewfs://tests/data/rows")
     assert back.schema == frame.schema
     assert sorted(map(repr, back.collect())) == sorted(map(repr, frame.collect()))
-    with pytest.raises(
-        ValueError, match=r"nowhere://rows cannot be written: .*; fsspec cannot write it either: "
-    ):
+    with pytest.raises(ValueError, match=r"nowhere://rows cannot be written: .* fsspec .*nowhere"):
         dfutil.saveAsTFRecords(frame, "nowhere://rows")
 
 

@@ -134,7 +134,7 @@ def test_rows_that_no_step_has_used_yet_are_not_committed():
     commits, came = [], threading.Event()
 
     class Source:
-        def commit(self):
+        def commit(self, rows=None):
             commits.append(feed.ahead)
 
     class Rows:
