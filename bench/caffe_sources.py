@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import io
 import itertools
-import os
 import re
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from feed_consumer import Consumer
+from local_spark import start_spark
 from report import Report, alternate, arguments, seconds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "spark"))
@@ -43,20 +43,6 @@ NET = """layer {{ name: "data" type: "MemoryData" top: "data" top: "label" sourc
   memory_data_param {{ source: "{source}" batch_size: 16 channels: 3 height: 227 width: 227 }}
   transform_param {{ crop_size: 227 }} }}
 """
-
-
-def start_spark() -> Any:
-    from pyspark.sql import SparkSession
-
-    from hearth.spark.session import ARROW_CONF
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("bench-caffe-sources").master("local[1]")
-    conf = {**ARROW_CONF, "spark.driver.memory": "3g", "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}  # fmt: skip
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 # ---- sources into a ring
@@ -268,7 +254,7 @@ def main() -> None:
         folder = Path(name)
         bench_lmdb(report, folder, options.rounds)
         benches: list[Callable[..., None]] = [bench_tools, bench_features]
-        spark = start_spark()
+        spark = start_spark("bench-caffe-sources", "3g")
         for bench in benches:
             bench(report, folder, options.rounds, spark)
         spark.stop()

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from local_spark import start_spark
 from report import Report, alternate, arguments, seconds
 
 TASKS = 2
@@ -169,28 +170,12 @@ def write_data(folder: Path, name: str) -> Data:
 # ---- DataFrame to trainer
 
 
-def start_spark() -> Any:
-    from pyspark.sql import SparkSession
-
-    from hearth.spark.session import ARROW_CONF
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def start() -> Any:
     # The Python workers import feed_consumer.
     paths = [str(Path(__file__).parent.resolve()), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    builder = SparkSession.builder.appName("bench-feed").master(f"local[{TASKS}]")
-    conf = {
-        **ARROW_CONF,
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.files.maxPartitionBytes": "4g",
-        "spark.sql.files.openCostInBytes": "0",
-    }
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    whole = {"spark.sql.files.maxPartitionBytes": "4g", "spark.sql.files.openCostInBytes": "0"}
+    return start_spark("bench-feed", "2g", TASKS, whole)
 
 
 def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -296,7 +281,7 @@ def bench_memory(report: Report, rounds: int, spark: Any, data: Data) -> None:
 
 def bench_spark(report: Report, rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="hearth-bench-") as folder:
-        spark = start_spark()
+        spark = start()
         for name in ("784 floats", "150 KB images", "10 floats"):
             rows = [f"dataframe/{name}", f"replay/{name}", MEMORY_ROW]
             if not any(map(report.wants, rows)):

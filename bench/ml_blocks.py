@@ -7,7 +7,6 @@ double plus 3; input columns are kept, as both do.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -16,24 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from local_spark import start_spark
 from report import Report, alternate, arguments, seconds
-
-
-def start_spark() -> Any:
-    import os
-
-    from pyspark.sql import SparkSession
-
-    from hearth.spark.session import ARROW_CONF
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("bench-blocks").master("local[1]")
-    conf = {**ARROW_CONF, "spark.driver.memory": "2g", "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}  # fmt: skip
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
-
 
 WEIGHTS = np.random.default_rng(0).random((784, 10), dtype=np.float32)
 
@@ -70,7 +53,7 @@ def main() -> None:
     from hearth.ml import map_blocks
 
     options = arguments(__doc__.splitlines()[0]).parse_args()
-    report, spark = Report(options.only), start_spark()
+    report, spark = Report(options.only), start_spark("bench-blocks", "2g")
 
     def product(x: np.ndarray, weights: np.ndarray = WEIGHTS) -> dict[str, np.ndarray]:
         return {"y": x @ weights}
