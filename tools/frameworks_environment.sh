@@ -5,12 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/build/torch-frameworks
 if [ ! -f "$home/complete" ]; then
-  rm -rf "$home"
-  python3 -m venv --without-pip "$home"
-  packages=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
-  own=$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')
-  printf '%s\n' "$packages" >"$own/zz-rest.pth"  # after its own packages, which come first
-  printf '%s\n' "$PWD/python" >"$own/hearth-checkout.pth"
+  tools/environment_beside.sh "$home" >/dev/null
   echo "frameworks_environment: fetching lightning and accelerate (30 MB)" >&2
   .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
     lightning==2.6.6 accelerate==1.15.0 >&2

@@ -7,12 +7,7 @@ cd "$(dirname "$0")/.."
 version=$1
 home=$PWD/build/spark-$version
 if [ ! -f "$home/complete" ]; then
-  rm -rf "$home"
-  python3 -m venv --without-pip "$home"
-  packages=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
-  own=$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')
-  printf '%s\n' "$packages" >"$own/zz-rest.pth"  # after its own packages, which come first
-  printf '%s\n' "$PWD/python" >"$own/hearth-checkout.pth"
+  own=$(tools/environment_beside.sh "$home")
   echo "spark_environment: fetching pyspark $version (300 MB)" >&2
   case $version in
     3.5) release=3.5.7 py4j=0.10.9.7 ;;
