@@ -23,6 +23,11 @@ enum class Operation : uint8_t {
   kReceive,
 };
 
+// Between two ranks; all others are of the whole group.
+constexpr bool IsPair(Operation operation) {
+  return operation == Operation::kSend || operation == Operation::kReceive;
+}
+
 // What float32 travels as between hosts.
 enum class Wire : uint8_t { kFloat32, kFloat16, kBfloat16 };
 

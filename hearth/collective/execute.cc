@@ -8,10 +8,6 @@
 namespace hearth::collective {
 namespace {
 
-bool IsPair(Operation operation) {
-  return operation == Operation::kSend || operation == Operation::kReceive;
-}
-
 bool Reduces(Operation operation) {
   return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
 }

@@ -30,7 +30,7 @@ void Group::Impl::Break(const Call& call, const Error& error) {
 }
 
 void Group::Impl::Draw(const Call& call, const Error* error) {
-  const bool pair = call.operation == Operation::kSend || call.operation == Operation::kReceive;
+  const bool pair = IsPair(call.operation);
   if (!pair) ++steps_;
   timeline::Details details;
   details.Add("bytes", static_cast<int64_t>(call.bytes)).Add("type", NameOf(call.type));

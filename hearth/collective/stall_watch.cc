@@ -25,10 +25,6 @@ double TickOf(double stall_s) {
   return stall_s > 0 ? std::min(kLongestTick, stall_s / kTicksPerStall) : kLongestTick;
 }
 
-bool IsPair(const Call& call) {
-  return call.operation == Operation::kSend || call.operation == Operation::kReceive;
-}
-
 }  // namespace
 
 double StallSeconds(double preferred) {
@@ -68,7 +64,7 @@ StallWatch::~StallWatch() {
 void StallWatch::Begin(const Call& call, Deadline deadline) {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
-  if (!IsPair(call)) ++running_.step;
+  if (!IsPair(call.operation)) ++running_.step;
   ++running_.number;
   running_.call = call;
   running_.begun = now;
@@ -96,7 +92,8 @@ rendezvous::Attendee StallWatch::Self(const Running& running) const {
 
 std::string StallWatch::Absentees() {
   const Running running = Now();
-  if (!running.runs || IsPair(running.call) || running.seconds() < kTicksToKnow * tick_s_) {
+  if (!running.runs || IsPair(running.call.operation) ||
+      running.seconds() < kTicksToKnow * tick_s_) {
     return "";
   }
   const auto absent = Ask(running);
@@ -153,7 +150,7 @@ void StallWatch::Report(const Running& running) {
 }
 
 std::string StallWatch::ReasonOf(const Running& running) {
-  if (IsPair(running.call)) {
+  if (IsPair(running.call.operation)) {
     return fmt::format("{} has not done its part",
                        ranks_[static_cast<size_t>(running.call.root)].name());
   }
