@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 HOST = "127.0.0.1"
 # Below the ports that the system gives to connections, which would else take one of ours.
 _PORTS = range(15000, 32000)
-_NODE_MB, _NODE_CORES = 4096, 4
+_NODE_MB, _NODE_CORES = 8192, 8
 
 _LOG = """log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender

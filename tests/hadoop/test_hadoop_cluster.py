@@ -37,7 +37,7 @@ def test_hdfs_keeps_files_of_a_user_from_others(hadoop, tmp_path):
 
 def test_both_nodes_take_containers(hadoop):
     metrics = hadoop.cluster("metrics")["clusterMetrics"]
-    assert (metrics["activeNodes"], metrics["totalMB"]) == (2, 8192)
+    assert (metrics["activeNodes"], metrics["totalMB"]) == (2, 16384)
 
 
 def processes_of(folder: str) -> list[str]:

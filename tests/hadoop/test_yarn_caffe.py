@@ -69,7 +69,7 @@ def train(spark, digits, folder: str, every: int, on_event=lambda event: None) -
         events.append(event)
         on_event(event)
 
-    solver = digits.solver(max_iter=400, snapshot=every, snapshot_prefix='"lenet"')
+    solver = digits.solver(max_iter=1000, snapshot=every, snapshot_prefix='"lenet"')
     conf = digits.config(spark, solver, model=f"{folder}/lenet.caffemodel")
     CaffeOnSpark(spark, listen).train(DataSource(spark).getSource(conf, True))
     return events
@@ -86,12 +86,12 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     def strike(event: dict) -> None:
         """As soon as there is a snapshot more than at the last blow."""
         nonlocal before
-        if victims and event["event"] == "progress" and seals() > before + 1:
+        if victims and event["event"] == "progress" and seals() > before:
             before = seals()
             kill_one(victims.pop(0), application)
 
     train(spark, digits, "whole", 0)
-    events = train(spark, digits, "killed", 10, strike)
+    events = train(spark, digits, "killed", 25, strike)
     assert not victims
     assert len([event for event in events if event["event"] == "restart"]) == 2
     starts = ready_ones(events)

@@ -79,15 +79,19 @@ class FarRows(RankFiles):
         return replace(self, counts=tuple(counts.get(file.uri, ()) for file in self.files))
 
     def told(self, world: int) -> str:
-        parts = [part for share in self._shares(world) for part in share]
-        total = sum(part.bytes for part in parts)
-        near = sum(part.bytes for part in parts if part.near)
+        total = sum(file.size for file in self.files)
         what = f"{self.uri}: {len(self.files)} files with {total} bytes for {world} ranks"
         if self.counts:
-            return f"{what}, in equal numbers of rows"
+            what += ", in equal numbers of rows"
+            slices = [piece for rank in range(world) for piece in self._slices(rank, world)]
+            loads = [(piece.end - piece.begin, piece.part.near) for piece in slices]
+        else:
+            loads = [(part.bytes, part.near) for share in self._shares(world) for part in share]
         if not self.hosts:
             return what
-        return f"{what}, {100 * near / max(1, total):.0f} % of it on their own hosts"
+        near = sum(load for load, is_near in loads if is_near)
+        share = 100 * near / max(1, sum(load for load, _ in loads))
+        return f"{what}, {share:.0f} % of it on their own hosts"
 
     def read(self, rank: int, world: int) -> Iterator[pa.RecordBatch]:
         """The rows of `rank`, in the order of the files.
@@ -132,12 +136,13 @@ class FarRows(RankFiles):
     def _slices(self, rank: int, world: int) -> list[RowGroup]:
         """The rank's share by rows."""
         begin, end = row_range(sum(map(sum, self.counts)), rank, world)
+        host: frozenset[str] = self.hosts[rank] if self.hosts else frozenset()
         found, at = [], 0
         for file, counts in zip(self.files, self.counts, strict=True):
             for number, rows in enumerate(counts):
                 first, last = max(begin - at, 0), min(end - at, rows)
                 if first < last:
-                    found.append(RowGroup(_whole(file), number, begin=first, end=last))
+                    found.append(RowGroup(_whole(file, host), number, begin=first, end=last))
                 at += rows
         return found
 
@@ -157,8 +162,10 @@ def _unpacked(packed: bytes) -> FarRows:
     return FarRows(*pickle.loads(zlib.decompress(packed)))
 
 
-def _whole(file: StoredFile) -> Part:
-    return Part(file.uri, file.size, 0, file.size, modified_s=file.modified_s)
+def _whole(file: StoredFile, host: frozenset[str] = frozenset()) -> Part:
+    """The file as one part, near where `host` has all of its blocks."""
+    near = all(host & block.hosts for block in file.cover)
+    return Part(file.uri, file.size, 0, file.size, near=near, modified_s=file.modified_s)
 
 
 @lru_cache(maxsize=4)  # a task asks several times
