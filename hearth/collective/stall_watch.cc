@@ -16,13 +16,15 @@ namespace {
 // Who has waited for so long tells the roll that it came: soon enough to be known when another one
 // asks, and seldom enough to cost nothing.
 constexpr double kLongestTick = 1;
+constexpr double kShortestTick = 0.01;
 constexpr double kTicksPerStall = 8;
 // What others have told the roll is known only some ticks after they came.
 constexpr double kTicksToKnow = 3;
 constexpr size_t kNamedRanks = 16;
 
 double TickOf(double stall_s) {
-  return stall_s > 0 ? std::min(kLongestTick, stall_s / kTicksPerStall) : kLongestTick;
+  return stall_s > 0 ? std::clamp(stall_s / kTicksPerStall, kShortestTick, kLongestTick)
+                     : kLongestTick;
 }
 
 }  // namespace
