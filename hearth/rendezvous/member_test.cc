@@ -107,7 +107,7 @@ class LateAnswers : public ControlServer::Handler {
   void OnFrame(int rank, const Json& frame) override {
     if (frame.at("type") != "absent") return;
     if (!asked_.is_null()) {
-      server->Send(rank, {{"type", "absent"}, {"name", asked_}, {"ranks", std::vector{1}}});
+      server.load()->Send(rank, {{"type", "absent"}, {"name", asked_}, {"ranks", std::vector{1}}});
     }
     asked_ = frame["name"];
   }
@@ -115,7 +115,7 @@ class LateAnswers : public ControlServer::Handler {
   Deadline NextAlarm() override { return Deadline::Never(); }
   void OnAlarm() override {}
 
-  ControlServer* server = nullptr;
+  std::atomic<ControlServer*> server = nullptr;
 
  private:
   Json asked_;
