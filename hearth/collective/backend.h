@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "hearth/base/deadline.h"
@@ -46,6 +47,9 @@ class Backend {
   virtual void Barrier(Deadline deadline) = 0;
   virtual void Send(Buffer data, int to, Deadline deadline) = 0;
   virtual void Receive(Buffer data, int from, Deadline deadline) = 0;
+
+  // Names a rank that has left, or is empty. For waits elsewhere; operations notice it themselves.
+  virtual std::string WhoLeft() = 0;
 
   // No further operations: lets the peers' waits for this rank end at once.
   virtual void Leave() = 0;

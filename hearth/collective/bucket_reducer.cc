@@ -39,6 +39,7 @@ class BucketReducer::Impl {
       : group_(group),
         buffer_(buffer),
         timeout_s_(options.timeout_s),
+        memory_(options.memory),
         buckets_(MakeBuckets(piece_counts, options.bucket_bytes)),
         missing_(buckets_.size()),
         ready_(piece_counts.size()),
@@ -123,7 +124,8 @@ class BucketReducer::Impl {
     try {
       Request request = {.operation = Operation::kAllReduce,
                          .output = buffer_ + bucket.elements.begin,
-                         .count = bucket.elements.size()};
+                         .count = bucket.elements.size(),
+                         .memory = memory_};
       request.name = fmt::format("gradients {} to {}", bucket.first_piece, bucket.end_piece - 1);
       group_.Run(request, Deadline::After(timeout_s_));
       return nullptr;
@@ -135,6 +137,7 @@ class BucketReducer::Impl {
   Group& group_;
   float* const buffer_;
   const double timeout_s_;
+  const Memory memory_;
   const std::vector<Bucket> buckets_;
 
   std::mutex mutex_;

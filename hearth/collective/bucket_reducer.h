@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
+#include "hearth/collective/call.h"
 #include "hearth/collective/data_type.h"
 
 namespace hearth::collective {
@@ -17,6 +18,7 @@ class Group;
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a piece larger than this is a bucket of its own
   double timeout_s = 30;          // for the all-reduce of one bucket
+  Memory memory = Memory::kHost;  // where the buffer is; kDevice: it is written by default streams
 };
 
 // Where buckets lie, in the order of their launch: the last pieces of the buffer come first.
@@ -31,8 +33,8 @@ std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t 
 // free for other operations in the rest of the time.
 class BucketReducer {
  public:
-  // `buffer` holds the pieces one after the other; it comes from group.Allocate and, like `group`,
-  // outlives the reducer.
+  // `buffer` holds the pieces one after the other; it comes from group.Allocate or is a device's
+  // and, like `group`, outlives the reducer.
   BucketReducer(Group& group, float* buffer, const std::vector<size_t>& piece_counts,
                 const BucketReducerOptions& options = {});
   BucketReducer(const BucketReducer&) = delete;

@@ -88,6 +88,7 @@ std::string Call::Describe() const {
   std::string said = Title();
   if (operation != Operation::kBarrier) said += fmt::format(" of {} bytes", bytes);
   std::string detail = DetailOf(*this);
+  if (memory == Memory::kDevice) detail += detail.empty() ? "on GPUs" : ", on GPUs";
   if (digest != 0) detail += fmt::format("{}digest {:x}", detail.empty() ? "" : ", ", digest);
   return detail.empty() ? said : fmt::format("{} ({})", said, detail);
 }

@@ -31,6 +31,9 @@ constexpr bool IsPair(Operation operation) {
 // What float32 travels as between hosts.
 enum class Wire : uint8_t { kFloat32, kFloat16, kBfloat16 };
 
+// Whose memory the operation works on.
+enum class Memory : uint8_t { kHost, kDevice };
+
 // Sent as it is, so it has no padding.
 struct Call {
   Operation operation = Operation::kBarrier;
@@ -41,7 +44,8 @@ struct Call {
   uint64_t bytes = 0;
   uint64_t place = 0;   // of the buffer in the arena, 0 for other memory
   uint64_t digest = 0;  // of what has no field: unequal parts, the end of a long name
-  std::array<char, 40> name = {};
+  Memory memory = Memory::kHost;
+  std::array<char, 39> name = {};
 
   bool operator==(const Call&) const = default;
   // Keeps what fits; the whole name goes into the digest.

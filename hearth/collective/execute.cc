@@ -27,6 +27,7 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   Check(request);
   const Call call = CallOf(request);
   submitted_ = request.submitted;
+  if (call.memory == Memory::kDevice) return ExecuteOnDevice(call, request, deadline);
   Buffer work;
   Guard(call, [&] { work = Prepare(request); });
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
@@ -34,6 +35,32 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
     if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);
     Dispatch(request, work, deadline);
   });
+}
+
+// NCCL compares nothing and names nobody: the ranks meet on the host's side first.
+void Group::Impl::ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline) {
+  Run(call, nullptr, deadline, [&] {
+    const Buffer nothing = {.type = request.type};
+    if (call.operation == Operation::kSend) {
+      backend->Send(nothing, request.peer, deadline);
+    } else if (call.operation == Operation::kReceive) {
+      backend->Receive(nothing, request.peer, deadline);
+    } else {
+      backend->Barrier(deadline);
+    }
+    if (call.bytes > 0) devices->Run(request, PartsOf(request), deadline);
+  });
+}
+
+void Group::Impl::CheckOnDevice(const Request& request) const {
+  const auto refuse = [&](const char* reason) {
+    Throw(ErrorCode::kInvalidArgument, "{}: {}", CallOf(request).Describe(), reason);
+  };
+  if (devices == nullptr) refuse("the group has not opened the ranks' GPUs (Group::OpenDevice)");
+  if (request.wire != Wire::kFloat32) refuse("what is in GPUs' memory travels as it is");
+  if (request.operation == Operation::kAllToAll && IsInPlace(request)) {
+    refuse("in GPUs' memory the input must be another place than the output");
+  }
 }
 
 void Group::Impl::Check(const Request& request) const {
@@ -57,6 +84,7 @@ void Group::Impl::Check(const Request& request) const {
             "an all-gather of {} elements has {} parts of {} in all; it needs {} parts",
             request.count, request.counts.size(), all, world);
   }
+  if (request.memory == Memory::kDevice && operation != Operation::kBarrier) CheckOnDevice(request);
   if (!Reduces(operation)) return;
   Require(request.op != Op::kMean || request.type != DataType::kBool, kInvalid,
           "bools have no mean; reduce them by sum (or), max (or) or min (and)");
@@ -72,6 +100,7 @@ Call Group::Impl::CallOf(const Request& request) const {
   call.operation = request.operation;
   call.bytes = request.count * SizeOf(request.type);
   call.type = request.type;
+  if (request.operation != Operation::kBarrier) call.memory = request.memory;
   if (Reduces(request.operation)) {
     call.op = request.op;
     call.wire = request.wire;

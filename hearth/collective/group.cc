@@ -25,6 +25,7 @@ void Group::Impl::Break(const Call& call, const Error& error) {
   }
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) Draw(call, &*broken_);
+  if (devices != nullptr) devices->Fail();
   local->Leave();
   if (backend != nullptr) backend->Leave();
 }
@@ -34,7 +35,8 @@ void Group::Impl::Draw(const Call& call, const Error* error) {
   if (!pair) ++steps_;
   timeline::Details details;
   details.Add("bytes", static_cast<int64_t>(call.bytes)).Add("type", NameOf(call.type));
-  details.Add("transport", description).Add("group", name);
+  details.Add("transport", call.memory == Memory::kDevice ? "nccl" : description);
+  details.Add("group", name);
   if (pair) {
     details.Add("peer", int64_t{call.root});
   } else {

@@ -88,6 +88,12 @@ class Group {
   void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);
   void Barrier(Deadline deadline);
 
+  // Lets requests work on the memory of this rank's CUDA device number `device` (negative: it has
+  // none), by NCCL. All ranks call it together, before anything else than this thread uses the
+  // group. True where all ranks can; else nothing has changed, and where a rank has a device the
+  // log of rank 0 says why. Throws as Run does. Groups that split off open their own.
+  bool OpenDevice(int device, Deadline deadline);
+
   // Groups of some ranks each, for which all ranks of this group call it together: those with the
   // same `color` form one, in the order of their ranks here. A negative color takes part and gets
   // nothing. The new group may be used by another thread than this one, ends when this one is

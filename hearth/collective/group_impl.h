@@ -16,6 +16,7 @@
 #include "hearth/collective/connector.h"
 #include "hearth/collective/group.h"
 #include "hearth/collective/local_ranks.h"
+#include "hearth/collective/nccl_group.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/failure_watch.h"
 
@@ -33,15 +34,19 @@ class Group::Impl {
   std::unique_ptr<LocalRanks> local;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<NcclGroup> devices;  // null where GPUs' memory is not used
   std::unique_ptr<StallWatch> stalls;  // null where there is nobody to wait for
   rendezvous::FailureWatch::Subscription failure_subscription;
 
   ~Impl() {
+    if (devices != nullptr) devices->Close();
     if (backend != nullptr) backend->Leave();
   }
 
   void Check(const Request& request) const;
   void Execute(const Request& request, Deadline deadline);
+  // Makes `devices`, or returns why not.
+  std::string ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline);
 
   // Runs one operation.
   template <typename Body>
@@ -73,6 +78,8 @@ class Group::Impl {
   }
 
   Call CallOf(const Request& request) const;
+  void ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline);
+  void CheckOnDevice(const Request& request) const;
   // The memory that the backend works on in place, with the input copied to it.
   Buffer Prepare(const Request& request);
   void Dispatch(const Request& request, Buffer work, Deadline deadline);

@@ -68,6 +68,11 @@ void HierarchicalBackend::Receive(Buffer data, int from, Deadline deadline) {
   direct_->Receive(data, from, deadline);
 }
 
+std::string HierarchicalBackend::WhoLeft() {
+  const std::string here = within_->WhoLeft();
+  return here.empty() ? direct_->WhoLeft() : here;
+}
+
 void HierarchicalBackend::Leave() {
   direct_->Leave();
   within_->Leave();

@@ -34,6 +34,7 @@ class HierarchicalBackend : public Backend {
   void Barrier(Deadline deadline) override;
   void Send(Buffer data, int to, Deadline deadline) override;
   void Receive(Buffer data, int from, Deadline deadline) override;
+  std::string WhoLeft() override;
   void Leave() override;
 
  private:

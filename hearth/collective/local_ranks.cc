@@ -37,6 +37,13 @@ void LocalRanks::Meet(Deadline deadline) {
   }
 }
 
+std::string LocalRanks::WhoLeft() const {
+  for (int i = 0; i < size(); ++i) {
+    if (i != self_ && page(i).left.load(std::memory_order_acquire) != 0) return peer(i).name();
+  }
+  return "";
+}
+
 void LocalRanks::Leave() {
   if (page(self_).left.exchange(1, std::memory_order_seq_cst) == 0) RingAll(false);
 }

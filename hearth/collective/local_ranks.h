@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,9 @@ class LocalRanks {
   void Await(int index, Deadline deadline, const Condition& reached);
   // Ends what `index` awaits, if it sleeps.
   void Wake(int index);
+
+  // Names a member that takes no further steps, or is empty.
+  std::string WhoLeft() const;
 
   // Tells the members that this rank takes no further steps: their waits for it end. Idempotent.
   void Leave();

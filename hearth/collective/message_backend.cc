@@ -72,6 +72,8 @@ void MessageBackend::Receive(Buffer data, int from, Deadline deadline) {
   transport_->Run(plan_, deadline);
 }
 
+std::string MessageBackend::WhoLeft() { return transport_->WhoLeft(); }
+
 void MessageBackend::Leave() { transport_->Close(); }
 
 }  // namespace hearth::collective

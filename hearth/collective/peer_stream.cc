@@ -1,5 +1,6 @@
 #include "hearth/collective/peer_stream.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -58,6 +59,11 @@ class PlainStream : public PeerStream {
 };
 
 }  // namespace
+
+bool HasEnded(int fd) {
+  pollfd polled = {fd, POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
 
 std::unique_ptr<PeerStream> MakePlainStream(Connection connection, const Peer& peer) {
   return std::make_unique<PlainStream>(std::move(connection), peer);

@@ -27,6 +27,9 @@ class PeerStream {
   virtual void Shutdown() noexcept = 0;
 };
 
+// Whether the other end of a connection is closed; bytes may be left to read. Does not wait.
+bool HasEnded(int fd);
+
 // In the clear.
 std::unique_ptr<PeerStream> MakePlainStream(Connection connection, const Peer& peer);
 

@@ -34,6 +34,7 @@ struct Handle::State {
     call.op = request.op;
     call.wire = request.wire;
     call.root = request.peer;
+    call.memory = request.memory;
     call.bytes = request.count * SizeOf(request.type);
     call.SetName(request.name);
     return call.Describe();

@@ -31,6 +31,12 @@ struct Request {
   int peer = 0;
   // Unequal parts of an all-gather, one per rank, the same on all ranks; empty: Part(count, ...).
   std::vector<size_t> counts = {};
+  // kDevice: input and output are in the memory of the device that Group::OpenDevice opened, and an
+  // all-to-all has both.
+  Memory memory = Memory::kHost;
+  // The CUDA stream in which the device's memory was written, or null for the default one: what it
+  // was given before the operation begins comes first. After the operation no stream has to wait.
+  void* stream = nullptr;
   std::string name = {};  // compared between the ranks and told in errors
   std::chrono::steady_clock::time_point submitted = {};  // to a queue, which sets it
 };

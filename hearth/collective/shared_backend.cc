@@ -75,6 +75,8 @@ void SharedBackend::Receive(Buffer data, int from, Deadline deadline) {
   mailboxes_.Receive(call_, data, from, deadline);
 }
 
+std::string SharedBackend::WhoLeft() { return ranks_.WhoLeft(); }
+
 void SharedBackend::Leave() { ranks_.Leave(); }
 
 void SharedBackend::ReduceEverywhere(Buffer data, Op op, Deadline deadline) {

@@ -28,6 +28,7 @@ class SharedBackend : public Backend {
   void Barrier(Deadline deadline) override;
   void Send(Buffer data, int to, Deadline deadline) override;
   void Receive(Buffer data, int from, Deadline deadline) override;
+  std::string WhoLeft() override;
   void Leave() override;
 
   // Building blocks for buffers in the arena. The first `parts` ranks own one part each.

@@ -126,6 +126,13 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   }
 }
 
+std::string TcpTransport::WhoLeft() {
+  for (const Lane& lane : lanes_) {
+    if (HasEnded(lane.stream->fd())) return lane.peer.name();
+  }
+  return "";
+}
+
 void TcpTransport::Close() {
   for (Lane& lane : lanes_) lane.stream->Shutdown();
 }

@@ -26,6 +26,7 @@ class TcpTransport : public Transport {
   void Begin(const Call& call) override;
   void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
+  std::string WhoLeft() override;
   void Close() override;
 
  private:

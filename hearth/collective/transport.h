@@ -1,6 +1,8 @@
 // Moves bytes between ranks by messages. Belongs to one rank; one thread uses it.
 #pragma once
 
+#include <string>
+
 #include "hearth/base/deadline.h"
 #include "hearth/collective/call.h"
 #include "hearth/collective/plan.h"
@@ -24,6 +26,9 @@ class Transport {
   // Returns once everything is received and all data to send may change. After an error the
   // transport is unusable, and so are its peers' transports to this rank.
   virtual void Run(const Plan& plan, Deadline deadline) = 0;
+
+  // As Backend's.
+  virtual std::string WhoLeft() = 0;
 
   // Lets the peers' waits for this rank end at once. Idempotent.
   virtual void Close() = 0;

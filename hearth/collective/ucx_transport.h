@@ -14,6 +14,7 @@
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/call_header.h"
 #include "hearth/collective/peer.h"
+#include "hearth/collective/peer_stream.h"
 #include "hearth/collective/transport.h"
 #include "hearth/collective/ucx_worker.h"
 
@@ -33,6 +34,12 @@ class UcxTransport : public Transport {
   void Begin(const Call& call) override;
   void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
+  std::string WhoLeft() override {
+    for (const Lane& lane : lanes_) {
+      if (lane.gone || HasEnded(lane.connection.fd())) return lane.peer.name();
+    }
+    return "";
+  }
   void Close() override;
 
  private:

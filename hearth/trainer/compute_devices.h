@@ -7,6 +7,7 @@
 
 #include "hearth/caffe/net/compute_device.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/collective/group.h"
 
 namespace hearth::trainer {
 
@@ -25,6 +26,10 @@ caffe::ComputeDevice FindDevice(const std::string& flag);
 // devices of this process, from device_id on. The CPU if there is none.
 caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
                                   const caffe::SolverParameter& solver, int index);
+
+// Whether the ranks' gradients stay on their GPUs (collective::Group::OpenDevice): all ranks call
+// it together, each with its own device, and must wait no longer than `timeout_s` for each other.
+bool OpenDevice(collective::Group& group, const caffe::ComputeDevice& device, double timeout_s);
 
 // "GPU 0" or "CPU".
 std::string NameOf(const caffe::ComputeDevice& device);

@@ -62,7 +62,9 @@ void DeviceTrainer::BuildSolver() {
   if (device_.separate) {
     log::Info("Rank {} computes on {}", options_.group->rank(), NameOf(device_));
   }
-  sync_ = std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds, SyncEvery());
+  sync_ =
+      std::make_shared<DistributedSync>(*options_.group, kStepTimeoutSeconds, SyncEvery(),
+                                        OpenDevice(*options_.group, device_, kStepTimeoutSeconds));
   caffe::SolverOptions options;
   options.train_context = Context();
   options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {

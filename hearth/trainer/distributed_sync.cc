@@ -20,26 +20,45 @@ enum Control { kWeight, kStop, kBadRows, kSnapshot };
 }  // namespace
 
 at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
-  if (every_ > 1) {
+  for (size_t i = 0; i < layout.slices.size(); ++i) {
+    const int64_t end = i + 1 < layout.slices.size() ? layout.slices[i + 1].offset : layout.size;
+    gradients_.push_back(static_cast<size_t>(end - layout.slices[i].offset));
+  }
+  if (every_ > 1 || on_device_) {
     own_controls_.resize(static_cast<size_t>(kControls));
     controls_ = own_controls_.data();
     return at::zeros({layout.size}, at::kFloat);
   }
   std::vector<size_t> pieces{static_cast<size_t>(kControls)};
-  for (size_t i = 0; i < layout.slices.size(); ++i) {
-    const int64_t end = i + 1 < layout.slices.size() ? layout.slices[i + 1].offset : layout.size;
-    pieces.push_back(static_cast<size_t>(end - layout.slices[i].offset));
-  }
+  pieces.insert(pieces.end(), gradients_.begin(), gradients_.end());
   const auto floats = static_cast<size_t>(kControls + layout.size);
   controls_ = static_cast<float*>(group_.Allocate(floats * sizeof(float)));
-  collective::BucketReducerOptions options;
-  options.timeout_s = timeout_s_;
-  reducer_ = std::make_unique<collective::BucketReducer>(group_, controls_, pieces, options);
+  MakeReducer(controls_, pieces, collective::Memory::kHost);
   return at::from_blob(controls_ + kControls, {layout.size}, at::kFloat);
 }
 
+bool DistributedSync::TakeDeviceDiff(const at::Tensor& diff) {
+  if (!on_device_) return false;
+  device_diff_ = diff;
+  MakeReducer(device_diff_.data_ptr<float>(), gradients_, collective::Memory::kDevice);
+  return true;
+}
+
+void DistributedSync::MakeReducer(float* buffer, const std::vector<size_t>& pieces,
+                                  collective::Memory memory) {
+  collective::BucketReducerOptions options;
+  options.timeout_s = timeout_s_;
+  options.memory = memory;
+  reducer_ = std::make_unique<collective::BucketReducer>(group_, buffer, pieces, options);
+}
+
 void DistributedSync::GradientReady(size_t index) {
-  if (reducer_) reducer_->Ready(index + kControlPieces);
+  if (reducer_) reducer_->Ready(on_device_ ? index : index + kControlPieces);
+}
+
+void DistributedSync::SumControls(Deadline deadline) {
+  group_.AllReduce(controls_, static_cast<size_t>(kControls), collective::DataType::kFloat32,
+                   collective::Op::kSum, deadline);
 }
 
 caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
@@ -50,12 +69,8 @@ caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
   const timeline::Span span("solver", "wait for other ranks' gradients");
   const auto before = std::chrono::steady_clock::now();
   const Deadline deadline = Deadline::After(timeout_s_);
-  if (reducer_) {
-    reducer_->Wait(deadline);
-  } else {
-    group_.AllReduce(controls_, static_cast<size_t>(kControls), collective::DataType::kFloat32,
-                     collective::Op::kSum, deadline);
-  }
+  if (reducer_) reducer_->Wait(deadline);
+  if (!own_controls_.empty()) SumControls(deadline);
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
   wait_s_ = waited.count();
   total_weight_ = controls_[kWeight];

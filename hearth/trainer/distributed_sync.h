@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "hearth/base/deadline.h"
 #include "hearth/caffe/solver/gradient_sync.h"
 #include "hearth/collective/bucket_reducer.h"
 #include "hearth/collective/group.h"
@@ -20,10 +21,12 @@ class DistributedSync final : public caffe::GradientSync {
  public:
   // `timeout_s`: how long a rank may be behind the others, waiting for its feeder included.
   // `every`: iterations from one average of the weights to the next; 1 sums the gradients instead.
-  DistributedSync(collective::Group& group, double timeout_s, int every = 1)
-      : group_(group), timeout_s_(timeout_s), every_(every) {}
+  // `gpus`: the group has opened the ranks' GPUs, on which all nets compute.
+  DistributedSync(collective::Group& group, double timeout_s, int every = 1, bool gpus = false)
+      : group_(group), timeout_s_(timeout_s), every_(every), on_device_(gpus && every == 1) {}
 
   at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
+  bool TakeDeviceDiff(const at::Tensor& diff) override;
   void GradientReady(size_t index) override;
   Weights Finish(double local_weight) override;
   void Updated(bool shown) override;
@@ -58,9 +61,13 @@ class DistributedSync final : public caffe::GradientSync {
   double wait_s() const { return wait_s_; }
 
  private:
+  void MakeReducer(float* buffer, const std::vector<size_t>& pieces, collective::Memory memory);
+  void SumControls(Deadline deadline);
+
   collective::Group& group_;
   const double timeout_s_;
   const int every_;
+  const bool on_device_;
   std::function<std::vector<at::Tensor>()> averaged_;
   // Since the last average: updates, minibatches of this rank and of all, and of all in the first.
   int updates_ = 0;
@@ -71,7 +78,9 @@ class DistributedSync final : public caffe::GradientSync {
   float bad_rows_ = 0;
   int64_t total_bad_rows_ = 0;
   std::vector<float> own_controls_;  // where no gradients travel with them
-  float* controls_ = nullptr;        // the first floats of the buffer, before the gradients
+  std::vector<size_t> gradients_;  // floats of each parameter's, padded, where they are a device's
+  at::Tensor device_diff_;
+  float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
   std::unique_ptr<collective::BucketReducer> reducer_;
 };
 

@@ -18,6 +18,10 @@ class GradientSync {
   // gradient. Called once, before the first iteration.
   virtual at::Tensor AllocateDiff(const ParamLayout& layout) = 0;
 
+  // Where the net computes on a device with memory of its own: its flat gradient there, given once
+  // after AllocateDiff. True: it is reduced there, and is what GradientReady speaks of.
+  virtual bool TakeDeviceDiff(const at::Tensor& diff) { return false; }
+
   // The gradient of learnable parameter `index` is final for this iteration: it may be reduced
   // while backward goes on. Called once per parameter and iteration, before Finish, in the order in
   // which backward finishes them (which may differ between ranks without rows and ranks with rows).

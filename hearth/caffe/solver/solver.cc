@@ -63,6 +63,8 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   BuildTestNets(MixSeed(seed_, options_.rank + (uint64_t{1} << 32)));
   const ParamLayout& layout = net_->params().layout();
   net_->params().BindDiff(sync_->AllocateDiff(layout));
+  const bool separate = context.device.separate;
+  reduced_on_device_ = separate && sync_->TakeDeviceDiff(net_->params().device_diff());
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.emplace_back(Shape{layout.size}).set_device(context.device);
     history_.back().device_data();  // threads that share it must not take its memory on first use
@@ -238,7 +240,8 @@ void Solver::TellGradient(size_t index) {
   }
   // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the
   // collective takes it.
-  options_.ranks > 1 ? param.diff() : param.device_diff();
+  const bool on_host = options_.ranks > 1 && !reduced_on_device_;
+  on_host ? param.diff() : param.device_diff();
   sync_->GradientReady(index);
 }
 

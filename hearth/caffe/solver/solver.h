@@ -181,6 +181,7 @@ class Solver {
   LearningRate learning_rate_;
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Blob> history_;
+  bool reduced_on_device_ = false;  // the gradients, by sync_
   // The part of the flat buffers that this solver updates; what it waits for after that.
   int64_t update_begin_ = 0, update_end_ = 0;
   std::function<void()> wait_for_update_;

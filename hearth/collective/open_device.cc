@@ -1,0 +1,175 @@
+// How the ranks of a group come to use their GPUs' memory: each says what it has, all come to the
+// same answer, and NCCL connects them by an id that travels over the group's own connections.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/log.h"
+#include "hearth/collective/gather_texts.h"
+#include "hearth/collective/group_impl.h"
+
+namespace hearth::collective {
+namespace {
+
+// What a rank has.
+struct Offer {
+  std::string name;     // of the rank
+  bool device = false;  // it has one, of its own or shared
+  std::string place;    // of the device: no other of any host has it
+  std::string version;  // of NCCL
+  std::string problem;  // why NCCL cannot use it, or empty
+};
+
+std::string ToText(const Offer& offer) {
+  return nlohmann::json{{"name", offer.name},
+                        {"device", offer.device},
+                        {"place", offer.place},
+                        {"version", offer.version},
+                        {"problem", offer.problem}}
+      .dump();
+}
+
+Offer FromText(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    return {json.at("name"), json.at("device"), json.at("place"), json.at("version"),
+            json.at("problem")};
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kDataLoss, "what a rank says of its GPU is damaged", error);
+  }
+}
+
+// Of this host, and of no other: containers of one host have the same.
+std::string BootId() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+std::string PlaceOf(int ordinal) {
+  const cuda::Api& api = cuda::Library();
+  int device = 0;
+  char bus_id[64] = {};
+  cuda::Check(api, api.init(0), "start");
+  cuda::Check(api, api.device_get(&device, ordinal), "find the device");
+  cuda::Check(api, api.bus_id(bus_id, sizeof bus_id, device), "tell where the device is");
+  return BootId() + " " + bus_id;
+}
+
+Offer MakeOffer(int ordinal, const std::string& forbidden) {
+  Offer offer;
+  if (ordinal < 0) return offer;
+  offer.device = true;
+  offer.problem = forbidden;
+  if (!offer.problem.empty()) return offer;
+  try {
+    offer.version = nccl::Version();
+    offer.place = PlaceOf(ordinal);
+  } catch (const Error& error) {
+    offer.problem = error.message();
+  }
+  return offer;
+}
+
+// Why not all ranks can, or empty: the same on all.
+std::string ProblemOf(const std::vector<Offer>& offers) {
+  for (size_t i = 0; i < offers.size(); ++i) {
+    const Offer& offer = offers[i];
+    if (!offer.device) return offer.name + " has no GPU";
+    if (!offer.problem.empty()) return fmt::format("{}: {}", offer.name, offer.problem);
+    if (offer.version != offers[0].version) {
+      return fmt::format("{} has NCCL {}, {} has {}", offers[0].name, offers[0].version, offer.name,
+                         offer.version);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (offers[j].place != offer.place) continue;
+      return fmt::format("{} and {} have the same GPU", offers[j].name, offer.name);
+    }
+  }
+  return "";
+}
+
+// NCCL's traffic goes by ways that it chooses itself, and in the clear.
+std::string Forbidden(const GroupOptions& options, bool one_host) {
+  if (one_host && options.shared_memory) return "";
+  if (options.encrypt) return "TLS is asked for between hosts, which NCCL has not";
+  if (options.wire == Medium::kTcp) return "tcp is asked for";
+  if (options.wire == Medium::kRdma) return "rdma is asked for";
+  return "";
+}
+
+// The first that is not empty, with its rank's name.
+std::string FirstProblem(const std::vector<std::string>& problems,
+                         const std::vector<Offer>& offers) {
+  for (size_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i].empty()) return fmt::format("{}: {}", offers[i].name, problems[i]);
+  }
+  return "";
+}
+
+// What NCCL's ranks find each other by.
+struct Ticket {
+  nccl::UniqueId id;
+  bool is_valid = false;
+};
+
+// Rank 0's.
+Ticket ShareTicket(Group& group, Deadline deadline) {
+  Ticket ticket;
+  if (group.rank() == 0) {
+    ticket.is_valid = nccl::Library().get_unique_id(&ticket.id) == nccl::kSuccess;
+  }
+  group.Broadcast(&ticket, sizeof ticket, 0, deadline);
+  return ticket;
+}
+
+}  // namespace
+
+std::string Group::Impl::ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline) {
+  NcclGroup::Surroundings surroundings = {
+      .rank = rank, .world = world, .abort = abort, .who_left = [this] {
+        return backend->WhoLeft();
+      }};
+  try {
+    devices = std::make_unique<NcclGroup>(device, id, std::move(surroundings), deadline);
+    return "";
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kAborted) throw;
+    return error.message();
+  }
+}
+
+bool Group::OpenDevice(int device, Deadline deadline) {
+  const bool one_host = impl_->local->size() == world();
+  Offer own = MakeOffer(device, Forbidden(impl_->identity.options, one_host));
+  own.name = Peer{rank(), impl_->identity.host}.name();
+  std::vector<Offer> offers;
+  for (const std::string& text : GatherTexts(*this, ToText(own), deadline)) {
+    offers.push_back(FromText(text));
+  }
+  const auto has_device = [](const Offer& offer) { return offer.device; };
+  if (std::none_of(offers.begin(), offers.end(), has_device)) return false;
+  std::string problem = ProblemOf(offers);
+  if (problem.empty() && world() > 1) {
+    const Ticket ticket = ShareTicket(*this, deadline);
+    // With time left to tell the others.
+    const double patience = std::min(impl_->identity.options.timeout_s, deadline.remaining() / 2);
+    const std::string failed =
+        ticket.is_valid ? impl_->ConnectDevices(device, ticket.id, Deadline::After(patience))
+                        : "NCCL makes no id";
+    problem = FirstProblem(GatherTexts(*this, failed, deadline), offers);
+    if (!problem.empty()) impl_->devices.reset();
+  }
+  const bool uses = problem.empty() && world() > 1;
+  if (rank() == 0 && world() > 1) {
+    const std::string how =
+        uses ? "by NCCL " + offers[0].version : "through host memory (" + problem + ")";
+    log::Info("{} ranks exchange what is in their GPUs' memory {}", world(), how);
+  }
+  return uses;
+}
+
+}  // namespace hearth::collective
