@@ -141,17 +141,20 @@ void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body
                double timeout_s) {
   if (wiring == Wiring::kThreads) return RunThreadGroups(ranks, body);
   RunRanks(ranks, [&](rendezvous::Member& member) {
-    const bool shares = !OverTcpAlone(wiring) && wiring != Wiring::kUcx;
-    const auto groups =
-        Group::Connect(member, {.listen_host = Loopback(wiring),
-                                .timeout_s = timeout_s,
-                                .shared_memory = shares,
-                                .wire = OverUcx(wiring) ? Medium::kRdma : Medium::kTcp,
-                                .encrypt = Encrypted(wiring),
-                                .ucx_transports = OverUcx(wiring) ? TestedTransports() : "",
-                                .host_id = HostId(wiring, member.rank())});
+    const auto groups = Group::Connect(member, OptionsOf(wiring, member.rank(), timeout_s));
     body(*groups.front());
   });
+}
+
+GroupOptions OptionsOf(Wiring wiring, int rank, double timeout_s) {
+  const bool shares = !OverTcpAlone(wiring) && wiring != Wiring::kUcx;
+  return {.listen_host = Loopback(wiring),
+          .timeout_s = timeout_s,
+          .shared_memory = shares,
+          .wire = OverUcx(wiring) ? Medium::kRdma : Medium::kTcp,
+          .encrypt = Encrypted(wiring),
+          .ucx_transports = OverUcx(wiring) ? TestedTransports() : "",
+          .host_id = HostId(wiring, rank)};
 }
 
 }  // namespace hearth::collective

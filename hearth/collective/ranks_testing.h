@@ -35,6 +35,9 @@ std::string NameOf(Wiring wiring);
 // HEARTH_TEST_UCX_TLS says, by default "tcp", which needs no RDMA device.
 std::string WhyNot(Wiring wiring);
 
+// How rank `rank` connects for any of them but kThreads. `timeout_s` is that of the group.
+GroupOptions OptionsOf(Wiring wiring, int rank, double timeout_s = 30);
+
 // A test for each of some wirings.
 class WiringTest : public ::testing::TestWithParam<Wiring> {
  protected:

@@ -1,0 +1,188 @@
+// That nothing is left of a group: no descriptor, thread, shared memory or pinned memory, however
+// it ended, over each transport.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/hmac.h"
+#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/device_testing.h"
+#include "hearth/collective/left_behind_testing.h"
+#include "hearth/collective/queue.h"
+#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/shared_page.h"
+#include "hearth/rendezvous/coordinator.h"
+
+namespace hearth::collective {
+namespace {
+
+constexpr double kLong = 30;
+constexpr size_t kFloats = 1 << 20;  // by the ring, and in more than one piece
+constexpr const char* kRankVariable = "HEARTH_TEST_RANK";
+
+void Sum(Group& group) {
+  std::vector<float> own(kFloats, 1);
+  group.AllReduce(own.data(), own.size(), DataType::kFloat32, Op::kSum, Deadline::After(kLong));
+  auto* shared = static_cast<float*>(group.Allocate(kFloats * sizeof(float)));
+  group.AllReduce(shared, kFloats, DataType::kFloat32, Op::kSum, Deadline::After(kLong));
+}
+
+void EndWell(Wiring wiring) {
+  RunGroups(wiring, 3, [](Group& group) {
+    Sum(group);
+    const auto part = group.Split(group.rank() % 2, Deadline::After(kLong));
+    Queue queue(*part);
+    queue.Submit({}).Wait(Deadline::After(kLong));
+  });
+}
+
+// A rank fails between two operations; the others are in one.
+void EndByAFailure(Wiring wiring) {
+  const auto body = [](Group& group) {
+    Sum(group);
+    Require(group.rank() != 1, ErrorCode::kDataLoss, "layer conv1: no weights");
+    Sum(group);
+  };
+  EXPECT_THROW(RunGroups(wiring, 3, body), Error);
+}
+
+rendezvous::MemberOptions MemberOf(const std::string& host, int port, const std::string& token,
+                                   int rank) {
+  rendezvous::MemberOptions options;
+  options.host = host;
+  options.port = port;
+  options.token = token;
+  options.rank = rank;
+  options.world = 2;
+  options.host_name = "host" + std::to_string(rank);
+  return options;
+}
+
+// Another process of this program, as rank 1; it never ends by itself within the test.
+pid_t StartRank1(const rendezvous::Coordinator& coordinator, const std::string& token,
+                 Wiring wiring) {
+  const std::string where = fmt::format("{}={} {} {} {}", kRankVariable, coordinator.host(),
+                                        coordinator.port(), token, static_cast<int>(wiring));
+  std::vector<char*> environment = {const_cast<char*>(where.c_str())};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
+  const char* const arguments[] = {"rank 1", "--gtest_also_run_disabled_tests",
+                                   "--gtest_filter=*DISABLED_Rank1*", nullptr};
+  pid_t pid = 0;
+  const int failed = ::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr,
+                                   const_cast<char* const*>(arguments), environment.data());
+  if (failed != 0) ThrowErrno(failed, "starting a rank");
+  return pid;
+}
+
+// What the process of rank 1 does.
+TEST(LeftBehindRank, DISABLED_Rank1) {
+  const char* given = std::getenv(kRankVariable);
+  if (given == nullptr) GTEST_SKIP() << "another test starts it";
+  std::istringstream words(given);
+  std::string host, token;
+  int port = 0, wiring = 0;
+  words >> host >> port >> token >> wiring;
+  rendezvous::Member member(MemberOf(host, port, token, 1));
+  member.Reserve(nlohmann::json::object());
+  const auto groups = Group::Connect(member, OptionsOf(static_cast<Wiring>(wiring), 1));
+  while (true) Sum(*groups.front());
+}
+
+void EndByAKill(Wiring wiring) {
+  const std::string token = NewToken();
+  rendezvous::CoordinatorOptions options;
+  options.world = 2;
+  options.token = token;
+  rendezvous::Coordinator coordinator(options);
+  const pid_t pid = StartRank1(coordinator, token, wiring);
+  rendezvous::Member member(MemberOf(coordinator.host(), coordinator.port(), token, 0));
+  member.Reserve(nlohmann::json::object());
+  const auto groups = Group::Connect(member, OptionsOf(wiring, 0));
+  for (int i = 0; i < 3; ++i) Sum(*groups.front());
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  EXPECT_THROW(while (true) Sum(*groups.front()), Error);
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+}
+
+struct Ending {
+  const char* name;
+  void (*run)(Wiring wiring);
+};
+
+class LeftBehind : public ::testing::TestWithParam<std::tuple<Wiring, Ending>> {};
+
+TEST_P(LeftBehind, IsNothing) {
+  const auto& [wiring, ending] = GetParam();
+  if (const std::string reason = WhyNot(wiring); !reason.empty()) GTEST_SKIP() << reason;
+  // What libraries keep for the process's life comes with the first group.
+  EndWell(wiring);
+  const Held before = HeldNow();
+  for (int i = 0; i < 2; ++i) ending.run(wiring);
+  EXPECT_EQ(HeldSoon(before), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, LeftBehind,
+                         ::testing::Combine(::testing::Values(Wiring::kShared, Wiring::kTcp,
+                                                              Wiring::kTls, Wiring::kUcx,
+                                                              Wiring::kPairs, Wiring::kUcxPairs),
+                                            ::testing::Values(Ending{"EndedWell", EndWell},
+                                                              Ending{"Failed", EndByAFailure},
+                                                              Ending{"Killed", EndByAKill})),
+                         [](const auto& info) {
+                           return NameOf(std::get<0>(info.param)) + std::get<1>(info.param).name;
+                         });
+
+// The counts see what is left: else the tests above could not fail.
+TEST(Held, SeesEachKind) {
+  const Held before = HeldNow();
+  const OwnPage page = CreateSharedPage();
+  const TcpListener listener("127.0.0.1");
+  const AbortSignal signal;
+  Held expected = before;
+  expected["socket"] += 1;
+  expected["memfd"] += 1;
+  expected["mapping of a memfd"] += 1;
+  expected["anon_inode:[eventfd]"] += 1;
+  EXPECT_EQ(HeldNow(), expected);
+}
+
+TEST(LeftBehindOnDevices, IsNoStreamNoCommunicatorAndNothingElse) {
+  const auto failing = [](Group& group) {
+    const DeviceArray<float> data(std::vector<float>(100));
+    Request request = {.operation = Operation::kAllReduce,
+                       .output = data.get(),
+                       .count = data.size(),
+                       .memory = Memory::kDevice};
+    group.Run(request, Deadline::After(kLong));
+    if (group.rank() == 1) StandIn::Get().hang(1);
+    try {
+      group.Run(request, Deadline::After(0.2));
+    } catch (const Error&) {
+      StandIn::Get().heal();
+    }
+  };
+  RunOnDevices(Places::kHosts, 2, [](Group&) {});
+  const Held before = HeldSoon({}, 0.1);
+  RunOnDevices(Places::kHosts, 2, failing);
+  RunOnDevices(Places::kOneHost, 2, [](Group&) {});
+  EXPECT_EQ(HeldSoon(before), before);
+  EXPECT_EQ(StandIn::Get().streams(), 0);
+  EXPECT_EQ(StandIn::Get().communicators(), 0);
+}
+
+}  // namespace
+}  // namespace hearth::collective
