@@ -15,16 +15,33 @@ void ForEachStride(Range part, size_t stride, const Function& function) {
   }
 }
 
+// Sums one part of what of(0) to of(ranks - 1) begin with, in this order, into all of them.
+template <typename Of>
+void ReduceForAll(Arithmetic how, Range part, int ranks, const Of& of) {
+  const size_t size = SizeOf(how.type);
+  const int last = ranks - 1;
+  ForEachStride(part, kStrideBytes / size, [&](size_t at, size_t count) {
+    const auto here = [&](int index) { return of(index) + at * size; };
+    for (int i = 1; i < last; ++i) Combine(how, here(0), here(i), count);
+    CombineBoth(how, here(0), here(last), count);
+    for (int i = 1; i < last; ++i) std::memcpy(here(i), here(0), count * size);
+  });
+}
+
 }  // namespace
 
 SharedBackend::SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline)
     : ranks_(ranks),
       arena_(arena),
       stage_(arena.Allocate(kStageBytes, deadline)),
+      small_(arena.Allocate(2 * kSmallBytes, deadline)),
       mailboxes_(ranks, arena, deadline) {}
 
 void SharedBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
-  InArena(data, [&](Buffer shared) { ReduceEverywhere(shared, how.op, deadline); });
+  if (ranks_.size() == 1) return ranks_.Meet(deadline);
+  if (data.bytes() <= kSmallBytes) return ReduceSmall(data, how.op, deadline);
+  if (arena_.Find(data.data, data.bytes())) return ReduceEverywhere(data, how.op, deadline);
+  ReduceThroughStage(data, how.op, deadline);
 }
 
 void SharedBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
@@ -79,21 +96,54 @@ std::string SharedBackend::WhoLeft() { return ranks_.WhoLeft(); }
 
 void SharedBackend::Leave() { ranks_.Leave(); }
 
+// The place of the operation before last is free: all came to the last one, after they had read it.
+void SharedBackend::ReduceSmall(Buffer data, Op op, Deadline deadline) {
+  std::byte* own = small_ + turn_++ % 2 * kSmallBytes;
+  std::memcpy(own, data.data, data.bytes());
+  ranks_.Meet(deadline);
+  const auto place = *arena_.Find(own, data.bytes());
+  if (ranks_.self() != 0) std::memcpy(data.data, arena_.At(place, 0), data.bytes());
+  for (int i = 1; i < ranks_.size(); ++i) {
+    Combine({data.type, op}, data.data, arena_.At(place, i), data.count);
+  }
+}
+
 void SharedBackend::ReduceEverywhere(Buffer data, Op op, Deadline deadline) {
   ranks_.Meet(deadline);
-  const int last = ranks_.size() - 1;
-  if (last == 0) return;
   const auto place = *arena_.Find(data.data, data.bytes());
-  const size_t size = SizeOf(data.type);
-  const Arithmetic how = {data.type, op};
   const Range part = Part(data.count, ranks_.size(), ranks_.self());
-  ForEachStride(part, kStrideBytes / size, [&](size_t at, size_t count) {
-    const auto of = [&](int index) { return arena_.At(place, index) + at * size; };
-    for (int i = 1; i < last; ++i) Combine(how, of(0), of(i), count);
-    CombineBoth(how, of(0), of(last), count);
-    for (int i = 1; i < last; ++i) std::memcpy(of(i), of(0), count * size);
-  });
+  ReduceForAll({data.type, op}, part, ranks_.size(),
+               [&](int index) { return arena_.At(place, index); });
   ranks_.Meet(deadline);
+}
+
+// Window after window: while all sum their part of one, the next one's bytes come to the stage.
+// A rank's own part never goes there: it is summed where it lies.
+void SharedBackend::ReduceThroughStage(Buffer data, Op op, Deadline deadline) {
+  const size_t size = SizeOf(data.type);
+  const size_t window = kStageBytes / 2 / size;
+  const size_t windows = (data.count + window - 1) / window;
+  const auto slice = [&](size_t k) {
+    return data.Slice({k * window, std::min((k + 1) * window, data.count)});
+  };
+  const auto stage = [&](size_t k) { return stage_ + k % 2 * window * size; };
+  const auto copy_others = [&](std::byte* to, const std::byte* from, size_t count) {
+    const Range own = Part(count, ranks_.size(), ranks_.self());
+    std::memcpy(to, from, own.begin * size);
+    std::memcpy(to + own.end * size, from + own.end * size, (count - own.end) * size);
+  };
+  for (size_t k = 0; k <= windows; ++k) {
+    if (k < windows) copy_others(stage(k), slice(k).data, slice(k).count);
+    ranks_.Meet(deadline);
+    if (k < windows) {
+      const Buffer own = slice(k);
+      const auto place = *arena_.Find(stage(k), own.bytes());
+      ReduceForAll(
+          {data.type, op}, Part(own.count, ranks_.size(), ranks_.self()), ranks_.size(),
+          [&](int index) { return index == ranks_.self() ? own.data : arena_.At(place, index); });
+    }
+    if (k > 0) copy_others(slice(k - 1).data, stage(k - 1), slice(k - 1).count);
+  }
 }
 
 void SharedBackend::ReduceParts(Buffer data, Op op, int parts, Deadline deadline) {

@@ -53,13 +53,19 @@ class SharedBackend : public Backend {
  private:
   // The windows of all ranks together should stay in the cores' caches between copy, sum and copy.
   static constexpr size_t kStageBytes = 512 << 10;
+  // Up to this, every rank sums all of it: one meeting instead of two.
+  static constexpr size_t kSmallBytes = 8 << 10;
 
+  void ReduceSmall(Buffer data, Op op, Deadline deadline);
   void ReduceEverywhere(Buffer data, Op op, Deadline deadline);
+  void ReduceThroughStage(Buffer data, Op op, Deadline deadline);
   void CopyFrom(int root, Buffer data, Deadline deadline);
 
   LocalRanks& ranks_;
   Arena& arena_;
   std::byte* stage_;
+  std::byte* small_;  // two places, which operations use in turn
+  size_t turn_ = 0;
   Mailboxes mailboxes_;
   Call call_;
 };
