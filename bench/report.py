@@ -15,7 +15,9 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="where to write the rows")
     parser.add_argument("--rounds", type=int, default=5, help="rounds per row (default: 5)")
-    parser.add_argument("--only", default="", help="run only rows whose name contains this text")
+    parser.add_argument(
+        "--only", default="", help="run only rows whose name contains one of these texts, by comma"
+    )
     return parser
 
 
@@ -26,16 +28,15 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def alternate(
-    rounds: int, ours: Callable[[], float], peer: Callable[[], float]
-) -> tuple[list[float], list[float]]:
-    """Runs both in turn, so that both see the same machine; returns what they returned.
+def alternate(rounds: int, *contenders: Callable[[], float]) -> list[list[float]]:
+    """Runs them in turn, so that all see the same machine; returns what each returned.
 
     One unmeasured call of each comes first.
     """
-    ours(), peer()
-    pairs = [(ours(), peer()) for _ in range(rounds)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+    for contender in contenders:
+        contender()
+    turns = [[contender() for contender in contenders] for _ in range(rounds)]
+    return [list(values) for values in zip(*turns, strict=True)]
 
 
 class Report:
@@ -46,12 +47,12 @@ class Report:
     """
 
     def __init__(self, only: str = "") -> None:
-        self._only = only
+        self._only = [text.strip() for text in only.split(",")]
         self.rows: list[dict[str, object]] = []
 
     def wants(self, name: str) -> bool:
         """Whether the row was asked for (``--only``)."""
-        return self._only in name
+        return any(text in name for text in self._only)
 
     def add(
         self,
