@@ -38,13 +38,14 @@ TEST(Call, ALongNameIsCutButStillCompared) {
   other.SetName(std::string(50, 'a') + "2");
   EXPECT_EQ(one.name, other.name);
   EXPECT_NE(one, other);
-  EXPECT_EQ(one.Describe().find("barrier '" + std::string(40, 'a') + "' (digest "), 0U);
+  EXPECT_EQ(one.Describe().find("barrier '" + std::string(one.name.size(), 'a') + "' (digest "),
+            0U);
 }
 
 // One call for each field in which it may differ from the first.
 std::vector<Call> Different() {
   const Call call = {.operation = Operation::kBroadcast, .bytes = 40};
-  std::vector<Call> calls(9, call);
+  std::vector<Call> calls(10, call);
   calls[1].operation = Operation::kAllReduce;
   calls[2].type = DataType::kInt32;
   calls[3].op = Op::kMax;
@@ -53,6 +54,7 @@ std::vector<Call> Different() {
   calls[6].wire = Wire::kFloat16;
   calls[7].digest = 1;
   calls[8].SetName("conv1");
+  calls[9].memory = Memory::kDevice;
   return calls;
 }
 

@@ -57,10 +57,13 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  const Identity identity = {
-      .options = {.stall_s = StallSeconds(GroupOptions().stall_s), .local_ranks = ranks},
-      .host = "this process",
-      .roll = RollCallOfThreads()};
+  // Threads share memory; that it alone is asked for keeps their GPUs from NCCL (OpenDevice).
+  const bool only_shared = WithChosenTransport({}).only_shared_memory;
+  const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
+                                         .local_ranks = ranks,
+                                         .only_shared_memory = only_shared},
+                             .host = "this process",
+                             .roll = RollCallOfThreads()};
   std::vector<Draft> drafts = MakeDrafts(identity);
   const Setup setup = {
       .identity = identity,

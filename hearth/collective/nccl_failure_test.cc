@@ -153,8 +153,12 @@ TEST_P(DeviceFailures, WhatNcclComesToWhileItRunsIsTold) {
   StandIn::Get().hang(0);
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
-    if (group.rank() == 0) StandIn::Get().break_down(0, kNcclInternalError);
+    Thread breaker("breaker", [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));  // the kernels have begun
+      if (group.rank() == 0) StandIn::Get().break_down(0, kNcclInternalError);
+    });
     const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    breaker.Join();
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     if (group.rank() == 0) {
       EXPECT_THAT(outcome.message, HasSubstr("NCCL: internal error: the stand-in was told so"));
@@ -283,20 +287,28 @@ TEST(OpenDevice, IsRefusedOnAllRanksWhereOneCannotConnect) {
   EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("host memory (rank ")));
 }
 
-TEST(OpenDevice, KeepsToTheTransportThatIsAskedFor) {
-  ::setenv("HEARTH_TRANSPORT", "tcp", 1);
+// The log's word of two ranks that set a variable.
+std::vector<std::string> SaidWith(Places places, const char* variable, const char* value) {
+  ::setenv(variable, value, 1);
   Said said;
-  ExpectNoDevices([](int rank) { return rank; });
-  ::unsetenv("HEARTH_TRANSPORT");
-  EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("tcp is asked for")));
+  RunBeforeDevices(places, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
+  ::unsetenv(variable);
+  return said.texts();
+}
+
+TEST(OpenDevice, KeepsToTheTransportThatIsAskedFor) {
+  const std::string variable = "HEARTH_TRANSPORT";
+  EXPECT_THAT(SaidWith(Places::kHosts, variable.c_str(), "tcp"),
+              ElementsAre(HasSubstr("tcp is asked for")));
+  EXPECT_THAT(SaidWith(Places::kOneHost, variable.c_str(), "tcp"),
+              ElementsAre(HasSubstr("tcp is asked for")));
+  EXPECT_THAT(SaidWith(Places::kOneHost, variable.c_str(), "shm"),
+              ElementsAre(HasSubstr("shm is asked for")));
 }
 
 TEST(OpenDevice, KeepsToEncryption) {
-  ::setenv("HEARTH_TLS", "on", 1);
-  Said said;
-  ExpectNoDevices([](int rank) { return rank; });
-  ::unsetenv("HEARTH_TLS");
-  EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("TLS is asked for")));
+  EXPECT_THAT(SaidWith(Places::kHosts, "HEARTH_TLS", "on"),
+              ElementsAre(HasSubstr("TLS is asked for")));
 }
 
 TEST(DeviceRequests, ThatMakeNoSenseAreRefusedAndNotFinal) {

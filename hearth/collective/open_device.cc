@@ -94,6 +94,7 @@ std::string ProblemOf(const std::vector<Offer>& offers) {
 
 // NCCL's traffic goes by ways that it chooses itself, and in the clear.
 std::string Forbidden(const GroupOptions& options, bool one_host) {
+  if (options.only_shared_memory) return "shm is asked for";
   if (one_host && options.shared_memory) return "";
   if (options.encrypt) return "TLS is asked for between hosts, which NCCL has not";
   if (options.wire == Medium::kTcp) return "tcp is asked for";

@@ -74,6 +74,27 @@ def test_several_train_one_model(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
+def test_nccl_sums_gradients_where_they_are_to_the_same_weights(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stand-ins take the places of CUDA's driver and NCCL (hearth/collective/stand_in)."""
+    stand_ins = native.program().parents[1] / "hearth" / "collective" / "stand_in"
+    if not stand_ins.exists():
+        pytest.skip("the stand-ins are not built: ninja -C build hearth_collective_test")
+    by_host = "2 ranks exchange what is in their GPUs' memory through host memory (rank 0"
+    log, expected = train(folder, "-gpu", "all")
+    assert any(line.startswith(by_host) and "cannot be loaded" in line for line in log)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(stand_ins))
+    log, got = train(folder, "-gpu", "all")
+    assert "2 ranks exchange what is in their GPUs' memory by NCCL 2.29.0" in log
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    monkeypatch.setenv("HEARTH_TRANSPORT", "shm")
+    log, _ = train(folder, "-gpu", "all")
+    assert any(line.startswith(by_host) and "shm is asked for" in line for line in log)
+
+
+@pytest.mark.usefixtures("gpus")
 def test_a_resumed_run_ends_with_the_same_weights(folder: Path) -> None:
     _, expected = train(folder, "-gpu", "0")
     _, got = train(folder, "-gpu", "0", "-snapshot", "snap_iter_10.solverstate")
