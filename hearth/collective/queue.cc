@@ -72,24 +72,48 @@ class Queue::Impl {
     thread_ = Thread("collective", [this] { Loop(); });
   }
 
-  ~Impl() {
+  ~Impl() { Close(); }
+
+  void Submit(std::shared_ptr<Handle::State> state) {
+    {
+      const std::lock_guard lock(mutex_);
+      RequireOpen();
+      waiting_.push_back(std::move(state));
+    }
+    changed_.notify_all();
+  }
+
+  bool TryRun(const Request& request) {
+    {
+      const std::lock_guard lock(mutex_);
+      RequireOpen();
+      if (running_ || !waiting_.empty()) return false;
+      running_ = true;
+    }
+    const std::exception_ptr failure = Run(request);
+    {
+      const std::lock_guard lock(mutex_);
+      running_ = false;
+      // The queue's thread sleeps on where nothing came meanwhile. Under the lock, as the queue
+      // may be gone once that thread has seen it.
+      if (stopping_ || !waiting_.empty()) changed_.notify_all();
+    }
+    if (failure != nullptr) std::rethrow_exception(failure);
+    return true;
+  }
+
+  void Close() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
+    const std::lock_guard one_at_a_time(closing_);
     thread_.Join();
     const auto ended = std::make_exception_ptr(
         Error(ErrorCode::kAborted, "the queue of operations ended before this one began"));
     for (const auto& state : waiting_) state->Finish(ended);
-  }
-
-  void Submit(std::shared_ptr<Handle::State> state) {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(std::move(state));
-    }
-    changed_.notify_all();
+    waiting_.clear();
   }
 
   const Group& group() const { return group_; }
@@ -98,14 +122,23 @@ class Queue::Impl {
   void Loop() {
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      changed_.wait(lock, [&] { return !running_ && (stopping_ || !waiting_.empty()); });
       if (stopping_) return;
       const std::shared_ptr<Handle::State> state = std::move(waiting_.front());
       waiting_.pop_front();
+      running_ = true;
       lock.unlock();
-      state->Finish(Run(state->request));
+      const std::exception_ptr failure = Run(state->request);
+      lock.lock();
+      running_ = false;  // who waits for this one may run the next
+      lock.unlock();
+      state->Finish(failure);
       lock.lock();
     }
+  }
+
+  void RequireOpen() const {
+    Require(!stopping_, ErrorCode::kAborted, "the queue of operations is closed");
   }
 
   std::exception_ptr Run(const Request& request) noexcept {
@@ -122,7 +155,9 @@ class Queue::Impl {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Handle::State>> waiting_;
+  bool running_ = false;  // one operation, in whichever thread
   bool stopping_ = false;
+  std::mutex closing_;
   Thread thread_;  // last: it uses everything above
 };
 
@@ -138,5 +173,13 @@ Handle Queue::Submit(Request request, Callback on_done) {
   impl_->Submit(state);
   return Handle(state);
 }
+
+bool Queue::TryRun(Request request) {
+  impl_->group().Check(request);
+  request.submitted = std::chrono::steady_clock::now();
+  return impl_->TryRun(request);
+}
+
+void Queue::Close() { impl_->Close(); }
 
 }  // namespace hearth::collective

@@ -36,9 +36,7 @@ class Queue {
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
-  // Waits for the operation that runs; those behind it fail with kAborted. Call Group::Abort first
-  // to end it at once.
-  ~Queue();
+  ~Queue();  // closes
 
   // Any thread; with several, the caller sees to the order. The memory is the queue's until the
   // handle is done. After one operation failed all later ones fail with the same error. Throws
@@ -49,6 +47,15 @@ class Queue {
   // queue's thread, which it must not block; not at all where Submit throws.
   using Callback = std::function<void(const std::exception_ptr&)>;
   Handle Submit(Request request, Callback on_done);
+
+  // Carries the operation out in the caller's thread, which spares two changes of thread, and
+  // throws what it threw. False where others are before it: nothing was done then. Any thread;
+  // throws as Submit.
+  bool TryRun(Request request);
+
+  // Waits for the operation that runs; those behind it fail with kAborted, and so does all that
+  // comes later. Call Group::Abort first to end it at once. Any thread; idempotent.
+  void Close();
 
  private:
   class Impl;

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hearth/base/error.h"
@@ -109,6 +111,71 @@ TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
       EXPECT_TRUE(handle.done());
       EXPECT_NE(ErrorOf(handle, 0).message(), "nothing was thrown");
     }
+  });
+}
+
+TEST_P(Queues, WhatNothingIsBeforeRunsInTheCallersThread) {
+  RunGroups(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(10, 1);
+    Queue queue(group);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.TryRun(Sum(data, "conv1")));
+    EXPECT_EQ(data, std::vector<float>(10, 8));
+    queue.Submit(Sum(data, "conv2")).Wait(Deadline::After(60));
+    EXPECT_TRUE(queue.TryRun(Sum(data, "conv3")));
+    EXPECT_EQ(data, std::vector<float>(10, 32));
+  });
+}
+
+TEST(Queue, ItsTurnIsNotTakenFromWhatWasSubmittedBefore) {
+  std::promise<void> tried;
+  RunGroups(Wiring::kThreads, 2, [&](Group& group) {
+    std::vector<float> first(10, 1);
+    std::vector<float> second(10, 1);
+    Queue queue(group);
+    if (group.rank() == 1) tried.get_future().wait();
+    const Handle handle = queue.Submit(Sum(first, "conv1"));
+    if (group.rank() == 0) {
+      EXPECT_FALSE(queue.TryRun(Sum(second, "conv2")));
+      tried.set_value();
+    }
+    handle.Wait(Deadline::After(60));
+    EXPECT_EQ(first, std::vector<float>(10, 2));
+    EXPECT_EQ(second, std::vector<float>(10, 1));
+  });
+}
+
+TEST(Queue, WhatComesWhileACallersThreadRunsOneFollowsIt) {
+  RunGroups(Wiring::kThreads, 2, [](Group& group) {
+    std::vector<float> first(10, 1);
+    std::vector<float> second(10, 1);
+    Queue queue(group);
+    // Which of the two alike comes first does not matter.
+    const auto here = std::async(std::launch::async, [&] {
+      if (queue.TryRun(Sum(first, "conv1"))) return;
+      queue.Submit(Sum(first, "conv1")).Wait(Deadline::After(60));
+    });
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    queue.Submit(Sum(second, "conv1")).Wait(Deadline::After(60));
+    here.wait();
+    EXPECT_EQ(first, std::vector<float>(10, 2));
+    EXPECT_EQ(second, std::vector<float>(10, 2));
+  });
+}
+
+TEST(Queue, ItsEndWaitsForWhatACallersThreadRuns) {
+  RunGroups(Wiring::kThreads, 2, [](Group& group) {
+    if (group.rank() == 1) return;
+    std::vector<float> data(10);
+    Queue queue(group);
+    auto here = std::async(std::launch::async, [&] { queue.TryRun(Sum(data, "conv1")); });
+    group.Abort("enough");
+    queue.Close();
+    EXPECT_THROW(here.get(), Error);
+    EXPECT_THAT([&] { queue.TryRun(Sum(data, "conv2")); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("closed")));
+    EXPECT_THAT([&] { queue.Submit(Sum(data, "conv2")); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("closed")));
+    queue.Close();
   });
 }
 

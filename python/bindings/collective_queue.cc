@@ -33,14 +33,14 @@ struct Submitted {
 class ArrayQueue {
  public:
   ArrayQueue(std::shared_ptr<Group> group, double timeout_s)
-      : group_(std::move(group)), queue_(std::make_unique<collective::Queue>(*group_, timeout_s)) {}
+      : group_(std::move(group)), queue_(std::make_shared<collective::Queue>(*group_, timeout_s)) {}
   ArrayQueue(const ArrayQueue&) = delete;
   ArrayQueue& operator=(const ArrayQueue&) = delete;
   ~ArrayQueue() { Close(); }
 
   // The address of the struct of collective/c_api.h. Valid until Close.
   uintptr_t CApi() {
-    Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
+    RequireOpen();
     if (c_api_ == nullptr) {
       c_api_ = std::make_unique<collective::QueueCApi>(*queue_, group_->rank(), group_->world());
     }
@@ -48,25 +48,38 @@ class ArrayQueue {
   }
 
   std::shared_ptr<Submitted> Submit(const ArrayRequest& request) {
-    Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
+    RequireOpen();
     std::erase_if(submitted_, [](const auto& each) { return each->handle.done(); });
     auto handle = queue_->Submit(request.For(*group_));
     submitted_.push_back(std::make_shared<Submitted>(Submitted{std::move(handle), request}));
     return submitted_.back();
   }
 
+  // Whether it carried the request out.
+  bool TryRun(const ArrayRequest& request) {
+    RequireOpen();
+    // Another thread may close the queue meanwhile, which waits for the operation.
+    return WithoutGil([queue = queue_, what = request.For(*group_)]() mutable {
+      return queue->TryRun(std::move(what));
+    });
+  }
+
   void Close() {
     if (queue_ == nullptr) return;
     // Not by a call guard: without the lock another thread may close it too.
-    auto ending = std::move(queue_);
-    WithoutGil([&] { ending.reset(); });
+    const auto ending = std::move(queue_);
+    WithoutGil([&] { ending->Close(); });
     submitted_.clear();
     c_api_.reset();
   }
 
  private:
+  void RequireOpen() const {
+    Require(queue_ != nullptr, ErrorCode::kAborted, "the queue of operations is closed");
+  }
+
   const std::shared_ptr<Group> group_;
-  std::unique_ptr<collective::Queue> queue_;
+  std::shared_ptr<collective::Queue> queue_;
   std::unique_ptr<collective::QueueCApi> c_api_;
   std::vector<std::shared_ptr<Submitted>> submitted_;  // whose arrays may be in use
 };
@@ -94,6 +107,9 @@ void RegisterCollectiveQueue(nb::module_& m) {
            "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
            "must stay as they are until the handle is done. Raises ValueError for arrays whose "
            "sizes do not fit, and for a request that makes no sense by itself.")
+      .def("try_run", &ArrayQueue::TryRun, "request"_a,
+           "Carries the request out in the caller's thread, raises what it raises and returns "
+           "True; False where others are before it: nothing was done then.")
       .def("c_api", &ArrayQueue::CApi,
            "The address of its hearth_collective (hearth/collective/c_api.h), for a plug-in, which "
            "must let go of it before close().")

@@ -14,8 +14,8 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,19 +106,20 @@ class Ranks:
             HearthError: the group was closed.
             ValueError: the arrays' sizes do not fit, or the request makes no sense by itself.
         """
-        queue = self._queue
-        if queue is None:
-            raise HearthError("the group of ranks was closed before this operation")
-        handle = queue.submit(request)
+        handle = self._open_queue().submit(request)
 
         def wait(seconds: float) -> None:
-            try:
+            with _noting_loss():
                 handle.wait(seconds)
-            except (ConnectionError, HearthError):
-                _lost.set()
-                raise
 
         return wait
+
+    def try_run(self, request: Any) -> bool:
+        """Carries a Request out in this thread, raising what submit() and its wait would; False
+        where others are before it: nothing was done then."""
+        queue = self._open_queue()
+        with _noting_loss():
+            return queue.try_run(request)
 
     def c_api(self) -> int:
         """The address by which a plug-in submits (hearth/collective/c_api.h). It must have let go
@@ -156,6 +157,12 @@ class Ranks:
         with suppress(Exception):  # the group has failed before, and all know
             self._member.done()
 
+    def _open_queue(self) -> Any:
+        queue = self._queue
+        if queue is None:
+            raise HearthError("the group of ranks was closed before this operation")
+        return queue
+
     def _close_coordinator(self) -> None:
         coordinator, self._coordinator = self._coordinator, None
         if coordinator is None:
@@ -167,6 +174,15 @@ class Ranks:
 
 
 _lost = threading.Event()
+
+
+@contextmanager
+def _noting_loss() -> Iterator[None]:
+    try:
+        yield
+    except (ConnectionError, HearthError):
+        _lost.set()
+        raise
 
 
 def lost_a_rank() -> bool:

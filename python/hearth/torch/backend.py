@@ -27,7 +27,7 @@ from hearth.spark.addresses import address_towards
 from hearth.torch import names
 from hearth.torch.exchange import check, moved, nothing, received, reducible
 from hearth.torch.lanes import Lanes
-from hearth.torch.work import Notifier, Submitted
+from hearth.torch.work import Notifier, Over, Submitted
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
@@ -113,11 +113,11 @@ class HearthBackend(Backend):
         check(tensors)
         fold = _FOLDED.get(_name_of(opts.reduceOp))
         if fold is not None:
-            return self._fold(tensors, fold)
+            return self._fold(opts, tensors, fold)
         waits, ends = [], []
         for tensor in tensors:
             array, end = reducible(tensor)
-            waits.append(self._reduce("all_reduce", array, None, opts.reduceOp))
+            waits.append(self._reduce(opts, "all_reduce", array, None))
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -146,7 +146,7 @@ class HearthBackend(Backend):
             if output.dtype != given.dtype:
                 raise ValueError(f"reduce_scatter of {given.dtype} to {output.dtype}")
             array, end = reducible(output)
-            waits.append(self._reduce("reduce_scatter", array, reducible(given)[0], opts.reduceOp))
+            waits.append(self._reduce(opts, "reduce_scatter", array, reducible(given)[0]))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -168,7 +168,7 @@ class HearthBackend(Backend):
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
             array, end = received(output)
-            waits.append(self._submit("all_gather", array, moved(given)))
+            waits.append(self._submit(opts, "all_gather", array, moved(given)))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -185,7 +185,7 @@ class HearthBackend(Backend):
         for parts, given in zip(outputs, inputs, strict=True):
             check(parts)
             whole = given.new_empty((self.size(), *given.shape))
-            waits.append(self._submit("all_gather", moved(whole), moved(given)))
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given)))
             ends.append(functools.partial(_spread, parts, whole))
         return self._work(waits, [part for parts in outputs for part in parts], *ends)
 
@@ -195,14 +195,16 @@ class HearthBackend(Backend):
         [given] = inputs
         check(inputs)
         if self.rank() != opts.rootRank:
-            return self._work([self._submit("send", None, moved(given), peer=opts.rootRank)], [])
+            return self._work(
+                [self._submit(opts, "send", None, moved(given), peer=opts.rootRank)], []
+            )
         [parts] = outputs
         check(parts)
         parts[self.rank()].copy_(given)
         waits, ends = [], []
         for rank in (rank for rank in range(self.size()) if rank != self.rank()):
             array, end = received(parts[rank])
-            waits.append(self._submit("receive", array, peer=rank))
+            waits.append(self._submit(opts, "receive", array, peer=rank))
             ends.append(end)
         return self._work(waits, parts, *ends)
 
@@ -213,13 +215,13 @@ class HearthBackend(Backend):
         check(outputs)
         if self.rank() != opts.rootRank:
             array, end = received(output)
-            wait = self._submit("receive", array, peer=opts.rootRank)
+            wait = self._submit(opts, "receive", array, peer=opts.rootRank)
             return self._work([wait], outputs, end)
         [parts] = inputs
         check(parts)
         output.copy_(parts[self.rank()])
         others = [rank for rank in range(self.size()) if rank != self.rank()]
-        waits = [self._submit("send", None, moved(parts[rank]), peer=rank) for rank in others]
+        waits = [self._submit(opts, "send", None, moved(parts[rank]), peer=rank) for rank in others]
         return self._work(waits, outputs)
 
     def broadcast(self, tensors: Sequence[Tensor], opts: Any) -> Work:
@@ -229,7 +231,7 @@ class HearthBackend(Backend):
             array, end = received(tensor)
             if self.rank() == opts.rootRank:
                 array, end = moved(tensor), nothing
-            waits.append(self._submit("broadcast", array, peer=opts.rootRank))
+            waits.append(self._submit(opts, "broadcast", array, peer=opts.rootRank))
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -250,7 +252,7 @@ class HearthBackend(Backend):
             )
         check([output, given])
         array, end = received(output)
-        return self._work([self._submit("all_to_all", array, moved(given))], [output], end)
+        return self._work([self._submit(opts, "all_to_all", array, moved(given))], [output], end)
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
         check([*outputs, *inputs])
@@ -261,15 +263,17 @@ class HearthBackend(Backend):
         for other in (rank for rank in range(self.size()) if rank != own):
             array, end = received(outputs[other])
             steps = [
-                functools.partial(self._submit, "send", None, moved(inputs[other]), peer=other),
-                functools.partial(self._submit, "receive", array, peer=other),
+                functools.partial(
+                    self._submit, opts, "send", None, moved(inputs[other]), peer=other
+                ),
+                functools.partial(self._submit, opts, "receive", array, peer=other),
             ]
             waits += [step() for step in (steps if own < other else reversed(steps))]
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
     def barrier(self, opts: Any) -> Work:
-        return self._work([self._submit("barrier")], [])
+        return self._work([self._submit(opts, "barrier")], [])
 
     # Between two ranks.
 
@@ -302,25 +306,31 @@ class HearthBackend(Backend):
         self._ranks.close()
         self._store = None  # its connection ends now, not with this object
 
-    def _fold(self, tensors: Sequence[Tensor], fold: Callable[..., Tensor]) -> Work:
+    def _fold(self, opts: Any, tensors: Sequence[Tensor], fold: Callable[..., Tensor]) -> Work:
         """Everybody has everybody's tensors, and works the result out in the order of the ranks."""
         waits, ends = [], []
         for tensor in tensors:
             whole = tensor.new_empty((self.size(), *tensor.shape))
-            waits.append(self._submit("all_gather", moved(whole), moved(tensor)))
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(tensor)))
             ends.append(lambda t=tensor, w=whole: t.detach().copy_(functools.reduce(fold, w)))
         return self._work(waits, tensors, *ends)
 
-    def _reduce(self, operation: str, array: Tensor, given: Tensor | None, op: Any) -> Any:
-        name = _OPS.get(_name_of(op))
+    def _reduce(self, opts: Any, operation: str, array: Tensor, given: Tensor | None) -> Any:
+        asked = _name_of(opts.reduceOp)
+        name = _OPS.get(asked)
         if name is None:
             raise ValueError(
-                f'the backend "hearth" does {operation} by {", ".join(_OPS)}, not {_name_of(op)}'
+                f'the backend "hearth" does {operation} by {", ".join(_OPS)}, not {asked}'
             )
-        return self._submit(operation, array, given, op=name)
+        return self._submit(opts, operation, array, given, op=name)
 
-    def _submit(self, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-        return self._ranks.submit(_request(operation, *arrays, **how))
+    def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
+        """What waits for the operation; None where it is over, as its caller waits for it anyway
+        and it could be carried out in this thread."""
+        request = _request(operation, *arrays, **how)
+        if not getattr(opts, "asyncOp", True) and self._ranks.try_run(request):
+            return None
+        return self._ranks.submit(request)
 
     def _work(
         self, waits: Sequence[Any], results: Sequence[Tensor], *ends: Callable[[], Any]
@@ -329,7 +339,11 @@ class HearthBackend(Backend):
             for end in ends:
                 end()
 
-        return Submitted(waits, finish, list(results), self._timeout_s, self._notifier)
+        left = [wait for wait in waits if wait is not None]
+        if not left:
+            finish()
+            return Over(list(results))
+        return Submitted(left, finish, list(results), self._timeout_s, self._notifier)
 
 
 def _read(store: Any, key: str, timeout_s: float) -> str:
@@ -363,7 +377,12 @@ def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
 
 def _name_of(op: Any) -> str:
     """The name of a ReduceOp, which torch gives as itself or wrapped."""
-    return str(getattr(op, "op", op)).rpartition(".")[2]
+    return _name_of_kind(getattr(op, "op", op))
+
+
+@functools.cache
+def _name_of_kind(kind: Any) -> str:
+    return str(kind).rpartition(".")[2]
 
 
 def _spread(parts: Sequence[Tensor], whole: Tensor) -> None:

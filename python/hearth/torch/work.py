@@ -20,6 +20,23 @@ _NO_TIMEOUT = timedelta(0)  # wait()'s own default: the group's limit
 _GRACE_S = 5.0
 
 
+class Over(Work):
+    """What was carried out before the call returned."""
+
+    def __init__(self, results: list[Tensor]):
+        super().__init__()
+        self._results = results
+
+    def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
+        return True
+
+    def get_future(self) -> Future:
+        """A future that has the results."""
+        over: Future = Future()
+        over.set_result(self._results)
+        return over
+
+
 class Submitted(Work):
     """Operations of one call. Any thread may wait for it.
 
