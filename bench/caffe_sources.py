@@ -28,7 +28,7 @@ from feed_consumer import Consumer
 from local_spark import start_spark
 from report import Report, alternate, arguments, seconds
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "spark"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from lmdb_files import datum, write_lmdb
 
 PICTURE_BYTES = 150_000

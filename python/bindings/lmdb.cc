@@ -33,7 +33,36 @@ nb::tuple Divide(const std::string& path, uint64_t parts) {
 
 std::unique_ptr<DatumRows> Open(const std::string& path, const nb::bytes& first_key,
                                 uint64_t count) {
-  return std::make_unique<DatumRows>(path, std::string(first_key.c_str(), first_key.size()), count);
+  const std::string first(first_key.c_str(), first_key.size());
+  const ReleasedGil released;
+  return std::make_unique<DatumRows>(path, first, count);
+}
+
+nb::tuple Cut(const std::string& path, size_t wanted) {
+  caffe::LmdbCuts cuts;
+  {
+    const ReleasedGil released;
+    cuts = caffe::CutLmdb(path, wanted);
+  }
+  nb::list parts;
+  for (const caffe::LmdbSubtree& part : cuts.parts) {
+    parts.append(nb::make_tuple(nb::bytes(part.first_key.data(), part.first_key.size()),
+                                part.page * cuts.page_size));
+  }
+  return nb::make_tuple(cuts.records, nb::tuple(parts));
+}
+
+std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& first_key,
+                                     const nb::object& end_key) {
+  caffe::DatumRange range;
+  range.first_key.assign(first_key.c_str(), first_key.size());
+  range.or_behind = true;
+  if (!end_key.is_none()) {
+    const auto end = nb::cast<nb::bytes>(end_key);
+    range.end_key.emplace(end.c_str(), end.size());
+  }
+  const ReleasedGil released;
+  return std::make_unique<DatumRows>(path, std::move(range));
 }
 
 nb::object Next(DatumRows& rows) {
@@ -50,12 +79,20 @@ nb::object Next(DatumRows& rows) {
 
 void RegisterLmdb(nb::module_& m) {
   m.def("divide_lmdb", Divide, "path"_a, "parts"_a,
-        "(records, the key that each part begins with) of an LMDB's data file, whose parts differ "
-        "by at most one record. Raises HearthError.");
+        "(records, the key that each part begins with) of an LMDB's data file, by path or URI, "
+        "whose parts differ by at most one record. Raises HearthError.");
+  m.def("cut_lmdb", Cut, "path"_a, "wanted"_a,
+        "(records, ((a part's first key, the byte near which it lies), ...)): `wanted` to twice as "
+        "many parts of about equal size, found without reading the records; none where the file is "
+        "too small for that. Raises HearthError.");
+  m.def("lmdb_rows", OpenRange, "path"_a, "first_key"_a, "end_key"_a.none(),
+        nb::sig("def lmdb_rows(path: str, first_key: bytes, end_key: bytes | None) -> DatumRows"),
+        "The records from `first_key` on and before `end_key`. Raises HearthError.");
   nb::class_<DatumRows>(m, "DatumRows",
                         "Some Datum records of an LMDB's data file. One thread uses it.")
       .def(nb::new_(&Open), "path"_a, "first_key"_a, "count"_a,
            "`count` records from `first_key` on. Raises HearthError.")
+      .def_prop_ro("fetched", &DatumRows::fetched, "Bytes that came from another file system.")
       .def("next", &Next,
            "The next rows, for pyarrow.record_batch(); None at the end. Raises HearthError where "
            "the file is damaged; a record that is no Datum has nulls.");

@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import time
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +15,11 @@ from hearth.files import library_files
 from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows
 from hearth.files.uri import serving
+from hearth.rows.far_formats import FAR_FORMATS
 from hearth.rows.far_listing import list_stored
-from hearth.rows.far_reader import far_types
 from hearth.rows.far_rows import FarRows
 from hearth.rows.row_epochs import RowEpochs
+from hearth.trainer import far_files
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -94,7 +97,7 @@ def test_ranks_read_parquet_there(files, folder, tmp_path, kept):
     files.store(list(map(str, paths)), folder)
     stored = tuple(list_stored(None, folder))
     assert [file.size for file in stored] == [path.stat().st_size for path in paths]
-    assert far_types(stored[0].uri) == {"id": "int64"}
+    assert FAR_FORMATS["parquet"].types(stored[0].uri) == {"id": "int64"}
     rows, told = FarRows(folder, (("id", "n"),), stored), []
     rows = rows.counting(lambda size, near: told.append((size, near)))
     read = [rows.read(r, 2) if kept else next(RowEpochs(rows, 1).read(r, 2, 0)) for r in range(2)]
@@ -115,6 +118,51 @@ def test_a_file_that_was_written_again_is_refused(files, folder, tmp_path):
     files.delete(f"{folder}/a.parquet")
     with pytest.raises((ValueError, OSError, HearthError), match=r"a\.parquet"):
         list(rows.read(0, 1))
+
+
+def aws(code):
+    return OSError(f"When listing objects under key 'm' in bucket 'box': AWS Error {code} during")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError("m"), "not_found"),
+        (PermissionError("m"), "permission_denied"),
+        (OSError(28, "No space left on device"), "resource_exhausted"),
+        (TimeoutError(), "unavailable"),
+        (ConnectionResetError("gone"), "unavailable"),
+        (aws("NO_SUCH_BUCKET"), "not_found"),
+        (aws("ACCESS_DENIED"), "permission_denied"),
+        (aws("SLOW_DOWN"), "unavailable"),
+        (aws("NETWORK_CONNECTION"), "unavailable"),
+        (aws("UNKNOWN (HTTP status 503)"), "unavailable"),
+        (aws("UNKNOWN (HTTP status 403)"), "permission_denied"),
+        (RuntimeError("google::cloud::Status(PERMISSION_DENIED: no)"), "permission_denied"),
+        (RuntimeError("ContainerNotFound"), "not_found"),
+        (RuntimeError("Unable to locate credentials"), "permission_denied"),
+        (NotImplementedError("append"), "invalid_argument"),
+        (RuntimeError("never heard of"), "internal"),
+        (RuntimeError("quota/throttled: never heard of"), "internal"),  # names of the place
+    ],
+)
+def test_only_what_may_pass_is_asked_for_again(files, tmp_path, monkeypatch, error, code):
+    asked = []
+
+    class System:
+        def create_dir(self, path, recursive):
+            asked.append(path)
+            raise error
+
+    monkeypatch.setattr(library_files, "library_system", lambda uri: (System(), "box/m"))
+    monkeypatch.setattr(far_files, "_AGAIN_S", 0.0)
+    (tmp_path / "model").write_bytes(b"model")
+    until = time.monotonic() + (1000 if code not in ("unavailable", "internal") else 0.05)
+    with pytest.raises(HearthError, match=r"^x://box/quota/throttled: ") as caught:
+        store = partial(files.store, [str(tmp_path / "model")], "x://box/quota/throttled")
+        far_files._patiently(store, until)
+    assert caught.value.code == code
+    assert (len(asked) > 1) == (code in ("unavailable", "internal"))
 
 
 class Hadoop:

@@ -4,8 +4,8 @@ import pytest
 from source_nets import SourceNet, check_content, digit_rows
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
-from hearth.caffeonspark.java_keys import key_values
 from hearth.caffeonspark.sequence_file import sequence_frame
+from hearth.rows.java_keys import key_values
 
 KIND = "com.yahoo.ml.caffe.SeqImageDataSource"
 ROWS = 60

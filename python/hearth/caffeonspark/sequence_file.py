@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
-from hearth.caffeonspark.java_keys import key_values
+from hearth.rows.picture_keys import name_of, picture_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +15,6 @@ SCHEMA = (
     "id string, label string, channels int, height int, width int, encoded boolean, data binary"
 )
 _BYTES = "org.apache.hadoop.io.BytesWritable"
-_KINDS = ((str,), (str,), (int,), (int,), (int,), (bool, int))
 
 
 def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
@@ -46,25 +44,11 @@ def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
             f"{uri} has keys or values of Python's type {kinds[0]}; a SequenceFile of pictures has "
             "BytesWritable for both, as Binary2Sequence and LMDB2Sequence write them"
         )
-    key, value = bytes(pair[0]), pair[1]
-    try:
-        return (*_picture_of(key_values(key)), value)
-    except ValueError:
-        return (f"key {zlib.crc32(key):08x}", None, None, None, None, None, None)
-
-
-def _picture_of(values: list[Any]) -> tuple[Any, ...]:
-    """id, label, channels, height, width, encoded; a key of two is that of a picture file."""
-    if len(values) == 2:
-        values = [*values, None, None, None, True]
-    for value, kinds in zip(values, _KINDS, strict=True):
-        if value is not None and not isinstance(value, kinds):
-            raise ValueError(f"{value!r:.40} is not what a key has in its place")
-        if isinstance(value, int) and value.bit_length() > 31:  # Spark would drop the upper bits
-            raise ValueError(f"{value} is no size of a picture")
-    *others, encoded = values
-    # Spark would take a number in the place of a boolean for null.
-    return (*others, encoded if encoded is None else bool(encoded))
+    key = bytes(pair[0])
+    picture = picture_of(key)
+    if picture is None:
+        return (name_of(key), None, None, None, None, None, None)
+    return (*picture, pair[1])
 
 
 def _reason(error: Exception) -> str:

@@ -20,8 +20,9 @@ from hearth.files.uri import (
     whole_uri,
 )
 from hearth.rows import file_reader
+from hearth.rows.far_formats import FAR_FORMATS
 from hearth.rows.far_listing import list_stored
-from hearth.rows.far_reader import far_types, reads_whole
+from hearth.rows.far_lmdb import FarLmdb
 from hearth.rows.far_rows import FarRows
 from hearth.rows.file_rows import DatabaseRows, FileRows
 from hearth.rows.row_epochs import RowEpochs
@@ -97,7 +98,7 @@ class Source:
                 raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
-    def file_rows(self) -> FileRows | FarRows | DatabaseRows | None:
+    def file_rows(self) -> FileRows | FarRows | DatabaseRows | FarLmdb | None:
         """The rows as each rank reads them by itself, where it can; else None.
 
         Raises:
@@ -105,8 +106,8 @@ class Source:
         """
         if self._is_database:
             return self._database(self.conf.cluster_size)
-        if self._is_far_parquet:
-            return self._far_rows()
+        if self._far_kind:
+            return self._far_rows(self._far_kind)
         columns = self._file_columns()
         return None if columns is None else FileRows(self.uri, tuple(columns))
 
@@ -116,23 +117,26 @@ class Source:
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
 
     @property
-    def _is_far_parquet(self) -> bool:
-        if self._by_spark or self.file_format != "parquet" or is_local(self.uri, self.spark):
-            return False
+    def _far_kind(self) -> str:
+        """Of FAR_FORMATS, where ranks may read the files of another file system; else empty."""
+        kind = "sequence" if self.kind == "SeqImageDataSource" else self.file_format
+        frames = self.given is not None or self.maker is not None
+        if frames or self._is_database or kind not in FAR_FORMATS or is_local(self.uri, self.spark):
+            return ""
         where = self.uri if scheme(self.uri) else default_file_system(self.spark)
-        return scheme(where) in CORE_SCHEMES or library_knows(where)
+        return kind if scheme(where) in CORE_SCHEMES or library_knows(where) else ""
 
-    def _far_rows(self) -> FarRows | None:
+    def _far_rows(self, kind: str) -> FarRows | None:
         """None where only Spark can read the files, with the reason in the log."""
         from hearth import HearthError
 
         try:
             uri = whole_uri(self.uri, self.spark)
             files = tuple(list_stored(self.spark, uri))
-            if reads_whole(files[0].uri):
+            if kind == "parquet" and not files[0].uri.endswith(".parquet"):
                 return None
-            types = far_types(files[0].uri)
-            rows = FarRows(uri, (), files).evened(self.conf.cluster_size)
+            types = FAR_FORMATS[kind].types(next((f.uri for f in files if f.size), files[0].uri))
+            rows = FarRows(uri, (), files, kind=kind).evened(self.conf.cluster_size)
         except (OSError, ValueError, HearthError) as error:
             logger.warning("%s is read by Spark: %s", self.uri, error)
             return None
@@ -148,7 +152,7 @@ class Source:
             FlagError: ranks cannot read them by themselves; or as file_rows() does.
         """
         rows = self.file_rows()
-        if isinstance(rows, FileRows | FarRows):
+        if isinstance(rows, FileRows | FarRows | FarLmdb):
             return RowEpochs(rows, seed)
         why = (
             "the rows come through Spark, which would have to compute them again in each epoch, "
@@ -158,7 +162,8 @@ class Source:
         )
         raise FlagError(
             f"-spill off: {self._where} cannot be read anew in each epoch: {why}. Give Parquet "
-            "files whose columns are read as they are, or leave -spill off out"
+            "files with columns as they are (in HDFS also ORC, SequenceFiles or an LMDB), "
+            "or leave -spill off out"
         )
 
     def _file_columns(self) -> list[str] | None:
@@ -227,14 +232,10 @@ class Source:
         uri = self.uri
         return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
 
-    def _database(self, parts: int) -> DatabaseRows:
+    def _database(self, parts: int) -> DatabaseRows | FarLmdb:
         """Its parts as they are now. Raises FlagError."""
         if not is_local(self.uri, self.spark):
-            raise FlagError(
-                f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
-                "so it must lie under a path that all hosts see (file:...); or convert it to "
-                "Parquet, which may lie anywhere"
-            )
+            return self._far_lmdb(parts)
         rows = DatabaseRows(self.uri, parts)
         try:
             if self.kind == "LevelDB" and rows.kind != self.kind:
@@ -244,6 +245,21 @@ class Source:
             return rows.pin()
         except (ValueError, OSError) as error:
             raise FlagError(str(error)) from None
+
+    def _far_lmdb(self, parts: int) -> FarLmdb:
+        from hearth import HearthError
+
+        try:
+            uri = whole_uri(self.uri, self.spark)
+            if self.kind == "LMDB" and scheme(uri) in CORE_SCHEMES:
+                return FarLmdb.find(self.spark, uri, parts)
+        except (OSError, HearthError) as error:
+            raise FlagError(str(error)) from None
+        raise FlagError(
+            f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, so "
+            "it must lie under a path that all hosts see (file:...), or, an LMDB, in HDFS; or "
+            "convert it to Parquet, which may lie anywhere"
+        )
 
     def _made(self) -> DataFrame:
         frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)

@@ -1,20 +1,19 @@
-"""Parquet files of HDFS that ranks read by themselves, near their blocks."""
+"""Files of HDFS that ranks read by themselves, near their blocks: in pieces of their format."""
 
 from __future__ import annotations
 
 import itertools
-import pickle
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.rows.far_reader import RowGroup, groups_in, read_group, read_parts, row_groups
+from hearth.rows.far_formats import FAR_FORMATS, FarFormat, sliced
+from hearth.rows.far_input import FarPiece, whole
 from hearth.rows.file_parts import Part, StoredFile, shares
 from hearth.rows.file_reader import row_range
-from hearth.rows.rank_files import Count, RankFiles
+from hearth.rows.rank_files import Count, RankFiles, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +24,8 @@ _FOOTER_THREADS = 16
 # a rank may get so many times its rows before shares are made of rows instead.
 _MANY_FILES = 32
 _UNEVEN = 1.5
+# So do shares of so many bytes of a format whose files do not tell how many rows they have.
+_UNCOUNTED_BYTES = 8 << 20
 
 
 def _ignore(size: int, near: bool) -> None:
@@ -33,11 +34,11 @@ def _ignore(size: int, near: bool) -> None:
 
 @dataclass(frozen=True)
 class FarRows(RankFiles):
-    """Rows of Parquet files as the driver listed them; a rank's share follows from this alone.
+    """Rows of files as the driver listed them; a rank's share follows from this alone.
 
     `columns`: (name, alias). `hosts`: near which the shares of the ranks are; empty: anywhere.
-    `counts`: rows of each file's row groups, where ranks get equally many of them; empty: equally
-    many bytes.
+    `counts`: rows of each file's pieces, where ranks get equally many of them; empty: equally
+    many bytes. `kind`: of FAR_FORMATS.
     """
 
     uri: str
@@ -45,6 +46,7 @@ class FarRows(RankFiles):
     files: tuple[StoredFile, ...]
     hosts: tuple[frozenset[str], ...] = ()
     counts: tuple[tuple[int, ...], ...] = ()
+    kind: str = "parquet"
     count: Count = field(default=_ignore, compare=False, repr=False)
 
     def placed(self, hosts: Sequence[frozenset[str]]) -> FarRows:
@@ -54,29 +56,32 @@ class FarRows(RankFiles):
         return replace(self, count=count)
 
     def evened(self, world: int) -> FarRows:
-        """The same, by rows where shares of bytes would be uneven: few row groups, small files. The
-        footers tell, unless there are many files. Raises as read() does."""
+        """The same, by rows where shares of bytes would be uneven: few pieces, small files. The
+        files tell, unless they are many or large. Raises as read() does."""
         if world == 1 or len(self.files) >= _MANY_FILES * world:
             return self
+        total = sum(file.size for file in self.files)
+        if not self._format.counts_by_footers and total >= _UNCOUNTED_BYTES * world:
+            return self
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            found = list(pool.map(lambda file: row_groups(_whole(file), _ignore), self.files))
-        footers = {groups[0].part.uri: groups[0].metadata for groups in found if groups}
-        counts = {
-            uri: tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
-            for uri, footer in footers.items()
-        }
+            parts = [whole(file) for file in self.files if file.size]
+            found = list(pool.map(self._format.counted_pieces, parts))
+        pieces = {part.uri: of_file for part, of_file in zip(parts, found, strict=True)}
         loads = [
             sum(
-                counts[part.uri][i]
+                piece.rows or 0
                 for part in share
-                if part.uri in footers
-                for i in groups_in(part, footers[part.uri])
+                for piece in pieces[part.uri]
+                if part.begin <= piece.start < part.end
             )
             for share in self._shares(world)
         ]
         if max(loads) * world <= _UNEVEN * sum(loads):
             return self
-        return replace(self, counts=tuple(counts.get(file.uri, ()) for file in self.files))
+        counts = [
+            tuple(piece.rows or 0 for piece in pieces.get(file.uri, ())) for file in self.files
+        ]
+        return replace(self, counts=tuple(counts))
 
     def told(self, world: int) -> str:
         total = sum(file.size for file in self.files)
@@ -103,7 +108,9 @@ class FarRows(RankFiles):
         if self.counts:
             slices = self._slices(rank, world)
             return itertools.chain.from_iterable(map(self.read_piece, slices))
-        return map(self._renamed, read_parts(self._share(rank, world), [], self._names, self.count))
+        parts = self._share(rank, world)
+        read = (self._format.read_part(part, self._names, self.count) for part in parts)
+        return map(self._renamed, itertools.chain.from_iterable(read))
 
     def identity(self, rank: int, world: int) -> bytes:
         """As PiecedRows: files count by name, bytes and the time when they were written."""
@@ -114,17 +121,23 @@ class FarRows(RankFiles):
         parts = [(p.uri, p.size, p.begin, p.end, p.modified_s) for p in self._share(rank, world)]
         return f"{rank} of {world} of {parts}".encode()
 
-    def pieces(self, rank: int, world: int) -> list[RowGroup]:
+    def pieces(self, rank: int, world: int) -> list[FarPiece]:
         """As PiecedRows; reads the files' footers. Raises as read() does."""
         if self.counts:
             return self._slices(rank, world)
+        pieces_of = partial(self._format.pieces, count=self.count)
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            found = pool.map(lambda part: row_groups(part, self.count), self._share(rank, world))
-            return [group for groups in found for group in groups]
+            found = pool.map(pieces_of, self._share(rank, world))
+            return [piece for pieces in found for piece in pieces]
 
-    def read_piece(self, piece: RowGroup) -> Iterator[pa.RecordBatch]:
+    def read_piece(self, piece: FarPiece) -> Iterator[pa.RecordBatch]:
         """As PiecedRows; raises as read() does."""
-        return map(self._renamed, read_group(piece, self._names, self.count))
+        batches = self._format.read_piece(piece, self._names, self.count)
+        return map(self._renamed, sliced(piece, batches))
+
+    @property
+    def _format(self) -> FarFormat:
+        return FAR_FORMATS[self.kind]
 
     @property
     def _names(self) -> list[str]:
@@ -133,7 +146,7 @@ class FarRows(RankFiles):
     def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.rename_columns([alias for _, alias in self.columns])
 
-    def _slices(self, rank: int, world: int) -> list[RowGroup]:
+    def _slices(self, rank: int, world: int) -> list[FarPiece]:
         """The rank's share by rows."""
         begin, end = row_range(sum(map(sum, self.counts)), rank, world)
         host: frozenset[str] = self.hosts[rank] if self.hosts else frozenset()
@@ -142,7 +155,7 @@ class FarRows(RankFiles):
             for number, rows in enumerate(counts):
                 first, last = max(begin - at, 0), min(end - at, rows)
                 if first < last:
-                    found.append(RowGroup(_whole(file, host), number, begin=first, end=last))
+                    found.append(FarPiece(whole(file, host), number, begin=first, end=last))
                 at += rows
         return found
 
@@ -153,19 +166,8 @@ class FarRows(RankFiles):
         return _shares(self.files, self.hosts or (frozenset(),) * world)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A tenth of the bytes: for a terabyte in 8,000 files 120 KB instead of 1.4 MB."""
-        content = (self.uri, self.columns, self.files, self.hosts, self.counts)
-        return _unpacked, (zlib.compress(pickle.dumps(content)),)
-
-
-def _unpacked(packed: bytes) -> FarRows:
-    return FarRows(*pickle.loads(zlib.decompress(packed)))
-
-
-def _whole(file: StoredFile, host: frozenset[str] = frozenset()) -> Part:
-    """The file as one part, near where `host` has all of its blocks."""
-    near = all(host & block.hosts for block in file.cover)
-    return Part(file.uri, file.size, 0, file.size, near=near, modified_s=file.modified_s)
+        content = (self.uri, self.columns, self.files, self.hosts, self.counts, self.kind)
+        return packed(FarRows, content)
 
 
 @lru_cache(maxsize=4)  # a task asks several times

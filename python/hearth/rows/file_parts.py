@@ -90,30 +90,37 @@ def shares(
         whole: files cannot be read from the middle.
     """
     total = sum(file.size for file in files)
-    fair = -(-total // len(nodes))
     most = max(_LEAST_BYTES, total // (_PARTS_PER_NODE * len(nodes)))
     pieces = [
         piece
         for file in sorted(files, key=lambda file: file.uri)
         for piece in _pieces(file, nodes, most, whole)
     ]
-    loads = [0] * len(nodes)
-    taken: list[list[tuple[Part, frozenset[int]]]] = [[] for _ in nodes]
+    taken = dealt([part.bytes for part, _ in pieces], [near for _, near in pieces], len(nodes))
+    return [_joined(node, [pieces[i] for i in mine]) for node, mine in enumerate(taken)]
+
+
+def dealt(sizes: Sequence[int], near: Sequence[frozenset[int]], nodes: int) -> list[list[int]]:
+    """Which of the things of these sizes each of `nodes` gets: what it has near, as long as that is
+    not more than its equal share; the rest goes to whoever has the least."""
+    fair = -(-sum(sizes) // nodes)
+    loads = [0] * nodes
+    taken: list[list[int]] = [[] for _ in range(nodes)]
     rest = []
     # First what few have near, large before small: what many have near fits in later, too.
-    for part, near in sorted(pieces, key=lambda piece: (len(piece[1]), -piece[0].bytes)):
-        able = [node for node in sorted(near) if loads[node] + part.bytes <= fair]
+    for i in sorted(range(len(sizes)), key=lambda i: (len(near[i]), -sizes[i])):
+        able = [node for node in sorted(near[i]) if loads[node] + sizes[i] <= fair]
         if able:
             node = min(able, key=loads.__getitem__)
-            loads[node] += part.bytes
-            taken[node].append((part, near))
+            loads[node] += sizes[i]
+            taken[node].append(i)
         else:
-            rest.append((part, near))
-    for part, near in sorted(rest, key=lambda piece: -piece[0].bytes):
-        node = min(range(len(nodes)), key=lambda node: (loads[node], node not in near))
-        loads[node] += part.bytes
-        taken[node].append((part, near))
-    return [_joined(node, parts) for node, parts in enumerate(taken)]
+            rest.append(i)
+    for i in sorted(rest, key=lambda i: -sizes[i]):
+        node = min(range(nodes), key=lambda node: (loads[node], node not in near[i]))
+        loads[node] += sizes[i]
+        taken[node].append(i)
+    return taken
 
 
 def _pieces(

@@ -143,8 +143,7 @@ class DatabaseRows(RankFiles):
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """All rows as a DataFrame with a partition per part; raises as pin() does."""
-        parts = spark.range(0, self.parts, 1, self.parts)
-        return parts.mapInArrow(partial(_read_parts, self.pin()), DATUM_SCHEMA)
+        return frame_of_parts(self.pin(), self.parts, spark)
 
     def _lmdb_parts(self) -> tuple[Range, ...]:
         from hearth.native._core import divide_lmdb
@@ -205,7 +204,15 @@ class DatabaseRows(RankFiles):
         return os.path.join(path, "data.mdb") if plain else path
 
 
-def _read_parts(rows: DatabaseRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def frame_of_parts(rows: Any, parts: int, spark: SparkSession) -> DataFrame:
+    """The records that `rows` reads of each part, as a DataFrame with a partition per part."""
+    numbers = spark.range(0, parts, 1, parts)
+    return numbers.mapInArrow(partial(_read_parts, rows, parts), DATUM_SCHEMA)
+
+
+def _read_parts(
+    rows: Any, parts: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for part in batch.column("id").to_pylist():
-            yield from rows.read(part, rows.parts)
+            yield from rows.read(part, parts)

@@ -2,6 +2,7 @@
 // LevelDB behind one interface. A database must not be written while it is read.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ class DatabaseCursor {
   virtual bool valid() const = 0;
   virtual std::string_view key() const = 0;
   virtual std::string_view value() const = 0;
+  // Bytes that came from another file system.
+  virtual uint64_t fetched() const { return 0; }
 };
 
 // Adds records to a new database. One thread. What was not committed is not in the database; one

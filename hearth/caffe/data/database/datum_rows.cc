@@ -90,9 +90,22 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts) {
   return divided;
 }
 
+LmdbCuts CutLmdb(const std::string& path, size_t wanted) {
+  LmdbPages pages(path);
+  std::vector<LmdbSubtree> trees = pages.Subtrees(wanted);
+  LmdbCuts cuts{{}, pages.records(), pages.page_size()};
+  if (wanted == 0 || trees.size() < wanted) return cuts;
+  const size_t together = trees.size() / wanted;
+  for (size_t i = 0; i < trees.size(); i += together) cuts.parts.push_back(std::move(trees[i]));
+  return cuts;
+}
+
 DatumRows::DatumRows(const std::string& path, const std::string& first_key, uint64_t count)
+    : DatumRows(path, DatumRange{first_key, std::nullopt, count}) {}
+
+DatumRows::DatumRows(const std::string& path, DatumRange range)
     : DatumRows(std::make_unique<LmdbPages>(path), fmt::format("the LMDB {}", path),
-                DatumRange{first_key, std::nullopt, count}) {}
+                std::move(range)) {}
 
 DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range)
     : records_(std::move(records)), name_(std::move(name)), range_(std::move(range)) {
@@ -101,6 +114,7 @@ DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, 
     return;
   }
   records_->Seek(range_.first_key);
+  if (range_.or_behind) return;
   Require(records_->valid() && records_->key() == range_.first_key, ErrorCode::kDataLoss,
           "{} has no record '{}' any more, with which a part of it begins; it must not be written "
           "while it is read",

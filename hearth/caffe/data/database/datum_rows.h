@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/database/lmdb_pages.h"
 #include "hearth/feed/batch_view.h"
 
 namespace hearth::caffe {
@@ -21,8 +22,19 @@ struct LmdbParts {
 // How many of `records` come before part `part` of `parts`; sizes of parts differ by at most one.
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
 
-// Finds where the parts begin; reads no values. `path`: the data file. Throws as LmdbPages does.
+// Finds where the parts begin; reads no values. `path`: the data file or its URI. Throws as
+// LmdbPages does.
 LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
+
+// Where an LMDB may be cut into some number of parts or up to twice as many, of about equal size,
+// by its tree alone.
+struct LmdbCuts {
+  std::vector<LmdbSubtree> parts;  // each goes to the next one's first key; empty: it is too small
+  uint64_t records = 0;
+  size_t page_size = 0;
+};
+// Throws as LmdbPages does; kUnimplemented for keys of another order than their bytes'.
+LmdbCuts CutLmdb(const std::string& path, size_t wanted);
 
 // Some records that lie beside each other.
 struct DatumRange {
@@ -30,6 +42,7 @@ struct DatumRange {
   std::optional<std::string> end_key;  // of the record behind them; none: not known, or they go on
                                        // to the end of the database
   std::optional<uint64_t> count;       // where it is known
+  bool or_behind = false;  // no record need have the first key: those that come after it count
 };
 
 // Reads some records as batches with the columns id (the key), label, channels, height, width,
@@ -37,12 +50,14 @@ struct DatumRange {
 // are floats has no data. One thread. Throws kDataLoss where the file is damaged.
 class DatumRows {
  public:
-  // Of an LMDB `count` records from that of `first_key` on. Throws kDataLoss where there is none of
-  // this key.
+  // Of an LMDB's data file. Throws kDataLoss where there is no record of the first key.
+  DatumRows(const std::string& path, DatumRange range);
   DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
   // The same of any database; `name` is for messages: "the LevelDB /path".
   DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range);
 
+  // Bytes that came from another file system.
+  uint64_t fetched() const { return records_->fetched(); }
   // The next rows, some megabytes of them; null at the end.
   std::shared_ptr<const feed::BatchView> Next();
 

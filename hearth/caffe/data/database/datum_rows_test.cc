@@ -76,6 +76,35 @@ TEST_F(DatumRowsTest, PartsHaveEachRecordOnceAndInOrder) {
   }
 }
 
+TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndAreAboutEqual) {
+  std::vector<std::pair<std::string, std::string>> records;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 20'000; ++i) {
+    keys.push_back(fmt::format("{:08}", i));
+    records.emplace_back(keys.back(), RecordOf("abcdefgh", i));
+  }
+  Write(records);
+  EXPECT_TRUE(CutLmdb(file_, 100'000).parts.empty());  // so many pages it has not
+  for (const size_t wanted : {1UL, 3UL, 60UL}) {
+    const LmdbCuts cuts = CutLmdb(file_, wanted);
+    EXPECT_EQ(cuts.records, 20'000U);
+    ASSERT_GE(cuts.parts.size(), wanted);
+    ASSERT_LE(cuts.parts.size(), 2 * wanted);
+    std::vector<std::string> ids;
+    for (size_t part = 0; part < cuts.parts.size(); ++part) {
+      DatumRange range{cuts.parts[part].first_key, std::nullopt, std::nullopt, true};
+      if (part + 1 < cuts.parts.size()) range.end_key = cuts.parts[part + 1].first_key;
+      DatumRows rows(file_, range);
+      const size_t before = ids.size();
+      while (const auto batch = rows.Next()) {
+        for (int64_t i = 0; i < batch->rows(); ++i) ids.emplace_back(batch->column("id").AsText(i));
+      }
+      EXPECT_LE(ids.size() - before, 3 * keys.size() / cuts.parts.size());
+    }
+    EXPECT_EQ(ids, keys) << wanted;
+  }
+}
+
 TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
   Write({{"good", RecordOf("xyz", 7)},
          {"no data", RecordOf("", 3)},

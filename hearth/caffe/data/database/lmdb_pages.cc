@@ -1,14 +1,10 @@
 #include "hearth/caffe/data/database/lmdb_pages.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/base/fd.h"
 
 namespace hearth::caffe {
 namespace {
@@ -37,27 +33,20 @@ constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
 constexpr size_t kNodeBytes = 8;
 enum NodeFlag : uint16_t { kLargeValue = 1, kSubDatabase = 2, kDuplicates = 4 };
 
-Mapping MapFile(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status = {};
-  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
-    ThrowErrno(errno, fmt::format("opening the LMDB {}", path));
-  }
-  Require(status.st_size > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
-  return Mapping(file.get(), 0, static_cast<size_t>(status.st_size), Mapping::Access::kRead);
-}
-
 }  // namespace
 
-LmdbPages::LmdbPages(const std::string& path) : path_(path), file_(MapFile(path)) {
+LmdbPages::LmdbPages(const std::string& path) : LmdbPages(std::make_unique<LmdbFile>(path)) {}
+
+LmdbPages::LmdbPages(std::unique_ptr<LmdbFile> file)
+    : file_(std::move(file)), mapped_(file_->mapped()) {
   ReadMeta();
   LmdbPages::SeekToFirst();
 }
 
 void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const {
   Require(sound, ErrorCode::kDataLoss,
-          "the LMDB {} is damaged: {} (page {} of {}); create it again from its source", path_,
-          what, page, pages_);
+          "the LMDB {} is damaged: {} (page {} of {}); create it again from its source",
+          file_->name(), what, page, pages_);
 }
 
 // `page` lies in the file. Numbers may lie at odd addresses.
@@ -65,8 +54,12 @@ template <typename T>
 T LmdbPages::At(uint64_t page, size_t offset) const {
   RequireSound(offset + sizeof(T) <= page_size_, "a number lies outside", page);
   T value;
-  std::memcpy(&value, file_.data() + page * page_size_ + offset, sizeof(T));
+  std::memcpy(&value, PageAt(page) + offset, sizeof(T));
   return value;
+}
+
+const std::byte* LmdbPages::PageAt(uint64_t page) const {
+  return mapped_ != nullptr ? mapped_ + page * page_size_ : file_->Page(page, page_size_);
 }
 
 uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFlagsAt) & kAnyKind; }
@@ -74,15 +67,15 @@ uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFla
 // Of the two meta pages the one with the later transaction counts.
 void LmdbPages::ReadMeta() {
   page_size_ = kMetaAt + kTransactionAt;
-  Require(file_.size() >= page_size_, ErrorCode::kDataLoss,
-          "{} is not an LMDB: {} bytes cannot hold its first page", path_, file_.size());
+  Require(file_->size() >= page_size_, ErrorCode::kDataLoss,
+          "{} is not an LMDB: {} bytes cannot hold its first page", file_->name(), file_->size());
   Require(At<uint32_t>(0, kMetaAt) == kMagic && At<uint32_t>(0, kMetaAt + 4) == kVersion,
-          ErrorCode::kDataLoss, "{} is not an LMDB of a version that can be read", path_);
+          ErrorCode::kDataLoss, "{} is not an LMDB of a version that can be read", file_->name());
   const size_t size = At<uint32_t>(0, kDatabasesAt);
   const bool possible = size >= 512 && size <= 65536 && (size & (size - 1)) == 0;
-  RequireSound(possible && file_.size() >= 2 * size, "its page size is not possible", 0);
+  RequireSound(possible && file_->size() >= 2 * size, "its page size is not possible", 0);
   page_size_ = size;
-  pages_ = file_.size() / page_size_;
+  pages_ = file_->size() / page_size_;
   const bool second_valid = At<uint32_t>(1, kMetaAt) == kMagic;
   const bool second_later = At<uint64_t>(1, kTransactionAt) > At<uint64_t>(0, kTransactionAt);
   const uint64_t meta = second_valid && second_later ? 1 : 0;
@@ -94,7 +87,7 @@ void LmdbPages::ReadMeta() {
   RequireSound((flags & kSortedDuplicates) == 0, "it holds something other than one value per key",
                meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
-  RequireSound(records_ <= file_.size() / kNodeBytes, "it claims more records than fit", meta);
+  RequireSound(records_ <= file_->size() / kNodeBytes, "it claims more records than fit", meta);
 }
 
 void LmdbPages::SeekToFirst() {
@@ -119,11 +112,15 @@ void LmdbPages::Skip(uint64_t records) {
   if (valid()) ReadRecord();
 }
 
-void LmdbPages::Seek(std::string_view key) {
+void LmdbPages::RequirePlainOrder() const {
   Require(
       plain_order_, ErrorCode::kUnimplemented,
       "the LMDB {} orders its keys backwards or as integers; it is read from its beginning only",
-      path_);
+      file_->name());
+}
+
+void LmdbPages::Seek(std::string_view key) {
+  RequirePlainOrder();
   levels_.clear();
   read_ = 1;
   if (root_ == kNoPage) return;
@@ -143,6 +140,30 @@ void LmdbPages::Seek(std::string_view key) {
     LeaveRecord();
   }
   if (valid()) ReadRecord();
+}
+
+std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
+  RequirePlainOrder();
+  std::vector<LmdbSubtree> found;
+  if (root_ != kNoPage) found.push_back({"", root_});
+  for (size_t above = 0; found.size() < wanted && above + 1 < depth_; ++above) {
+    std::vector<LmdbSubtree> below;
+    for (const LmdbSubtree& tree : found) {
+      // Enter() counts the levels above a page by these.
+      levels_.assign(above, Level{});
+      Enter(tree.page);
+      Level branch = levels_.back();
+      for (; branch.index < branch.count; ++branch.index) {
+        const Node node = NodeAt(branch);
+        // The key of a branch's first child is empty: it begins where the branch does.
+        below.push_back({branch.index == 0 ? tree.first_key : std::string(node.key), node.number});
+      }
+      RequireSound(below.size() <= pages_, "its pages name each other in a circle", tree.page);
+    }
+    found = std::move(below);
+  }
+  levels_.clear();
+  return found;
 }
 
 // How many of the page's first nodes are `before` what is looked for; their order is theirs.
@@ -193,7 +214,7 @@ LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
   const size_t key_bytes = At<uint16_t>(page, at + 6);
   node.data = at + kNodeBytes + key_bytes;
   RequireSound(node.data <= page_size_, "a key lies outside", page);
-  const auto* bytes = reinterpret_cast<const char*>(file_.data()) + page * page_size_;
+  const auto* bytes = reinterpret_cast<const char*>(PageAt(page));
   node.key = {bytes + at + kNodeBytes, key_bytes};
   return node;
 }
@@ -210,8 +231,7 @@ void LmdbPages::ReadRecord() {
     return;
   }
   RequireSound(node.number <= page_size_ - node.data, "a value lies outside", page);
-  value_ = {reinterpret_cast<const char*>(file_.data()) + page * page_size_ + node.data,
-            node.number};
+  value_ = {reinterpret_cast<const char*>(PageAt(page)) + node.data, node.number};
 }
 
 // A value that fills pages of its own, in a row.
@@ -221,7 +241,8 @@ std::string_view LmdbPages::LargeValue(uint64_t page, uint64_t bytes) const {
   const uint64_t room = At<uint32_t>(page, kPagesAt) * uint64_t{page_size_} - kHeaderBytes;
   RequireSound(bytes <= room && room <= (pages_ - page) * page_size_, "a large value lies outside",
                page);
-  return {reinterpret_cast<const char*>(file_.data()) + page * page_size_ + kHeaderBytes, bytes};
+  const std::byte* value = file_->Value(page * page_size_ + kHeaderBytes, bytes);
+  return {reinterpret_cast<const char*>(value), bytes};
 }
 
 }  // namespace hearth::caffe

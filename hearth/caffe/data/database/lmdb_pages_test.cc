@@ -6,10 +6,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/storage/file_system.h"
 
 namespace hearth::caffe {
 namespace {
@@ -35,11 +37,18 @@ class LmdbPagesTest : public testing::Test {
   }
 
   std::map<std::string, std::string> ReadAll() {
+    LmdbPages pages(file_);
+    return AllOf(&pages);
+  }
+  static std::map<std::string, std::string> AllOf(LmdbPages* pages) {
     std::map<std::string, std::string> all;
-    for (LmdbPages pages(file_); pages.valid(); pages.Next()) {
-      all.emplace(pages.key(), pages.value());
-    }
+    for (; pages->valid(); pages->Next()) all.emplace(pages->key(), pages->value());
     return all;
+  }
+  // The file as one of another file system is read.
+  std::unique_ptr<LmdbFile> ByPages() {
+    const auto open = [this] { return storage::For(file_).Open(file_); };
+    return std::make_unique<LmdbFile>(file_, open(), open());
   }
 
   std::string Bytes() {
@@ -60,6 +69,44 @@ TEST_F(LmdbPagesTest, ReadsWhatTheLibraryWrote) {
     Write(records);
     EXPECT_EQ(ReadAll(), records_) << records;
   }
+}
+
+TEST_F(LmdbPagesTest, ReadsTheSameByPagesWithoutMappingTheFile) {
+  for (const int records : {0, 1, 20'000}) {
+    fs::remove_all(path_);
+    records_.clear();
+    Write(records);
+    LmdbPages pages(ByPages());
+    EXPECT_EQ(AllOf(&pages), records_) << records;
+    EXPECT_LE(pages.fetched(), 2 * fs::file_size(file_));
+    for (const auto& [key, value] : records_) {
+      pages.Seek(key);
+      ASSERT_EQ(pages.value(), value);
+    }
+  }
+}
+
+TEST_F(LmdbPagesTest, SubtreesAreTheWholeTreeOnEachOfItsLevels) {
+  Write(20'000);
+  for (const size_t wanted : {1UL, 2UL, 100UL, 1'000'000UL}) {
+    LmdbPages pages(ByPages());
+    const std::vector<LmdbSubtree> trees = pages.Subtrees(wanted);
+    EXPECT_FALSE(pages.valid());
+    EXPECT_GE(trees.size(), std::min<size_t>(wanted, 300));
+    EXPECT_EQ(trees.front().first_key, "");
+    std::map<std::string, std::string> all;
+    for (size_t i = 0; i < trees.size(); ++i) {
+      const size_t before = all.size();
+      for (pages.Seek(trees[i].first_key);
+           pages.valid() && (i + 1 == trees.size() || pages.key() < trees[i + 1].first_key);
+           pages.Next()) {
+        EXPECT_TRUE(all.emplace(pages.key(), pages.value()).second);
+      }
+      EXPECT_GT(all.size(), before) << "subtree " << i << " of " << trees.size();
+    }
+    EXPECT_EQ(all, records_) << wanted;
+  }
+  EXPECT_LT(LmdbPages(ByPages()).fetched(), 40'000U);
 }
 
 TEST_F(LmdbPagesTest, SkipsAndSeeksToTheRecordsThatTheLibraryWouldGive) {
@@ -91,7 +138,7 @@ TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
   Write(2000);
   const std::string sound = Bytes();
   std::mt19937 random(2);
-  int refused = 0;
+  int refused = 0, refused_by_pages = 0;
   for (int round = 0; round < 300; ++round) {
     std::string damaged = sound;
     if (round % 3 == 0) damaged.resize(random() % damaged.size());
@@ -105,8 +152,18 @@ TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
       ++refused;
       EXPECT_THAT(error.message(), HasSubstr(file_));
     }
+    try {
+      LmdbPages pages(ByPages());
+      pages.Subtrees(1000);
+      pages.SeekToFirst();
+      AllOf(&pages);
+    } catch (const Error& error) {
+      ++refused_by_pages;
+      EXPECT_THAT(error.message(), HasSubstr(file_));
+    }
   }
   EXPECT_GT(refused, 150);
+  EXPECT_GE(refused_by_pages, refused);
 }
 
 // Where all leaves say that they have half a node, a tree whose branches name them again and again

@@ -1,0 +1,91 @@
+#include "hearth/caffe/data/database/lmdb_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/fd.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr size_t kKeptPages = 64;
+
+// A plain path may hold a colon, so a scheme is believed only with its slashes.
+bool IsElsewhere(std::string_view path) {
+  return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
+}
+
+Mapping MapFile(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
+    ThrowErrno(errno, fmt::format("opening the LMDB {}", path));
+  }
+  Require(status.st_size > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
+  return Mapping(file.get(), 0, static_cast<size_t>(status.st_size), Mapping::Access::kRead);
+}
+
+}  // namespace
+
+LmdbFile::LmdbFile(const std::string& path) : name_(path) {
+  if (!IsElsewhere(path)) {
+    mapping_ = MapFile(path);
+    size_ = mapping_.size();
+    return;
+  }
+  storage::FileSystem& files = storage::For(path);
+  tree_ = files.Open(path);
+  values_ = files.Open(path);
+  size_ = tree_->size();
+  Require(size_ > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
+}
+
+LmdbFile::LmdbFile(std::string name, std::unique_ptr<storage::InputFile> tree,
+                   std::unique_ptr<storage::InputFile> values)
+    : name_(std::move(name)),
+      tree_(std::move(tree)),
+      values_(std::move(values)),
+      size_(tree_->size()) {}
+
+const std::byte* LmdbFile::Page(uint64_t number, size_t size) {
+  auto found = pages_.find(number);
+  if (found == pages_.end() || found->second.bytes.size() != size) {
+    std::string bytes(size, '\0');
+    Fetch(tree_.get(), number * size, &bytes);
+    if (found == pages_.end() && pages_.size() >= kKeptPages) DropOldest();
+    found = pages_.insert_or_assign(number, Slot{std::move(bytes)}).first;
+  }
+  found->second.used = ++clock_;
+  return reinterpret_cast<const std::byte*>(found->second.bytes.data());
+}
+
+const std::byte* LmdbFile::Value(uint64_t offset, size_t size) {
+  if (mapping_.valid()) return mapping_.data() + offset;
+  value_.resize(size);
+  Fetch(values_.get(), offset, &value_);
+  return reinterpret_cast<const std::byte*>(value_.data());
+}
+
+void LmdbFile::Fetch(storage::InputFile* file, uint64_t offset, std::string* bytes) {
+  const size_t read = file->ReadAt(offset, bytes->data(), bytes->size());
+  Require(read == bytes->size(), ErrorCode::kDataLoss,
+          "the LMDB {} ends at byte {}, in the middle of a page; it must not be written while it "
+          "is read",
+          name_, offset + read);
+  fetched_ += read;
+}
+
+void LmdbFile::DropOldest() {
+  pages_.erase(std::min_element(pages_.begin(), pages_.end(), [](const auto& a, const auto& b) {
+    return a.second.used < b.second.used;
+  }));
+}
+
+}  // namespace hearth::caffe

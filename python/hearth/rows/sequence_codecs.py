@@ -1,0 +1,56 @@
+"""What packs the values of SequenceFiles, by the names of Hadoop's classes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import struct
+import zlib
+from collections.abc import Callable
+
+Unpack = Callable[[bytes], bytes]
+
+
+def codec(name: str) -> Unpack | None:
+    """What unpacks the bytes that the class `name` has packed; None for one that only Hadoop has.
+    It raises an exception of its own for damaged bytes."""
+    return _CODECS.get(name.removeprefix("org.apache.hadoop.io.compress."))
+
+
+def _unpack_snappy(data: bytes) -> bytes:
+    """Blocks, each behind its size unpacked, of pieces, each behind its size packed."""
+    import pyarrow as pa
+
+    snappy, found, at = pa.Codec("snappy"), [], 0
+    while at < len(data):
+        (left,) = struct.unpack_from(">I", data, at)
+        at += 4
+        while left > 0:
+            (size,) = struct.unpack_from(">I", data, at)
+            piece = data[at + 4 : at + 4 + size]
+            at += 4 + size
+            found.append(snappy.decompress(piece, _unpacked_size(piece, left), asbytes=True))
+            left -= len(found[-1])
+    return b"".join(found)
+
+
+def _unpacked_size(piece: bytes, most: int) -> int:
+    """A piece begins with it."""
+    size = shift = 0
+    for byte in piece[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if not 0 < size <= most:
+        raise ValueError(f"a piece of {size} bytes in the last {most} of a block")
+    return size
+
+
+_CODECS: dict[str, Unpack] = {
+    "DefaultCodec": zlib.decompress,
+    "DeflateCodec": zlib.decompress,
+    "GzipCodec": gzip.decompress,
+    "BZip2Codec": bz2.decompress,
+    "SnappyCodec": _unpack_snappy,
+}
