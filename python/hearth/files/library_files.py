@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.hadoop_errors import without_password
+from hearth.files.library_errors import library_refusal
 from hearth.native.failure import hearth_error
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def library_knows(uri: str) -> bool:
 class LibraryFiles:
     """HadoopFiles' methods for such URIs, and HadoopShell's. Any thread; no state.
 
-    All of them raise HearthError: one line that says which path and why.
+    All of them raise HearthError: one line that says which path and why, with a code.
     """
 
     def qualified(self, uri: str) -> str:
@@ -158,9 +158,7 @@ class LibraryFiles:
         except HearthError:
             raise
         except Exception as error:  # packages have exceptions of their own
-            said = " ".join(str(error).split()) or type(error).__name__
-            subject = f"{what} {uri}".strip()
-            raise HearthError(without_password(f"{subject}: {said}")) from None
+            raise library_refusal(what, uri, error) from None
 
 
 class LibraryInput:

@@ -30,7 +30,13 @@ _PATIENCE_S = 180.0
 _AGAIN_S = 5.0
 _SEAL = ".hearth.json"
 # Codes of a refusal that waiting does not mend.
-_FINAL = ("permission_denied", "resource_exhausted", "invalid_argument", "unimplemented")
+_FINAL = (
+    "not_found",
+    "permission_denied",
+    "resource_exhausted",
+    "invalid_argument",
+    "unimplemented",
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""What pyarrow's and fsspec's file systems say when they refuse, as one line with a code."""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from hearth.files.hadoop_errors import without_password
+from hearth.native.failure import Failure
+
+# Words of object stores, their own codes among them, and the code of hearth::Error that they are.
+# Each library has classes of its own for the rest; those without a class of Python's are read here.
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    # First what passes: a text about a request that timed out may have the words of others.
+    (
+        r"slow_?down|throttl|TooManyRequests|ServiceUnavailable|InternalError|time(d)?[ _-]?out"
+        r"|NETWORK_CONNECTION|could ?n.t (connect|resolve)|connection (error|reset|refused|closed)"
+        r"|EndpointConnectionError|UNAVAILABLE|(status|code)\D{0,12}(429|5\d\d)\b",
+        "unavailable",
+    ),
+    (
+        r"Access_?Denied|Forbidden|Unauthorized|InvalidAccessKeyId|INVALID_ACCESS_KEY_ID"
+        r"|Signature_?DoesNotMatch|SIGNATURE_DOES_NOT_MATCH|Expired_?Token|Invalid_?Token"
+        r"|(Unable to locate|NoCredentials|no valid|invalid) ?credentials?|NoCredentialsError"
+        r"|AuthenticationFailed|AuthorizationPermissionMismatch|PERMISSION_DENIED|UNAUTHENTICATED"
+        r"|permission denied|(status|code)\D{0,12}40[13]\b",
+        "permission_denied",
+    ),
+    (
+        r"NoSuch(Bucket|Key)|NO_SUCH_(BUCKET|KEY)|RESOURCE_NOT_FOUND|(Container|Blob)NotFound"
+        r"|bucket does not exist|\bNOT_FOUND\b|not found|no such file|(status|code)\D{0,12}404\b",
+        "not_found",
+    ),
+    (r"quota|no space left|RESOURCE_EXHAUSTED", "resource_exhausted"),
+)
+_ERRNOS = {
+    errno.ENOENT: "not_found",
+    errno.EACCES: "permission_denied",
+    errno.EPERM: "permission_denied",
+    errno.EROFS: "permission_denied",
+    errno.ENOSPC: "resource_exhausted",
+    errno.EDQUOT: "resource_exhausted",
+}
+
+
+def library_refusal(what: str, uri: str, error: Exception) -> Exception:
+    """A HearthError of one line, to raise: what was to be done with `uri`, and what the library
+    said.
+
+    Its `code` is "internal" where nothing is known, which may pass, as "unavailable" does.
+    """
+    said = " ".join(str(error).split()) or type(error).__name__
+    line = without_password(f"{what} {uri}".strip() + f": {said}")
+    return Failure(line, _code(error, uri)).error()
+
+
+def _code(error: Exception, uri: str) -> str:
+    if isinstance(error, ConnectionError | TimeoutError):
+        return "unavailable"
+    if isinstance(error, FileNotFoundError):
+        return "not_found"
+    if isinstance(error, PermissionError):
+        return "permission_denied"
+    if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
+        return "invalid_argument"
+    if isinstance(error, OSError) and error.errno in _ERRNOS:
+        return _ERRNOS[error.errno]
+    text = f"{type(error).__name__}: {error}"
+    for name in filter(None, uri.split("/")):  # a folder may be named "quota"
+        text = text.replace(name, "*")
+    for words, code in _MEANINGS:
+        if re.search(words, text, re.IGNORECASE):
+            return code
+    # An unknown scheme, a package that is missing, a method that the file system does not have.
+    wrong = isinstance(error, ValueError | TypeError | ImportError | NotImplementedError)
+    return "invalid_argument" if wrong else "internal"
