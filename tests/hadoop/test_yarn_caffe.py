@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from hadoop_faults import executors, kill_one, trainers
+from lmdb_files import datum, write_lmdb
+from pyarrow import orc
+from source_nets import SourceNet, weights_of
 from yarn_programs import (
     GOAL,
     accuracy,
@@ -19,6 +23,8 @@ from yarn_programs import (
 
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, DataSource
+from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.caffeonspark.tools.sequence_parts import write_records
 
 
 def ready_ones(events: list[dict]) -> list[int]:
@@ -102,6 +108,42 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     told = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
     assert len(told) == 2  # the plan, and what the last ranks read
     assert all("100 % of" in text for text in told)
+
+
+def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_path):
+    net = SourceNet(tmp_path)
+    rows = pq.read_table(digits.folder / "work" / "raw" / "train.parquet").slice(0, 400)
+    rows = rows.rename_columns({"image": "data"})
+    pictures = rows.to_pylist()
+    for kind in ("parquet", "orc", "sequence"):
+        (tmp_path / "formats" / kind).mkdir(parents=True)
+    folder = tmp_path / "formats"
+    pq.write_table(rows, folder / "parquet" / "part-0.parquet")
+    orc.write_table(rows, folder / "orc" / "part-0.orc")
+    with open(folder / "sequence" / "part-0", "wb") as file:
+        keys = [picture_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in pictures]
+        write_records(file, zip(keys, (row["data"] for row in pictures), strict=True))
+    records = {
+        f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(pictures)
+    }
+    write_lmdb(folder / "lmdb", records)
+    hadoop.run("hdfs", "dfs", "-put", str(folder), f"{digits.home}/formats")
+
+    weights = {}
+    for kind, layer, fields in (
+        ("parquet", "ImageDataFrame", ""),
+        ("orc", "ImageDataFrame", 'dataframe_format: "orc"'),
+        ("sequence", "SeqImageDataSource", ""),
+        ("lmdb", "LMDB", ""),
+    ):
+        fields = f"channels: 1 height: 28 width: 28 {fields}"
+        conf = net.config(spark, layer, f"{digits.home}/formats/{kind}", fields=fields)
+        events: list[dict] = []
+        CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+        (read,) = (e["text"] for e in events if "bytes of files" in e.get("text", ""))
+        assert read.endswith("100 % of them on their own hosts"), (kind, read)
+        weights[kind] = weights_of(conf)
+    assert all(found == weights["parquet"] for found in weights.values())
 
 
 def submit_cluster(digits, *flags: str, attempts: int = 1):

@@ -4,8 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from source_nets import SourceNet, check_content, digit_rows
-from test_sources_lmdb import weights_of
+from source_nets import SourceNet, check_content, digit_rows, weights_of
 
 from hearth import native
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError

@@ -1,14 +1,13 @@
 """An LMDB as the source of a fed layer: read in place, by ranges of keys, the same every time."""
 
 import io
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from lmdb_files import datum, write_lmdb
 from PIL import Image
-from source_nets import SourceNet, check_content, digit_rows
+from source_nets import SourceNet, check_content, digit_rows, weights_of
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
@@ -45,14 +44,6 @@ def trained(spark, net, database):
     conf = net.config(spark, KIND, f"file:{database}")
     CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
     return conf
-
-
-def weights_of(conf):
-    from hearth.caffe.proto import caffe_pb2
-
-    net = caffe_pb2.NetParameter()
-    net.ParseFromString(Path(conf.modelPath.removeprefix("file:")).read_bytes())
-    return [list(blob.data) for layer in net.layer for blob in layer.blobs]
 
 
 def test_a17_an_lmdb_trains_as_parquet_with_its_rows_in_key_order_does(spark, net, rows, trained):
@@ -145,7 +136,14 @@ def test_an_lmdb_is_not_read_anew_in_each_epoch(spark, net, database):
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
 
 
-def test_an_lmdb_elsewhere_is_refused_with_what_to_do(spark, net):
-    source = DataSource(spark).getSource(net.config(spark, KIND, "hdfs://name/digits"), True)
-    with pytest.raises(FlagError, match=r"an LMDB is read in place.*convert it to Parquet"):
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("local:///name/digits", r"an LMDB is read in place.* in HDFS; or convert it to Parquet"),
+        ("hdfs://127.0.0.1:1/digits", r"hdfs://127.0.0.1:1/digits.*its server cannot be reached"),
+    ],
+)
+def test_an_lmdb_that_nobody_can_read_is_refused_with_what_to_do(spark, net, uri, said):
+    source = DataSource(spark).getSource(net.config(spark, KIND, uri), True)
+    with pytest.raises(FlagError, match=said):
         CaffeOnSpark(spark).train(source)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +88,33 @@ def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names
     tests = [name for name in names if "/test_" in name or name.endswith(("_test", "_testing.py"))]
     assert not tests and not any(name.startswith("torch") for name in names), sorted(names)
+
+
+# What comes with the wheel's dependencies from PyPI, or with any system that has a C++ program.
+_BY_PIP = ("libtorch", "libc10", "libdnnl", "libgomp", "libcu", "libnv")
+
+
+def test_auditwheel_says_what_the_docs_say(wheel: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    verdict = json.loads(done.stdout)
+    text = (ROOT / "docs" / "install.md").read_text()
+    assert verdict["overall_tag"] == "linux_x86_64"
+    assert f"Its symbols are those of **{verdict['sym_tag'].removesuffix('_x86_64')}**" in text
+    needed = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith("hearth/native/") and not name.endswith((".py", ".pyi")):
+                path = archive.extract(name, tmp_path)
+                shown = subprocess.run(["objdump", "-p", path], capture_output=True, text=True)
+                needed |= set(re.findall(r"NEEDED +(lib[\w-]+)", shown.stdout))
+    others = {name for name in needed if not name.startswith(_BY_PIP)}
+    others -= {"libc", "libm", "libstdc", "libgcc_s", "libpthread", "libdl", "librt"}
+    assert {name for name in others if f"`{name.rstrip('0123456789')}" not in text} <= {"libz"}
+    assert "libhdf5_serial" in others
 
 
 def test_modules_are_those_of_the_wheel(environment: Path, tmp_path: Path) -> None:

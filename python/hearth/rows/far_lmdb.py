@@ -82,8 +82,8 @@ class FarLmdb(RankFiles):
                 records, keys = divide_lmdb(file.uri, world)
                 ranges = [row_range(records, part, world) for part in range(world)]
                 parts = [
-                    LmdbPart(key, None, end - begin)
-                    for key, (begin, end) in zip(keys, ranges, strict=True)
+                    LmdbPart(key, None, end - begin, file.size * part // world)
+                    for part, (key, (begin, end)) in enumerate(zip(keys, ranges, strict=True))
                 ]
         except (OSError, ValueError) as error:
             raise HearthError(str(error)) from None

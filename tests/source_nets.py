@@ -76,3 +76,12 @@ def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         assert bytes(map(int, found[row["id"]].data)) == row["image"]
         assert found[row["id"]].label == [row["label"]]
+
+
+def weights_of(conf: Any) -> list[list[float]]:
+    """Those of the model that a training with `conf` has written."""
+    from hearth.caffe.proto import caffe_pb2
+
+    net = caffe_pb2.NetParameter()
+    net.ParseFromString(Path(conf.modelPath.removeprefix("file:")).read_bytes())
+    return [list(blob.data) for layer in net.layer for blob in layer.blobs]

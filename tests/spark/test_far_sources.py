@@ -1,0 +1,141 @@
+"""ORC and SequenceFiles elsewhere (fsspec's local:): ranks train on them as on Parquet, bit for
+bit, and no row comes through Spark."""
+
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+from source_nets import SourceNet, digit_rows, weights_of
+
+from hearth.caffeonspark import CaffeOnSpark, DataSource
+from hearth.caffeonspark.tools import sequence_parts
+from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.rows.far_input import whole
+from hearth.rows.file_parts import StoredFile
+from hearth.rows.sequence_pieces import SequencePieces
+from hearth.rows.sequence_reader import SequenceReader
+
+FRAME, SEQUENCE = "ImageDataFrame", "SeqImageDataSource"
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return SourceNet(tmp_path_factory.mktemp("far"))
+
+
+@pytest.fixture(scope="module")
+def rows(digits):
+    return digit_rows(digits, 103)
+
+
+@pytest.fixture(scope="module")
+def sources(net, rows):
+    """The same rows in two files of each format."""
+    table = pa.Table.from_pylist(rows).rename_columns({"image": "data"})
+    for i, part in enumerate((table.slice(0, 60), table.slice(60))):
+        for kind in ("parquet", "orc", "sequence"):
+            (net.folder / kind).mkdir(exist_ok=True)
+        pq.write_table(part, net.folder / f"parquet/part-{i}.parquet", row_group_size=20)
+        orc.write_table(part, net.folder / f"orc/part-{i}.orc", stripe_size=4096)
+        with open(net.folder / f"sequence/part-{i}", "wb") as file:
+            sequence_parts.write_records(
+                file,
+                (
+                    (picture_key(row["id"], str(row["label"]), 1, 28, 28, False), row["data"])
+                    for row in part.to_pylist()
+                ),
+            )
+    return lambda kind: f"local://{net.folder}/{kind}"
+
+
+@pytest.fixture(scope="module")
+def train(spark, net, sources):
+    def train(kind, layer, fields="", **flags):
+        fields = f"channels: 1 height: 28 width: 28 {fields}"
+        conf = net.config(spark, layer, sources(kind), fields=fields, iterations=12, **flags)
+        events = []
+        CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
+        told = [event["text"] for event in events if "for 2 ranks" in event.get("text", "")]
+        assert len(told) == 1 and told[0].endswith("in equal numbers of rows"), told
+        read = [event["text"] for event in events if "bytes of files" in event.get("text", "")]
+        assert len(read) == 1
+        weights = weights_of(conf)
+        assert [len(blob) for blob in weights] == [7840, 10] and any(weights[1])
+        return weights
+
+    return train
+
+
+ORC = 'dataframe_format: "orc"'
+
+
+def test_every_format_gives_the_same_model(train):
+    parquet = train("parquet", FRAME)
+    assert train("orc", FRAME, ORC) == parquet
+    assert train("sequence", SEQUENCE) == parquet
+
+
+def test_rows_that_are_not_kept_come_in_the_same_order_again(train):
+    assert train("sequence", SEQUENCE, spill="off") == train("sequence", SEQUENCE, spill="off")
+
+
+@pytest.mark.parametrize(
+    ("codec", "kind"),
+    [
+        (None, "RECORD"),
+        ("DefaultCodec", "RECORD"),
+        ("BZip2Codec", "RECORD"),
+        ("DefaultCodec", "BLOCK"),
+        ("GzipCodec", "BLOCK"),
+        ("SnappyCodec", "BLOCK"),
+    ],
+)
+def test_what_hadoop_writes_is_read_as_hadoop_reads_it(spark, net, rows, codec, kind):
+    path = net.folder / f"written_{codec}_{kind}"
+    pairs = [
+        (
+            bytearray(picture_key(row["id"], str(row["label"]), 1, 28, 28, False)),
+            bytearray(row["image"]),
+        )
+        for row in rows
+    ] * 10
+    conf = spark._jsc.hadoopConfiguration()
+    conf.set("mapreduce.output.fileoutputformat.compress.type", kind)
+    conf.set("io.seqfile.compress.blocksize", "100000")
+    name = codec and f"org.apache.hadoop.io.compress.{codec}"
+    spark.sparkContext.parallelize(pairs, 1).saveAsSequenceFile(f"file:{path}", name)
+    for key in ("mapreduce.output.fileoutputformat.compress.type", "io.seqfile.compress.blocksize"):
+        conf.unset(key)
+    (file,) = path.glob("part-*")
+    size = file.stat().st_size
+    part = whole(StoredFile(file.as_uri(), size))
+    reader = SequenceReader(str(file), _Bytes(file.read_bytes()), size)
+    cuts = [0, size // 3, size // 2, size]
+    found = [
+        record for begin, end in itertools.pairwise(cuts) for record in reader.records(begin, end)
+    ]
+    assert found == [(bytes(key), bytes(value)) for key, value in pairs]
+    batches = SequencePieces().read_part(part, ["id"], lambda size, near: None)
+    ids = [name for batch in batches for name in batch.column("id").to_pylist()]
+    assert ids == [row["id"] for row in rows] * 10
+
+
+class _Bytes:
+    def __init__(self, data):
+        self._data = data
+
+    def read_at(self, at, size):
+        return self._data[at : at + size]
+
+
+def test_what_only_hadoop_can_unpack_is_read_by_spark(spark, net, rows, caplog, sources):
+    path = net.folder / "sequence" / "part-0"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"SEQ\6", b"SEQ\5", 1))
+    conf = net.config(spark, SEQUENCE, sources("sequence"), spill="off")
+    source = DataSource(spark).getSource(conf, True)
+    assert source.file_rows() is None
+    assert "is read by Spark: " in caplog.text and "version 5" in caplog.text
+    path.write_bytes(data)
