@@ -1,4 +1,4 @@
-"""Reading files of HDFS, MB of the file per second: as trainers and TensorFlow do, against the same
+"""Reading files of HDFS, MB of the file per second: as ranks and TensorFlow do, against the same
 client's plain read of the same file from one end to the other, for both clients of HDFS.
 
 The daemons are those of tests/hadoop, on this machine; libhdfs is built where cargo is there.
@@ -12,18 +12,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 import report
 
-HADOOP = Path(__file__).resolve().parents[1] / "tests" / "hadoop"
-sys.path.insert(0, str(HADOOP))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path += [str(TESTS), str(TESTS / "hadoop")]
 
 ROWS, FLOATS = 80_000, 784  # 250 MB
+PICTURES, PICTURE_BYTES = 2_000, 100_000
 BLOCK = 8 << 20
 SIDE_LIMIT_S = 280
 
@@ -82,8 +85,12 @@ def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[st
 
 
 def write(folder: Path) -> None:
-    """The same rows as Parquet and as TFRecords."""
+    """The same rows as Parquet, ORC and TFRecords; pictures as SequenceFile and LMDB."""
     from hearth.native._core import TfRecordWriter
+    from lmdb_files import datum, write_lmdb
+
+    from hearth.caffeonspark.tools.sequence_keys import pair_key
+    from hearth.caffeonspark.tools.sequence_parts import write_records
 
     values = pa.array(np.random.default_rng(0).random(ROWS * FLOATS, np.float32))
     ends = np.arange(0, len(values) + 1, FLOATS, dtype=np.int32)
@@ -96,6 +103,13 @@ def write(folder: Path) -> None:
     for batch in table.to_batches(1024):
         writer.write(batch)
     writer.finish()
+    orc.write_table(table, folder / "rows.orc", compression="uncompressed")
+
+    pictures = {f"{i:08d}": os.urandom(PICTURE_BYTES) for i in range(PICTURES)}
+    with open(folder / "pictures.seq", "wb") as file:
+        write_records(file, ((pair_key(key, "1"), data) for key, data in pictures.items()))
+    records = {key: datum(data, 1, (1, 1, 1), True) for key, data in pictures.items()}
+    write_lmdb(folder / "lmdb", records)
 
 
 def measure(place: str, rounds: int) -> dict[str, dict[str, list[float]]]:
@@ -125,15 +139,23 @@ def read_plainly(uri: str) -> None:
         at += len(data)
 
 
-def read_as_a_rank(uri: str) -> None:
-    """Its Parquet rows on their way to the ring."""
+def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: int = ROWS) -> None:
+    """Its rows on their way to the ring."""
     from hearth.native._core import stat_file
 
     from hearth.rows.far_rows import FarRows
     from hearth.rows.file_parts import StoredFile
 
-    rows = FarRows(uri, (("x", "x"),), (StoredFile(uri, stat_file(uri).size),))
-    assert sum(batch.num_rows for batch in rows.read(0, 1)) == ROWS
+    file = StoredFile(uri, stat_file(uri).size)
+    rows = FarRows(uri, ((column, column),), (file,), kind=kind)
+    assert sum(batch.num_rows for batch in rows.read(0, 1)) == count
+
+
+def read_lmdb(uri: str) -> None:
+    from hearth.rows.far_lmdb import FarLmdb
+
+    rows = FarLmdb.find(None, uri, 1)
+    assert sum(batch.num_rows for batch in rows.read(0, 1)) == PICTURES
 
 
 def read_records(uri: str) -> None:
@@ -158,6 +180,12 @@ def read_dataset(uri: str) -> None:
 
 WAYS = {
     "parquet": ("rows.parquet", read_as_a_rank),
+    "orc": ("rows.orc", partial(read_as_a_rank, kind="orc")),
+    "sequence": (
+        "pictures.seq",
+        partial(read_as_a_rank, kind="sequence", column="data", count=PICTURES),
+    ),
+    "lmdb": ("lmdb/data.mdb", read_lmdb),
     "tfrecord": ("rows.tfrecord", read_records),
     "TFRecordDataset": ("rows.tfrecord", read_dataset),
 }

@@ -39,12 +39,18 @@ class _Class:
         return found
 
 
+# By the number that the class has in its stream: its bytes, what they say, and the values in them.
+_SEEN: dict[int, list[tuple[bytes, _Class, list[Any]]]] = {}
+_MOST_SEEN, _LONGEST_SEEN, _MOST_PLACES = 8, 1024, 64
+
+
 class _Stream:
     """One serialized value. Objects become dicts of their fields, boxed numbers the numbers."""
 
     def __init__(self, data: bytes):
         self._data, self._at = data, 0
         self._known: list[Any] = []
+        self._lowest = 0  # of the numbers of values that were referred to
         self._depth = 0
 
     def value(self) -> Any:
@@ -92,9 +98,28 @@ class _Stream:
         number = self._number(">I") - _FIRST_HANDLE
         if not 0 <= number < len(self._known):
             raise ValueError("it refers to a value that it does not hold")
+        self._lowest = min(self._lowest, number)
         return self._known[number]
 
     def _class(self) -> _Class:
+        """One whose bytes were seen before at a place with this number is not read again: the keys
+        of a file have the same few. Numbers of values before it would mean others there."""
+        begin, place, outer = self._at, len(self._known), self._lowest
+        for seen, described, known in _SEEN.get(place, ()):
+            if self._data.startswith(seen, begin):
+                self._at += len(seen)
+                self._known += known
+                return described
+        self._lowest = place
+        described = self._new_class()
+        seen = self._data[begin : self._at]
+        alone = self._lowest >= place and len(seen) < _LONGEST_SEEN and place < _MOST_PLACES
+        if alone and len(entries := _SEEN.setdefault(place, [])) < _MOST_SEEN:
+            entries.append((seen, described, self._known[place:]))
+        self._lowest = min(outer, self._lowest)
+        return described
+
+    def _new_class(self) -> _Class:
         described = _Class(self._text())
         self._take(8)  # the version
         self._known.append(described)
