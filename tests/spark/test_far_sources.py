@@ -34,7 +34,7 @@ def rows(digits):
 def sources(net, rows):
     """The same rows in two files of each format."""
     table = pa.Table.from_pylist(rows).rename_columns({"image": "data"})
-    for i, part in enumerate((table.slice(0, 60), table.slice(60))):
+    for i, part in enumerate((table.slice(0, 85), table.slice(85))):
         for kind in ("parquet", "orc", "sequence"):
             (net.folder / kind).mkdir(exist_ok=True)
         pq.write_table(part, net.folder / f"parquet/part-{i}.parquet", row_group_size=20)

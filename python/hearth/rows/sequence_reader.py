@@ -104,7 +104,7 @@ class SequenceReader:
                     return
                 if self._bytes.take(len(self._mark)) != self._mark:
                     raise self.damaged("a mark is not the file's", at)
-                if not self._in_blocks:
+                if not self._in_blocks or self._bytes.left == 0:
                     continue
             elif self._in_blocks:
                 raise self.damaged("a block does not begin with a mark", at)
