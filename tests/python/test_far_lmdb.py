@@ -82,13 +82,14 @@ def test_each_epoch_has_each_record_once(find, world):
 def test_ranks_get_what_lies_near_them(monkeypatch, hdfs):
     monkeypatch.setattr(far_lmdb, "_PARTS_PER_RANK", 8)
     rows = FarLmdb.find(None, f"{hdfs.uri}/digits_lmdb", 2)
-    half = rows.file.size // 2
-    blocks = (Block(0, half, frozenset("b")), Block(half, rows.file.size, frozenset("a")))
-    rows = replace(rows, file=replace(rows.file, blocks=blocks))
+    cuts = [rows.file.size * i // 4 for i in range(5)]
+    blocks = [Block(*cuts[i : i + 2], frozenset("baba"[i])) for i in range(4)]
+    rows = replace(rows, file=replace(rows.file, blocks=tuple(blocks)))
     placed = rows.placed([frozenset("a"), frozenset("b")])
     first, second = (ids(placed.read(rank, 2)) for rank in range(2))
     assert sorted(first + second) == KEYS
-    assert second[:500] == KEYS[:500]  # rank 1 is on "b", which has the file's beginning
+    assert second[:400] == KEYS[:400]  # rank 1 is on "b", which has the file's beginning
+    assert not {*KEYS[1600:1900]} - {*second}  # and its third quarter
     assert int(placed.told(2).partition(" ranks, ")[2].split()[0]) > 80
     told = []
     counted = placed.counting(lambda count, near: told.append((near, count)))
