@@ -5,15 +5,20 @@
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 add_custom_target(hearth_room_tests)  # the test programs of all rooms
 
-# libtorch's headers take half a minute: `first` has them compiled, all others with its flags use them.
-# What is left to do per file takes as long as several files, so eight are compiled as one; hence no
-# two files of such a room have one name in their anonymous namespaces (tools/check_names.py).
+# `first` has the headers compiled, all others with its flags use them.
 function(hearth_precompile target first)
   if(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM ${first})
   endif()
+endfunction()
+
+# libtorch's headers take half a minute. What is left to do per file takes as long as several files,
+# so eight are compiled as one; hence no two files of such a room have one name in their anonymous
+# namespaces (tools/check_names.py).
+function(hearth_torch_unity target first)
+  hearth_precompile(${target} ${first} ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
 endfunction()
 
@@ -23,7 +28,7 @@ function(hearth_room name)
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
   if(ROOM_TORCH)
-    hearth_precompile(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
+    hearth_torch_unity(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
   endif()
   if(HEARTH_TESTS AND ROOM_TESTS)
     add_executable(hearth_${name}_test ${ROOM_TESTS})
@@ -31,9 +36,13 @@ function(hearth_room name)
                           GTest::gmock GTest::gtest_main)
     target_compile_definitions(hearth_${name}_test PRIVATE
                                HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+    # Tests run once or twice: what -O3 saves them is less than it costs.
+    target_compile_options(hearth_${name}_test PRIVATE -O1)
+    set(headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
     if(ROOM_TORCH)
-      target_precompile_headers(hearth_${name}_test PRIVATE <ATen/ATen.h> <gmock/gmock.h> <gtest/gtest.h>)
-      set_target_properties(hearth_${name}_test PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
+      hearth_torch_unity(hearth_${name}_test hearth_caffe_test <ATen/ATen.h> ${headers})
+    elseif(ROOM_DEPS)  # else it has not the flags of fmt
+      hearth_precompile(hearth_${name}_test hearth_base_test ${headers})
     endif()
     add_dependencies(hearth_room_tests hearth_${name}_test)
     add_test(NAME ${name} COMMAND hearth_${name}_test)

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# hearth_precompile() of cmake/HearthRooms.cmake is called for these.
+# hearth_torch_unity() of cmake/HearthRooms.cmake is called for these.
 ROOMS = ["hearth/caffe", "hearth/trainer", "apps"]
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
 # What begins in the first column: types and aliases, then functions and constants.

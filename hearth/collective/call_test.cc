@@ -34,8 +34,8 @@ TEST(Call, SaysWhatItDoes) {
 TEST(Call, ALongNameIsCutButStillCompared) {
   Call one;
   Call other;
-  one.SetName(std::string(50, 'a') + "1");
-  other.SetName(std::string(50, 'a') + "2");
+  one.SetName(std::string(50, 'a').append("1"));
+  other.SetName(std::string(50, 'a').append("2"));
   EXPECT_EQ(one.name, other.name);
   EXPECT_NE(one, other);
   EXPECT_EQ(one.Describe().find("barrier '" + std::string(one.name.size(), 'a') + "' (digest "),

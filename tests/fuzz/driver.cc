@@ -24,14 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 // Names that the sanitizers give; they end the process themselves, and are absent without them.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
-extern "C" const char* __asan_default_options() {
-#ifdef HEARTH_FUZZ_FOREIGN_READER
-  // A library that is not ours reads: it gives up where it gets no memory, and leaks in errors.
-  return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=0:"
-         "allocator_may_return_null=1";
-#else
+// A target may have others.
+extern "C" __attribute__((weak)) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=1";
-#endif
 }
 extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
 // NOLINTEND(bugprone-reserved-identifier)
