@@ -60,9 +60,9 @@ def test_outputs_of_a_saved_model_go_where_they_are_named(spark, models):
     found = model.setKeepColumns(True).transform(frame)
     assert found.columns == ["v", "name", "square", "double"]
     assert [tuple(row) for row in found.collect()] == [(1.0, "p", 1.0, 2.0), (3.0, "q", 9.0, 6.0)]
-    with pytest.raises(Exception, match="has no output 'none', but: "):
+    with pytest.raises(ValueError, match="has no output 'none', but: "):
         model.setOutputMapping({"none": "n"}).transform(frame)
-    with pytest.raises(Exception, match="has no input 'y', but: x"):
+    with pytest.raises(ValueError, match="has no input 'y', but: x"):
         model.setInputMapping({"v": "y"}).transform(frame)
 
 

@@ -126,12 +126,23 @@ def _model(spec: ModelSpec) -> LoadedModel:
     return _loaded[key]
 
 
+_DESCRIBED = ("name", "type", "refused")  # an output's column and its type, or what is wrong
+
+
 def result_schema(spec: ModelSpec, kept: Any) -> Any:
-    """The StructType of transform()'s result. Loads the model in a task, not in the driver."""
+    """The StructType of transform()'s result. Loads the model in a task, not in the driver.
+
+    Raises:
+        ValueError: the model has no such signature or tensor.
+    """
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
     spark = kept.sparkSession
-    rows = spark.range(1).mapInArrow(_describe(spec), "name string, type string").collect()
+    columns = ", ".join(f"{name} string" for name in _DESCRIBED)
+    rows = spark.range(1).mapInArrow(_describe(spec), columns).collect()
+    for row in rows:
+        if row.refused is not None:
+            raise ValueError(row.refused)
     fields = list(kept.schema.fields) if spec.keep else []
     fields += [StructField(row.name, _parse_datatype_string(row.type), True) for row in rows]
     return StructType(fields)
@@ -141,10 +152,18 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
     def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
+        schema = pa.schema([(name, pa.string()) for name in _DESCRIBED])
         for _ in batches:
-            model = _model(spec)
-            types = [_spark_type(model.outputs[tensor]) for tensor, _ in model.columns]
-            yield pa.record_batch({"name": [name for _, name in model.columns], "type": types})
+            try:
+                model = _model(spec)
+                found = [
+                    {"name": name, "type": _spark_type(model.outputs[tensor])}
+                    for tensor, name in model.columns
+                ]
+            except ValueError as error:
+                # Spark would run a failed task again, which loads TensorFlow each time.
+                found = [{"refused": str(error)}]
+            yield pa.RecordBatch.from_pylist(found, schema)
 
     return describe
 
