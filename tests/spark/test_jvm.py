@@ -300,9 +300,8 @@ def test_a_python_that_cannot_serve_is_told_in_one_line(submit, digits, tmp_path
     if python is not None:
         program.write_text(python.format(python=sys.executable))
         program.chmod(0o755)
-    submitted = submit(
-        MAIN, "-train", "-conf", digits.solver("cos"), "-model", "m", PYSPARK_PYTHON=str(program)
-    )
+    flags = ("-train", "-conf", digits.solver("cos"), "-model", "m")
+    submitted = submit(MAIN, *flags, MASTER="local[1]", PYSPARK_PYTHON=str(program))
     assert submitted.end() == 1
     (line,) = [text for text in submitted.complained().splitlines() if "HearthException" in text]
     assert told in line and str(program) in line

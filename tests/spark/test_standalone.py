@@ -35,15 +35,6 @@ def train(on_event, **settings):
     return on_event.of("done")[0]["weights_sha256"]
 """
 
-# Trains twice, once while the disk is full for some of the snapshots.
-FULL_DISK = """
-disk = faults.FullDisk(40, 120)
-same = train(faults.Quiet()) == train(disk)
-failed, restarts = len(disk.failed_snapshots()), len(disk.of("restart"))
-print("some failed", failed > 0, "restarts", restarts, "same", same)
-spark.stop()
-"""
-
 ENDLESS = """
 train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapshot=10)
 """
@@ -111,13 +102,6 @@ def test_a_training_survives_kills_on_a_standalone_cluster(master):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert "well: True" in done.stdout
-
-
-def test_a_full_disk_costs_only_snapshots_on_a_standalone_cluster(master, tmp_path):
-    command = [sys.executable, "-c", BEGIN + FULL_DISK, str(HERE), master, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "some failed True restarts 0 same True" in done.stdout
 
 
 def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):

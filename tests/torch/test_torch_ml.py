@@ -76,7 +76,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
 
 def test_a_cross_validator_finds_the_better_rate(digits):
     train, held_out = digits
-    stage = digits_estimator(epochs=4)
+    stage = digits_estimator(epochs=4).setWorkers(1)  # two fits at a time
     validator = better_of(stage, stage.learningRate, [1e-6, 1e-2], "scores")
     best = validator.fit(train)
     assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
