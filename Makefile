@@ -77,6 +77,7 @@ format: setup
 	@$(PYTHON) tools/lint.py --fix
 
 bench: build
+	@tools/setup.sh openmpi-bin libopenmpi-dev
 	@mkdir -p bench/results
 	@for name in collective feed spark_overhead engine tf_feed torch_ddp; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done

@@ -4,7 +4,8 @@
 `bench/overlap.py --json FILE`. Two emulated hosts (tests/hosts) on a link of 1 Gbit/s, so that
 communication is waiting and not another program's work; 64 MB of gradients in 32 layers, each
 submitted when its part of the backward pass is done, which as a whole takes as long as the
-communication alone. Needs root.
+communication alone. "device": a rank's thread waits for each layer, as for a GPU; "cpu": it
+computes, so that both hosts' network processing shares the two cores with it. Needs root.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from rank_processes import RankProcesses
 
 TIMEOUT_S = 60.0
 NAME = "overlap/2 hosts/1gbit/64 MB in 32 layers"
+CASES = {"device": ("device_step", "device_backward"), "cpu": ("step", "backward")}
 _PROGRAM = Path(__file__).with_name("overlap_rank.py")
 
 
 def bench(report: Report, rounds: int) -> None:
-    """The row: milliseconds of a step, beside those of its backward pass alone."""
+    """The rows: milliseconds of a step, beside those of its backward pass alone."""
     if not report.wants(NAME):
         return
     if reason := why_not():
@@ -41,12 +43,13 @@ def bench(report: Report, rounds: int) -> None:
             return max(line["ms"] for line in ranks.ask({"what": what}))
 
         slowest("calibrate")
-        step, backward, communication = alternate(
-            rounds, *(lambda w=what: slowest(w) for what in ("step", "backward", "communication"))
-        )
-    how = {"unit": "ms", "higher_is_better": False, "ours": step}
-    report.add(NAME, **how, peer=backward, peer_name="backward alone")
-    report.add(f"{NAME}, communication", **how, peer=communication, peer_name="communication alone")
+        for case, whats in CASES.items():
+            step, backward, alone = alternate(
+                rounds, *(lambda w=what: slowest(w) for what in (*whats, "communication"))
+            )
+            how = {"unit": "ms", "higher_is_better": False, "ours": step}
+            report.add(f"{NAME}/{case}", **how, peer=backward, peer_name="backward alone")
+            report.add(f"{NAME}/{case}/sums", **how, peer=alone, peer_name="communication alone")
 
 
 def main() -> None:

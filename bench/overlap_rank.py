@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # A rank computes on one core; its collective has the rest of the machine.
@@ -36,11 +37,13 @@ class Net:
         self._left = np.ones((_WIDTH, _WIDTH), dtype=np.float32)
         self._out = np.empty_like(self._left)
         self._products = 1
+        self._layer_s = 0.0  # what a layer takes on a device
 
     def calibrate(self) -> None:
         """Makes the backward pass as long as the communication, on all ranks."""
         self.communication()
         goal = min(self.communication() for _ in range(2))
+        self._layer_s = goal / 1e3 / _LAYERS
         for _ in range(3):
             taken = min(self.backward() for _ in range(2))
             ratio = np.array([goal / taken * self._products], dtype=np.float64)
@@ -49,20 +52,19 @@ class Net:
 
     def step(self) -> float:
         """Milliseconds of a backward pass with the sums of its gradients."""
-        begun, handles = self._begin(), []
-        for request in self._requests:
-            self._layer()
-            handles.append(self._queue.submit(request))
-        for handle in handles:
-            handle.wait(self._timeout_s)
-        return (time.perf_counter() - begun) * 1e3
+        return self._step(self._layer)
 
     def backward(self) -> float:
         """Milliseconds of a backward pass alone."""
-        begun = self._begin()
-        for _ in self._requests:
-            self._layer()
-        return (time.perf_counter() - begun) * 1e3
+        return self._backward(self._layer)
+
+    def device_step(self) -> float:
+        """The same of a backward pass on a device, for which this thread only waits."""
+        return self._step(self._device_layer)
+
+    def device_backward(self) -> float:
+        """Such a backward pass alone."""
+        return self._backward(self._device_layer)
 
     def communication(self) -> float:
         """Milliseconds of the sums alone."""
@@ -70,6 +72,24 @@ class Net:
         for handle in [self._queue.submit(request) for request in self._requests]:
             handle.wait(self._timeout_s)
         return (time.perf_counter() - begun) * 1e3
+
+    def _step(self, layer: Callable[[], object]) -> float:
+        begun, handles = self._begin(), []
+        for request in self._requests:
+            layer()
+            handles.append(self._queue.submit(request))
+        for handle in handles:
+            handle.wait(self._timeout_s)
+        return (time.perf_counter() - begun) * 1e3
+
+    def _backward(self, layer: Callable[[], object]) -> float:
+        begun = self._begin()
+        for _ in self._requests:
+            layer()
+        return (time.perf_counter() - begun) * 1e3
+
+    def _device_layer(self) -> None:
+        time.sleep(self._layer_s)
 
     def _begin(self) -> float:
         self._run(_core.Request("barrier"))
