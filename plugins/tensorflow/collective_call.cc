@@ -53,17 +53,35 @@ TF_Tensor* CollectiveCall::Input(int index) {
   if (failed()) return nullptr;
   TF_Tensor* tensor = nullptr;
   functions_.GetInput(context_, index, &tensor, status_);
-  if (tensor != nullptr) tensors_.push_back(tensor);
-  if (functions_.GetCode(status_) == TF_OK) return tensor;
-  Fail(functions_.GetCode(status_), functions_.Message(status_));
-  return nullptr;
+  return Kept(tensor);
 }
 
 TF_Tensor* CollectiveCall::Output(int index, TF_DataType type, const std::vector<int64_t>& shape,
                                   size_t bytes) {
   if (failed()) return nullptr;
-  TF_Tensor* tensor = functions_.AllocateOutput(context_, index, type, shape.data(),
-                                                static_cast<int>(shape.size()), bytes, status_);
+  return Kept(functions_.AllocateOutput(context_, index, type, shape.data(),
+                                        static_cast<int>(shape.size()), bytes, status_));
+}
+
+TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
+  input = Input(index);
+  if (input == nullptr) return nullptr;
+  std::vector<int64_t> shape;
+  for (int axis = 0; axis < functions_.NumDims(input); ++axis) {
+    shape.push_back(functions_.Dim(input, axis));
+  }
+  // Our reference would be that of somebody else.
+  tensors_.pop_back();
+  functions_.DeleteTensor(input);
+  int forwarded = -1;
+  TF_Tensor* output = Kept(
+      functions_.ForwardInputOrAllocateOutput(context_, &index, 1, index, shape.data(),
+                                              static_cast<int>(shape.size()), &forwarded, status_));
+  input = forwarded == index ? nullptr : Input(index);
+  return output;
+}
+
+TF_Tensor* CollectiveCall::Kept(TF_Tensor* tensor) {
   if (tensor != nullptr) tensors_.push_back(tensor);
   if (functions_.GetCode(status_) == TF_OK) return tensor;
   Fail(functions_.GetCode(status_), functions_.Message(status_));

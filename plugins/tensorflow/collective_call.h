@@ -29,6 +29,9 @@ class CollectiveCall {
   // The `index`th input and output, which live as long as the call. Null after a failure.
   TF_Tensor* Input(int index);
   TF_Tensor* Output(int index, TF_DataType type, const std::vector<int64_t>& shape, size_t bytes);
+  // The `index`th output, like its input, in the same memory where nobody else has that; else
+  // `input` is set, and its values are not yet in the output.
+  TF_Tensor* OutputLikeInput(int index, TF_Tensor*& input);
   // Submits one of the operations; after a failure it only counts it.
   void Submit(const hearth_operation& operation);
   // The first one is the call's.
@@ -36,6 +39,8 @@ class CollectiveCall {
 
  private:
   ~CollectiveCall();
+  // Null where the call has failed; takes note of it in `status_`.
+  TF_Tensor* Kept(TF_Tensor* tensor);
   static void Over(void* self, hearth_result result, const char* message);
   bool failed();
   void CountOne();

@@ -89,6 +89,7 @@ void* Create(TF_OpKernelConstruction* construction) {
 
 void Delete(void* settings) { delete static_cast<Settings*>(settings); }
 
+// Without an input it works in place.
 hearth_operation OperationOf(const Settings& settings, size_t index, const TF_Tensor* input,
                              TF_Tensor* output) {
   hearth_operation operation = {};
@@ -97,11 +98,11 @@ hearth_operation OperationOf(const Settings& settings, size_t index, const TF_Te
   operation.wire = static_cast<hearth_wire>(settings.wire);
   operation.root = settings.root;
   operation.name = index < settings.names.size() ? settings.names[index].c_str() : "";
-  if (input == nullptr || output == nullptr) return operation;  // the call has failed
-  operation.input = tf->TensorData(input);
+  if (output == nullptr) return operation;  // the call has failed
+  if (input != nullptr) operation.input = tf->TensorData(input);
   operation.output = tf->TensorData(output);
   operation.count = static_cast<size_t>(tf->TensorElementCount(output));
-  operation.type = TypeOf(tf->TensorType(input));
+  operation.type = TypeOf(tf->TensorType(output));
   return operation;
 }
 
@@ -112,11 +113,8 @@ void ComputeEach(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDone
   auto* call = new CollectiveCall(*tf, context, done, count);
   std::vector<hearth_operation> operations;
   for (int i = 0; i < count; ++i) {
-    TF_Tensor* input = call->Input(i);
-    TF_Tensor* output = nullptr;
-    if (input != nullptr) {
-      output = call->Output(i, tf->TensorType(input), ShapeOf(input), tf->TensorByteSize(input));
-    }
+    TF_Tensor* input = nullptr;
+    TF_Tensor* output = call->OutputLikeInput(i, input);
     operations.push_back(OperationOf(settings, static_cast<size_t>(i), input, output));
   }
   // The call may be over, and gone, with the last one.

@@ -37,6 +37,7 @@
   X(NumInputs)                                    \
   X(GetInput)                                     \
   X(AllocateOutput)                               \
+  X(ForwardInputOrAllocateOutput)                 \
   X(DeleteTensor)                                 \
   X(TensorType)                                   \
   X(NumDims)                                      \

@@ -130,6 +130,18 @@ for _ in range(30):
     equal(b, [float(r) for r in everyone])
     equal(c, [0.0])
 
+@tf.function
+def kept(x):
+    # Memory that somebody else looks at is not that of the result; the other one's may be.
+    y = x * 3
+    return hvt.allreduce(y, "sum"), hvt.broadcast(y, 1), y, hvt.allreduce(x + 1, "sum")
+
+a, b, c, d = kept(tf.fill([100], float(rank)))
+equal(a, [3.0 * sum(everyone)] * 100)
+equal(b, [3.0] * 100)
+equal(c, [3.0 * rank] * 100)
+equal(d, [float(sum(everyone) + world)] * 100)
+
 def gradient(function, x):
     with tf.GradientTape() as tape:
         tape.watch(x)
