@@ -79,7 +79,7 @@ format: setup
 bench: build
 	@tools/setup.sh openmpi-bin libopenmpi-dev
 	@mkdir -p bench/results
-	@for name in collective feed spark_overhead engine tf_feed torch_ddp; do \
+	@for name in collective feed spark_overhead engine tf_feed tf_steps torch_ddp torch_feed torch_distributor; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
 # 100 kills (25 minutes), then 200 draws of the property test; docs/reliability.md keeps the last table.

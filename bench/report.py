@@ -6,8 +6,11 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -28,7 +31,7 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def alternate(rounds: int, *contenders: Callable[[], float]) -> list[list[float]]:
+def alternate(rounds: int, *contenders: Callable[[], T]) -> list[list[T]]:
     """Runs them in turn, so that all see the same machine; returns what each returned.
 
     One unmeasured call of each comes first.
@@ -37,6 +40,11 @@ def alternate(rounds: int, *contenders: Callable[[], float]) -> list[list[float]
         contender()
     turns = [[contender() for contender in contenders] for _ in range(rounds)]
     return [list(values) for values in zip(*turns, strict=True)]
+
+
+def in_turn(rounds: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """The same for contenders with names."""
+    return dict(zip(calls, alternate(rounds, *calls.values()), strict=True))
 
 
 class Report:

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """PyTorch's DistributedDataParallel over the backend "hearth" against gloo, two processes.
 
-`bench/torch_ddp.py --json FILE`. A step of three dense layers of 2048, of which about half is
-communication over gloo, and all_reduce calls of several sizes; ours over tcp on the loopback
-interface and in shared memory. All groups live in the same two processes and take turns.
+`bench/torch_ddp.py --json FILE`. A step of three dense layers of 2048 (50 MB of gradients) with
+few and with more rows, and all_reduce calls of several sizes; ours over tcp on the loopback
+interface and in shared memory. All groups live in the same two processes, of one thread each, and
+take turns. A row "communication" says which share of ours (over tcp) and of gloo's step is no
+computation, by a step of the same layers without DistributedDataParallel, which both take at once.
 """
 
 from __future__ import annotations
@@ -18,36 +20,40 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from hearth.torch import backend
-from report import Report, alternate, arguments, seconds
+from report import Report, arguments, in_turn, seconds
 
 WORLD = 2
 WIDTH = 2048
-BATCH = 128
+# At the first half of gloo's step is communication.
+ROWS = (32, 128)
 STEPS = 10
+TRANSPORTS = {"tcp": "tcp", "shared memory": "shm"}
 SIZES = {"4 KB": (4 << 10, 300), "256 KB": (256 << 10, 100), "64 MB": (64 << 20, 5)}
 
 
 def groups() -> dict[str, dist.ProcessGroup]:
     """One process group of all ranks for each contender."""
     found = {"gloo": dist.new_group(backend="gloo")}
-    for name, transport in (("tcp", "tcp"), ("shared memory", "shm")):
+    for name, transport in TRANSPORTS.items():
         os.environ["HEARTH_TRANSPORT"] = transport
         found[name] = dist.new_group(backend="hearth")
     return found
 
 
-def trainer(group: dist.ProcessGroup) -> Callable[[], float]:
-    """A function for the mean milliseconds of one of STEPS steps of training."""
+def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
+    """A function for the mean milliseconds of one of STEPS steps of training with so many rows a
+    rank. Without a group each rank trains alone."""
     torch.manual_seed(0)
-    layers = [torch.nn.Linear(WIDTH, WIDTH) for _ in range(3)]
-    parallel = DistributedDataParallel(torch.nn.Sequential(*layers), process_group=group)
-    optimizer = torch.optim.SGD(parallel.parameters(), lr=1e-4)
-    batch = torch.randn(BATCH, WIDTH)
+    model: torch.nn.Module = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(3)))
+    if group is not None:
+        model = DistributedDataParallel(model, process_group=group)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    batch = torch.randn(rows, WIDTH)
 
     def run() -> None:
         for _ in range(STEPS):
             optimizer.zero_grad()
-            parallel(batch).square().mean().backward()
+            model(batch).square().mean().backward()
             optimizer.step()
 
     return lambda: measured(run) / STEPS
@@ -70,6 +76,35 @@ def measured(run: Callable[[], None]) -> float:
     return seconds(run) * 1e3
 
 
+def add(report: Report, name: str, found: dict[str, list[float]]) -> None:
+    """A row for each of our transports, against gloo."""
+    for transport in TRANSPORTS:
+        report.add(
+            f"{name}, {transport}",
+            ours=found[transport],
+            peer=found["gloo"],
+            peer_name="gloo",
+            unit="ms",
+            higher_is_better=False,
+        )
+
+
+def add_communication(report: Report, name: str, found: dict[str, list[float]]) -> None:
+    """The share of a step that is no computation."""
+    ours, gloo = (
+        [1 - alone / step for alone, step in zip(found["alone"], found[key], strict=True)]
+        for key in ("tcp", "gloo")
+    )
+    report.add(
+        f"{name}, communication",
+        ours=ours,
+        peer=gloo,
+        peer_name="gloo",
+        unit="of step",
+        higher_is_better=False,
+    )
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rank", type=int, default=0, help="for the second process")
@@ -83,25 +118,23 @@ def main() -> None:
     backend.register()
     dist.init_process_group("gloo")
     report = Report(asked.only)
-    contenders = groups()
-    gloo = contenders.pop("gloo")
-    rows = [("DDP step", trainer)]
-    rows += [
-        (f"all_reduce {name}", lambda group, s=size, c=calls: reducer(group, s, c))
-        for name, (size, calls) in SIZES.items()
-    ]
-    for name, make in rows:
-        for transport, group in contenders.items():
-            ours, peer = alternate(asked.rounds, make(group), make(gloo))
+    all_groups = groups()
+    for rows in ROWS:
+        name = f"DDP step of {rows} rows"
+        if not report.wants(name):
+            continue
+        calls = {key: trainer(group, rows) for key, group in all_groups.items()}
+        found = in_turn(asked.rounds, {**calls, "alone": trainer(None, rows)})
+        if asked.rank == 0:
+            add_communication(report, name, found)
+            add(report, name, found)
+    for label, (size, count) in SIZES.items():
+        name = f"all_reduce {label}"
+        if report.wants(name):
+            calls = {key: reducer(group, size, count) for key, group in all_groups.items()}
+            found = in_turn(asked.rounds, calls)
             if asked.rank == 0:
-                report.add(
-                    f"{name}, {transport}",
-                    ours=ours,
-                    peer=peer,
-                    peer_name="gloo",
-                    unit="ms",
-                    higher_is_better=False,
-                )
+                add(report, name, found)
     dist.barrier()
     dist.destroy_process_group()
     if second is not None:
