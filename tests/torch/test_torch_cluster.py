@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 
 import pytest
 
+from hearth.cluster import pace
 from hearth.torch import NodeError, TorchCluster
 
 
@@ -101,3 +103,18 @@ def test_results_of_a_model_come_back_in_order(spark):
     with TorchCluster.run(spark, main, workers=2) as cluster:
         found = cluster.inference(spark.range(0, 40, 1, 4), schema="twice double").collect()
     assert [row.twice for row in found] == [2.0 * n for n in range(40)]
+
+
+def test_a_train_that_lasts_shows_how_fast_each_node_takes_rows(spark, monkeypatch, capsys):
+    def main(_, ctx):
+        for _ in ctx.get_data_feed().as_iterable_dataset(10):
+            time.sleep(0.1)
+
+    monkeypatch.setattr(pace, "_LINES_S", 0.2)
+    monkeypatch.setattr(pace, "_WINDOW_S", 0.3)
+    with TorchCluster.run(spark, main, workers=2) as cluster:
+        cluster.train(spark.range(0, 400, 1, 4))
+    node = r"worker:{} [\d,]+ \(waits \d+%\)"
+    line = rf"^[\d,]+ rows/s: {node.format(0)}, {node.format(1)}$"
+    shown = capsys.readouterr().err
+    assert re.search(line, shown, re.MULTILINE), shown
