@@ -42,6 +42,10 @@ SAMPLE = pa.record_batch(
         "image": pa.array([b"\x00\x01", b"", None, b"xyz", b"e"]),
         "data": pa.array([[1, 2], [], None, [3], [4, 5]], pa.list_(pa.float32())),
         "pixels": pa.array([[1, 2], [3, 4], None, [5, 6], [7, 8]], pa.list_(pa.uint8(), 2)),
+        "viewed": pa.array(["more than twelve bytes"[i:] for i in range(5)], pa.string_view()),
+        "seen": pa.array(
+            [b"\x00" * 99, b"", None, b"twelve bytes", b"\xff" * 13], pa.binary_view()
+        ),
         "large": pa.array(["x", "y", None, "z", ""], pa.large_string()),
         "row": pa.array([{"u": 1, "v": "a"}, None, {"u": 3, "v": None}, {"u": 4, "v": "d"}, None]),
         "deep": pa.array([[[1], []], None, [], [[2, 3]], [[4]]], pa.list_(pa.list_(pa.int16()))),
@@ -85,7 +89,7 @@ def test_results_outlive_the_ring() -> None:
         (pa.array([1], pa.decimal128(5, 0)), "decimal"),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), "map"),
         (pa.array(["a"]).dictionary_encode(), "dictionary"),
-        (pa.array(["a"], pa.string_view()), "string view"),
+        (pa.array([["a"]], pa.list_view(pa.string())), "list view"),
     ],
 )
 def test_unsupported_type_is_named_with_its_column(column: pa.Array, type_name: str) -> None:

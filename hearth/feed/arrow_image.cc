@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/feed/byte_views.h"
 
 namespace hearth::feed {
 namespace {
@@ -16,8 +17,8 @@ std::string DescribeFormat(std::string_view format) {
       {"n", "null"},         {"e", "float16"},    {"d:", "decimal"},
       {"td", "date"},        {"ts", "timestamp"}, {"tt", "time"},
       {"tD", "duration"},    {"ti", "interval"},  {"w:", "fixed-size binary"},
-      {"+m", "map"},         {"+u", "union"},     {"vu", "string view"},
-      {"vz", "binary view"}, {"+v", "list view"}, {"+r", "run-end encoded"},
+      {"+m", "map"},         {"+u", "union"},     {"+v", "list view"},
+      {"+r", "run-end encoded"},
   };
   for (const auto& [prefix, name] : kNames) {
     if (format.starts_with(prefix)) return fmt::format("{} ('{}')", name, format);
@@ -58,6 +59,26 @@ void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
   for (int64_t i = 0; i < bytes; ++i) {
     const int high = i + 1 <= last ? in[i + 1] << (8 - shift) : 0;
     out[i] = static_cast<uint8_t>(in[i] >> shift | high);
+  }
+}
+
+int64_t ViewedTotal(const ArrowArray& array, int64_t begin, int64_t count) {
+  int64_t total = 0;
+  for (int64_t i = begin; i < begin + count; ++i) {
+    total += static_cast<int64_t>(ViewedBytes(array, i).size());
+  }
+  return total;
+}
+
+// Gathers the values, each from where it lies.
+void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte* offsets,
+                std::byte* data) {
+  auto* ends = reinterpret_cast<int32_t*>(offsets);
+  int32_t end = *ends = 0;
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const std::string_view value = ViewedBytes(array, i);
+    if (!value.empty()) std::memcpy(data + end, value.data(), value.size());
+    *++ends = end += static_cast<int32_t>(value.size());
   }
 }
 
@@ -139,8 +160,12 @@ size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan)
   int64_t child_count = count;
   if (const int64_t width = OffsetWidth(type); width != 0) {
     entry.offsets = Reserve((count + 1) * width, &plan->bytes);
-    child_begin = OffsetAt(*node.array, width, begin);
-    child_count = OffsetAt(*node.array, width, begin + count) - child_begin;
+    if (node.type.views) {
+      child_count = ViewedTotal(*node.array, begin, count);
+    } else {
+      child_begin = OffsetAt(*node.array, width, begin);
+      child_count = OffsetAt(*node.array, width, begin + count) - child_begin;
+    }
   } else if (type == ColumnType::kFixedSizeList) {
     child_begin *= node.type.list_size;
     child_count *= node.type.list_size;
@@ -194,6 +219,14 @@ void ArrowImage::WritePiece(const Piece& piece, std::byte* image) {
   const ImageNode& entry = piece.entry;
   const auto count = static_cast<int64_t>(entry.length);
   if (entry.validity != 0) CopyBits(array.buffers[0], piece.begin, count, image + entry.validity);
+  if (piece.node->type.views) {
+    // Rows are split so that they fit into a ring, which has room for no 2 GiB.
+    Require(entry.data_bytes <= INT32_MAX, ErrorCode::kResourceExhausted,
+            "column '{}' has {} bytes in {} rows; write fewer at once", piece.node->name,
+            entry.data_bytes, count);
+    CopyViewed(array, piece.begin, count, image + entry.offsets, image + entry.data);
+    return;
+  }
   const int64_t width = OffsetWidth(type);
   if (width == 4) CopyOffsets<int32_t>(array.buffers[1], piece.begin, count, image + entry.offsets);
   if (width == 8) CopyOffsets<int64_t>(array.buffers[1], piece.begin, count, image + entry.offsets);

@@ -1,12 +1,21 @@
 #include "hearth/feed/batch_builder.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/feed/arrow_image.h"
+#include "hearth/feed/byte_views.h"
 
 namespace hearth::feed {
+namespace {
+
+constexpr std::string_view kViews = "vz";
+constexpr int64_t kNoSize = 0;
+
+}  // namespace
 
 // The buffers of one column, in the shape that the Arrow structs point at.
 struct BatchBuilder::Column {
@@ -16,6 +25,9 @@ struct BatchBuilder::Column {
   std::vector<uint8_t> validity;
   std::vector<int32_t> offsets;
   std::vector<std::byte> data;
+  // Of views, which are then the data: where the values lie, and how many bytes from there on.
+  std::vector<const char*> places;
+  std::vector<int64_t> sizes;
   std::unique_ptr<Column> child;
 
   std::vector<const void*> buffers;
@@ -34,10 +46,38 @@ struct BatchBuilder::Column {
     data.insert(data.end(), from, from + count);
   }
 
+  void AppendView(std::string_view value) {
+    Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
+            "a value of column '{}' has {} bytes; fewer than 2 GiB are possible", name,
+            value.size());
+    ByteView view = {static_cast<int32_t>(value.size()), 0, 0, 0};
+    if (view.bytes <= ByteView::kInlineBytes) {
+      if (!value.empty()) std::memcpy(&view.prefix, value.data(), value.size());
+    } else {
+      std::memcpy(&view.prefix, value.data(), sizeof(view.prefix));
+      Reach(value);
+      view.buffer = static_cast<int32_t>(places.size()) - 1;
+      view.offset = static_cast<int32_t>(value.data() - places.back());
+      sizes.back() = std::max(sizes.back(), int64_t{view.offset} + view.bytes);
+    }
+    Append(&view, sizeof(view));
+  }
+
+  // Begins another buffer where the value lies before the last one, or too far behind its begin.
+  void Reach(std::string_view value) {
+    const auto at = reinterpret_cast<uintptr_t>(value.data());
+    const auto begin = places.empty() ? 0 : reinterpret_cast<uintptr_t>(places.back());
+    if (!places.empty() && at >= begin && at - begin + value.size() <= INT32_MAX) return;
+    places.push_back(value.data());
+    sizes.push_back(0);
+  }
+
   void Export() {
     buffers.assign(1, validity.empty() ? nullptr : validity.data());
     if (!offsets.empty()) buffers.push_back(offsets.data());
     if (child == nullptr) buffers.push_back(data.data());
+    buffers.insert(buffers.end(), places.begin(), places.end());
+    if (format == kViews) buffers.push_back(sizes.empty() ? &kNoSize : sizes.data());
     schema = {};
     schema.format = format.c_str();
     schema.name = name.c_str();
@@ -145,6 +185,14 @@ BatchBuilder& BatchBuilder::AddBinary(std::string name, const std::vector<std::s
   return AddBytes(std::move(name), "z", values, nulls);
 }
 
+BatchBuilder& BatchBuilder::AddBinaryViews(std::string name,
+                                           const std::vector<std::string_view>& values,
+                                           const Nulls& nulls) {
+  auto column = std::make_unique<Column>(std::move(name), std::string(kViews), values.size());
+  for (const std::string_view value : values) column->AppendView(value);
+  return Add(std::move(column), nulls);
+}
+
 BatchBuilder& BatchBuilder::AddFloatList(std::string name,
                                          const std::vector<std::vector<float>>& lists,
                                          const Nulls& nulls) {
@@ -191,6 +239,33 @@ void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
   array->n_children = schema->n_children;
   array->children = array_pointers_.data();
   array->release = [](ArrowArray* a) { a->release = nullptr; };
+}
+
+namespace {
+
+// Children can be moved out and released on their own, so each keeps the owner itself.
+template <typename Struct>
+void Keep(const std::shared_ptr<const void>& owner, Struct* given) {
+  for (int64_t i = 0; i < given->n_children; ++i) Keep(owner, given->children[i]);
+  given->private_data = new std::shared_ptr<const void>(owner);
+  given->release = [](Struct* released) {
+    for (int64_t i = 0; i < released->n_children; ++i) {
+      Struct* child = released->children[i];
+      if (child->release != nullptr) child->release(child);
+    }
+    const auto* kept = static_cast<std::shared_ptr<const void>*>(released->private_data);
+    released->release = nullptr;
+    delete kept;  // last: what was released may lie in it
+  };
+}
+
+}  // namespace
+
+void BatchBuilder::ExportOnce(const std::shared_ptr<const void>& owner, ArrowSchema* schema,
+                              ArrowArray* array) {
+  Export(schema, array);
+  Keep(owner, schema);
+  Keep(owner, array);
 }
 
 std::shared_ptr<const BatchView> BatchBuilder::Build() {

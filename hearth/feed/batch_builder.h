@@ -33,6 +33,9 @@ class BatchBuilder {
                           const Nulls& nulls = {});
   BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v,
                           const Nulls& nulls = {});
+  // The same without a copy, as views: the values stay where they lie, as long as what is exported.
+  BatchBuilder& AddBinaryViews(std::string name, const std::vector<std::string_view>& values,
+                               const Nulls& nulls = {});
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
                              const Nulls& nulls = {});
   // The same from flat values: row i has values [offsets[i], offsets[i + 1]).
@@ -47,6 +50,9 @@ class BatchBuilder {
   // The same rows by Arrow's C data interface. Valid while the builder lives and is not changed;
   // release does nothing.
   void Export(ArrowSchema* schema, ArrowArray* array);
+  // The same once, for a receiver that releases them: `owner` lives as long, and with it this
+  // builder.
+  void ExportOnce(const std::shared_ptr<const void>& owner, ArrowSchema* schema, ArrowArray* array);
 
  private:
   struct Column;

@@ -30,6 +30,22 @@ TEST(BatchBuilder, BuildsEveryKindOfColumn) {
   EXPECT_EQ(batch->column("li").ListLength(1), 0);
 }
 
+TEST(BatchBuilder, ViewsAreGatheredFromWhereTheirValuesLie) {
+  const std::string text = "some bytes that lie beside each other";
+  const std::string_view all = text;
+  const std::vector<std::string_view> values = {all.substr(20), all, "", all.substr(0, 12), all,
+                                                all.substr(3, 20)};
+  const std::vector<bool> nulls = {false, false, false, false, true, false};
+  const auto batch = BatchBuilder().AddBinaryViews("b", values, nulls).Build();
+  ASSERT_EQ(batch->rows(), 6);
+  EXPECT_EQ(batch->column("b").type(), ColumnType::kBinary);
+  for (int64_t row = 0; row < 6; ++row) {
+    const auto at = static_cast<size_t>(row);
+    EXPECT_EQ(batch->column("b").IsNull(row), nulls[at]);
+    if (!nulls[at]) EXPECT_EQ(batch->column("b").Bytes(row), values[at]) << row;
+  }
+}
+
 TEST(BatchBuilder, ColumnsOfUnequalLengthAreRefused) {
   BatchBuilder rows;
   rows.AddInt32("a", {1, 2}).AddInt32("b", {1});

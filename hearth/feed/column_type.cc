@@ -50,6 +50,10 @@ bool ParseArrowFormat(std::string_view format, ArrowType* type) {
     const auto parsed = std::from_chars(format.data() + kFixed.size(), end, type->list_size);
     return parsed.ec == std::errc() && parsed.ptr == end && type->list_size >= 0;
   }
+  if (format == "vu" || format == "vz") {
+    *type = {format == "vu" ? ColumnType::kUtf8 : ColumnType::kBinary, 0, true};
+    return true;
+  }
   for (const TypeRow& row : kTypes) {
     if (row.format == format) {
       *type = {row.type, 0};

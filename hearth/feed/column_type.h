@@ -32,7 +32,8 @@ enum class ColumnType : uint32_t {
 
 struct ArrowType {
   ColumnType type;
-  int64_t list_size;  // of a fixed-size list, else 0
+  int64_t list_size;   // of a fixed-size list, else 0
+  bool views = false;  // of strings and binaries, in Arrow: byte_views.h
 };
 
 // Reads a format string of Arrow's C data interface; false for a type that batches cannot have.

@@ -23,7 +23,7 @@ TEST(ColumnType, FixedSizeListCarriesItsSize) {
 
 TEST(ColumnType, OtherFormatsAreNotKnown) {
   ArrowType parsed;
-  for (const char* format : {"", "n", "e", "d:19,10", "tdD", "+m", "+w:", "+w:-1", "+w:3x", "vu"}) {
+  for (const char* format : {"", "n", "e", "d:19,10", "tdD", "+m", "+w:", "+w:-1", "+w:3x", "vl"}) {
     EXPECT_FALSE(ParseArrowFormat(format, &parsed)) << format;
   }
   EXPECT_FALSE(IsKnownColumnType(0));
