@@ -68,9 +68,6 @@ class LocalRanks {
   // core from a peer that shares it.
   static constexpr int kSpins = 1000;
   static constexpr int kSpinsPerYield = 100;
-  // Where ranks share cores: the core goes to one that is awake already, for less than a sleep and
-  // a wake-up cost; with nobody to take it, all of them are over in as long as those take.
-  static constexpr int kYields = 16;
 
   void Arrive();
   template <typename Condition>
@@ -97,7 +94,6 @@ void LocalRanks::Await(int index, Deadline deadline, const Condition& reached) {
     if (i % kSpinsPerYield == kSpinsPerYield - 1) std::this_thread::yield();
     Pause();
   }
-  for (int i = spins_ == 0 ? kYields : 0; i > 0 && !reached(); --i) std::this_thread::yield();
   if (!reached()) Sleep(index, deadline, reached);
 }
 
