@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "hearth/base/deadline.h"
@@ -64,10 +63,10 @@ class LocalRanks {
   void Leave();
 
  private:
-  // About 20 us: longer than a peer on another core needs to notice, short enough not to take the
-  // core from a peer that shares it.
+  // 20 to 60 us: longer than a peer on another core needs to notice, short enough not to take the
+  // core from a peer that shares it. Without yields, which hand a busy core away for milliseconds
+  // (decision 050).
   static constexpr int kSpins = 1000;
-  static constexpr int kSpinsPerYield = 100;
 
   void Arrive();
   template <typename Condition>
@@ -90,8 +89,6 @@ template <typename Condition>
 void LocalRanks::Await(int index, Deadline deadline, const Condition& reached) {
   for (int i = 0; i < spins_; ++i) {
     if (reached()) return;
-    // The peer may be ready to run on this very core.
-    if (i % kSpinsPerYield == kSpinsPerYield - 1) std::this_thread::yield();
     Pause();
   }
   if (!reached()) Sleep(index, deadline, reached);

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/collective/pause.h"
 
 namespace hearth::collective {
 namespace {
@@ -118,7 +118,7 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
       if (idle > 0 && idle <= kSpins) vain = 0;
       idle = 0;
     } else if (vain < kVainSpins && ++idle <= kSpins) {
-      std::this_thread::yield();
+      Pause();  // no yield: it would hand a busy core away for milliseconds (decision 050)
     } else {
       if (idle == kSpins + 1) ++vain;
       Wait(deadline);

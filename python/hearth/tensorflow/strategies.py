@@ -25,13 +25,14 @@ def use_for_collectives() -> None:
     launcher = cross_device_utils.CollectiveReplicaLauncher
     if getattr(launcher, "by_hearth", False):
         return
-    for name in ("all_reduce", "_all_gather"):
+    for name in ("all_reduce", "batch_all_reduce", "_all_gather"):
         if not hasattr(launcher, name):
             raise HearthError(
                 f"TensorFlow's CollectiveReplicaLauncher has no {name}(): "
                 "use_for_collectives() knows TensorFlow 2.16 to 2.21"
             )
     launcher.all_reduce = _all_reduce_by(launcher.all_reduce)
+    launcher.batch_all_reduce = _batch_all_reduce_by(launcher.batch_all_reduce)
     launcher._all_gather = _all_gather_by(launcher._all_gather)
     launcher.by_hearth = True
 
@@ -52,6 +53,23 @@ def _all_reduce_by(theirs: Any) -> Any:
             return found
 
     return all_reduce
+
+
+def _batch_all_reduce_by(theirs: Any) -> Any:
+    def batch_all_reduce(self: Any, input_tensor_packs: Any, options: Any = None):
+        if not _is_ours(self):
+            return theirs(self, input_tensor_packs, options)
+        import tensorflow as tf
+
+        from hearth.tensorflow.training import reduce_gradients
+
+        # TensorFlow joins the tensors of a pack, by default all there are, to one, and cuts that.
+        # They are reduced where they lie, the first of the list, those of the last layers, first.
+        tensors = [tensor for pack in input_tensor_packs for tensor in pack]
+        with tf.device(self._device):
+            return reduce_gradients(tensors[::-1], "sum")[::-1]
+
+    return batch_all_reduce
 
 
 def _all_gather_by(theirs: Any) -> Any:
