@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "hosts"))
 from emulated_hosts import Link, Network, why_not
 
 WORLD = 2
-# At the first gRPC's step on the loopback interface is half communication, at the second ours.
+# On the loopback interface half, and three quarters, of gRPC's step is communication.
 ROWS = (256, 64)
 STEPS = {"tcp": 8, "1 Gbit/s": 3}
 PEER = "MultiWorkerMirroredStrategy over gRPC"

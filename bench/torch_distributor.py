@@ -59,7 +59,7 @@ def train(batches: Iterator[Any], backend: str) -> dict[str, float]:
         optimizer.step()
         if not marks:
             marks = {"first": time.time(), "rows": len(y) * dist.get_world_size()}
-    marks["last"] = time.time()
+        marks["last"] = time.time()
     dist.destroy_process_group()
     return marks
 
