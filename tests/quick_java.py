@@ -60,9 +60,11 @@ _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def home() -> Path | None:
-    """JAVA_HOME for tests, where it was made of the Java that they would have otherwise."""
+    """JAVA_HOME for tests, where it was made of the Java and for the Spark that they have."""
     java = _java()
-    return _HOME if java and (_HOME / "lib").resolve().parent == java.parents[1] else None
+    if java is None or (_HOME / "lib").resolve().parent != java.parents[1]:
+        return None
+    return _HOME if (_HOME / "spark").resolve() == _spark_home() else None
 
 
 def make() -> None:
@@ -79,6 +81,7 @@ def make() -> None:
         _link(java, new, _STARTS.format(home=_HOME, java=java, options=_OPTIONS))
         for name in ("launcher", "spark"):
             _archive(java, new / f"{name}.jsa", [one for one in programs if one.name == name])
+    (new / "spark").symlink_to(_spark_home())
     shutil.rmtree(_HOME, ignore_errors=True)
     new.rename(_HOME)
 
@@ -87,6 +90,11 @@ def _java() -> Path | None:
     named = os.environ.get("JAVA_HOME")
     found = f"{named}/bin/java" if named else shutil.which("java")
     return Path(found).resolve() if found else None
+
+
+def _spark_home() -> Path | None:
+    spec = find_spec("pyspark")
+    return Path(spec.origin).resolve().parent if spec else None
 
 
 def _link(java: Path, home: Path, script: str) -> None:
@@ -109,8 +117,7 @@ class _Program:
         self.name = "launcher" if "org.apache.spark.launcher.Main" in asked else "spark"
         # The session's own SPARK_HOME, which consists of links, is gone.
         own_home = re.compile(r"(?<![^:])[^:]*/hearth-spark-\w+(?=/)")
-        spark_home = str(Path(find_spec("pyspark").origin).parent)
-        self.class_path = own_home.sub(spark_home, asked[asked.index("-cp") + 1])
+        self.class_path = own_home.sub(str(_spark_home()), asked[asked.index("-cp") + 1])
 
     def classes(self) -> Iterable[str]:
         """Lines of a list of classes, but for those of other loaders than Java's own."""
