@@ -31,11 +31,15 @@ nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
   auto schema = std::make_unique<ArrowSchema>();
   auto array = std::make_unique<ArrowArray>();
   feed::ExportBatch(std::move(batch), schema.get(), array.get());
-  nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
-  return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
+  return Capsules(std::move(schema), std::move(array));
 }
 
 }  // namespace
+
+nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array) {
+  nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
+  return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
+}
 
 PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
                          std::span<const std::byte> ring_image)

@@ -10,10 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/feed/arrow_c_abi.h"
 #include "hearth/feed/batch_view.h"
 #include "hearth/feed/pieces_image.h"
 
 namespace hearth::bindings {
+
+// The capsules that pyarrow asks for, which own the structs: (schema, array).
+nanobind::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array);
 
 // A batch that was read.
 class PythonBatch {

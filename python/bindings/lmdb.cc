@@ -18,6 +18,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
+using caffe::DatumBatch;
 using caffe::DatumRows;
 
 nb::tuple Divide(const std::string& path, uint64_t parts) {
@@ -65,14 +66,26 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
   return std::make_unique<DatumRows>(path, std::move(range));
 }
 
+// nanobind keeps no pointers to const.
+struct PythonDatums {
+  std::shared_ptr<const DatumBatch> batch;
+};
+
 nb::object Next(DatumRows& rows) {
-  std::shared_ptr<const feed::BatchView> batch;
+  std::shared_ptr<const DatumBatch> batch;
   {
     const ReleasedGil released;
     batch = rows.Next();
   }
   if (batch == nullptr) return nb::none();
-  return nb::cast(PythonBatch(std::move(batch)));
+  return nb::cast(PythonDatums{std::move(batch)});
+}
+
+nb::tuple Export(const PythonDatums& datums, nb::handle) {
+  auto schema = std::make_unique<ArrowSchema>();
+  auto array = std::make_unique<ArrowArray>();
+  DatumBatch::Export(datums.batch, schema.get(), array.get());
+  return Capsules(std::move(schema), std::move(array));
 }
 
 }  // namespace
@@ -88,6 +101,11 @@ void RegisterLmdb(nb::module_& m) {
   m.def("lmdb_rows", OpenRange, "path"_a, "first_key"_a, "end_key"_a.none(),
         nb::sig("def lmdb_rows(path: str, first_key: bytes, end_key: bytes | None) -> DatumRows"),
         "The records from `first_key` on and before `end_key`. Raises HearthError.");
+  nb::class_<PythonDatums>(m, "DatumBatch",
+                           "Records as pyarrow.record_batch() takes them; `data` is a binary view "
+                           "of the file.")
+      .def("__arrow_c_array__", &Export, "requested_schema"_a = nb::none())
+      .def_prop_ro("num_rows", [](const PythonDatums& self) { return self.batch->rows(); });
   nb::class_<DatumRows>(m, "DatumRows",
                         "Some Datum records of an LMDB's data file. One thread uses it.")
       .def(nb::new_(&Open), "path"_a, "first_key"_a, "count"_a,

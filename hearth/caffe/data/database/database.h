@@ -21,8 +21,10 @@ class DatabaseCursor {
   // To the first record whose key is `key` or comes after it.
   virtual void Seek(std::string_view key) = 0;
   virtual void Next() = 0;
-  // False after the last record. Key and value live until the cursor moves.
+  // False after the last record. Key and value live until the cursor moves, or as long as the
+  // cursor where it keeps them.
   virtual bool valid() const = 0;
+  virtual bool keeps_values() const { return false; }
   virtual std::string_view key() const = 0;
   virtual std::string_view value() const = 0;
   // Bytes that came from another file system.

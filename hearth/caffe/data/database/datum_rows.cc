@@ -2,69 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/lmdb_pages.h"
-#include "hearth/caffe/proto/wire_reader.h"
-#include "hearth/feed/batch_builder.h"
 
 namespace hearth::caffe {
 namespace {
 
-// A batch ends with the record that fills it: many digits, or some pictures.
-constexpr size_t kBatchBytes = size_t{4} << 20;
-constexpr size_t kBatchRows = 4096;
-
-// Keys are made of digits and file names; what is no text is told by its bytes.
-std::string TextOf(std::string_view key) {
-  const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7f; };
-  if (std::all_of(key.begin(), key.end(), printable)) return std::string(key);
-  std::string text;
-  for (const unsigned char c : key) text += fmt::format("{:02x}", c);
-  return text;
-}
-
-class Columns {
- public:
-  void Add(std::string_view key, std::string_view value) {
-    ids_.push_back(TextOf(key));
-    Datum datum;
-    bool sound = true;
-    try {
-      ParseWire(value, "its Datum", &datum);
-    } catch (const Error&) {
-      sound = false;
-      datum = {};
-    }
-    damaged_.push_back(!sound);
-    labels_.push_back(datum.label());
-    channels_.push_back(datum.channels());
-    heights_.push_back(datum.height());
-    widths_.push_back(datum.width());
-    encoded_.push_back(datum.encoded() ? 1 : 0);
-    without_data_.push_back(!datum.has_data());
-    bytes_ += datum.data().size();
-    data_.push_back(std::move(*datum.mutable_data()));
-  }
-
-  bool full() const { return bytes_ >= kBatchBytes || ids_.size() >= kBatchRows; }
-
-  std::shared_ptr<const feed::BatchView> Build() const {
-    feed::BatchBuilder builder;
-    builder.AddString("id", ids_).AddInt32("label", labels_, damaged_);
-    builder.AddInt32("channels", channels_, damaged_).AddInt32("height", heights_, damaged_);
-    builder.AddInt32("width", widths_, damaged_).AddInt32("encoded", encoded_, damaged_);
-    return builder.AddBinary("data", data_, without_data_).Build();
-  }
-
- private:
-  std::vector<std::string> ids_, data_;
-  std::vector<int32_t> labels_, channels_, heights_, widths_, encoded_;
-  std::vector<bool> damaged_, without_data_;
-  size_t bytes_ = 0;
-};
+// Many digits, or some pictures; with the other columns one entry of a ring.
+constexpr size_t kBatchBytes = (size_t{4} << 20) - (size_t{256} << 10);
+constexpr int64_t kBatchRows = 4096;
 
 }  // namespace
 
@@ -118,7 +66,7 @@ DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, 
   Require(records_->valid() && records_->key() == range_.first_key, ErrorCode::kDataLoss,
           "{} has no record '{}' any more, with which a part of it begins; it must not be written "
           "while it is read",
-          name_, TextOf(range_.first_key));
+          name_, TextOfKey(range_.first_key));
 }
 
 bool DatumRows::AtEnd() const {
@@ -126,17 +74,19 @@ bool DatumRows::AtEnd() const {
   return !records_->valid() || (range_.end_key && records_->key() >= *range_.end_key);
 }
 
-std::shared_ptr<const feed::BatchView> DatumRows::Next() {
+std::shared_ptr<const DatumBatch> DatumRows::Next() {
   if (AtEnd()) return nullptr;
-  Columns columns;
-  for (; !AtEnd() && !columns.full(); records_->Next()) {
+  auto batch = std::make_shared<DatumBatch>(records_);
+  for (; !AtEnd() && batch->rows() < kBatchRows; records_->Next()) {
     Require(records_->valid(), ErrorCode::kDataLoss,
             "{} ends {} records too early; it must not be written while it is read", name_,
             range_.count.value_or(0));
-    columns.Add(records_->key(), records_->value());
+    const std::string_view value = records_->value();
+    if (batch->rows() > 0 && batch->data_bytes() + value.size() > kBatchBytes) break;
+    batch->Add(records_->key(), value);
     if (range_.count) --*range_.count;
   }
-  return columns.Build();
+  return batch;
 }
 
 }  // namespace hearth::caffe

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/database/datum_batch.h"
 #include "hearth/caffe/data/database/lmdb_pages.h"
-#include "hearth/feed/batch_view.h"
 
 namespace hearth::caffe {
 
@@ -45,9 +45,7 @@ struct DatumRange {
   bool or_behind = false;  // no record need have the first key: those that come after it count
 };
 
-// Reads some records as batches with the columns id (the key), label, channels, height, width,
-// encoded and data. A record that is no Datum has null in all columns but the id; one whose pixels
-// are floats has no data. One thread. Throws kDataLoss where the file is damaged.
+// Reads some records as batches. One thread. Throws kDataLoss where the file is damaged.
 class DatumRows {
  public:
   // Of an LMDB's data file. Throws kDataLoss where there is no record of the first key.
@@ -59,12 +57,12 @@ class DatumRows {
   // Bytes that came from another file system.
   uint64_t fetched() const { return records_->fetched(); }
   // The next rows, some megabytes of them; null at the end.
-  std::shared_ptr<const feed::BatchView> Next();
+  std::shared_ptr<const DatumBatch> Next();
 
  private:
   bool AtEnd() const;
 
-  std::unique_ptr<DatabaseCursor> records_;
+  const std::shared_ptr<DatabaseCursor> records_;  // batches keep it, too
   const std::string name_;
   DatumRange range_;  // what is left of it
 };

@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/data/database/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {
@@ -47,7 +48,7 @@ class DatumRowsTest : public testing::Test {
     DatumRows rows(file_, parts.first_keys[part],
                    PartBegin(parts.records, part + 1, count) - begin);
     std::vector<std::string> ids;
-    while (const auto batch = rows.Next()) {
+    while (const auto batch = ViewOf(rows.Next())) {
       for (int64_t i = 0; i < batch->rows(); ++i) ids.push_back(batch->column("id").AsText(i));
     }
     return ids;
@@ -111,7 +112,7 @@ TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
          {"none", "no Datum"},
          {std::string("\xff\0", 2), RecordOf("x", 1)}});
   DatumRows rows(file_, "good", 4);
-  const auto batch = rows.Next();
+  const auto batch = ViewOf(rows.Next());
   ASSERT_EQ(batch->rows(), 4);
   const auto null_in = [&](const char* column) {
     std::vector<bool> nulls;
@@ -127,6 +128,28 @@ TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
   EXPECT_THAT(null_in("data"), ElementsAre(false, true, true, false));
   EXPECT_EQ(batch->column("id").AsText(3), "ff00");
   EXPECT_EQ(rows.Next(), nullptr);
+}
+
+TEST_F(DatumRowsTest, ABatchEndsBeforeWhatDoesNotFitAndALargeRecordHasOneOfItsOwn) {
+  const std::string large(5 << 20, 'l'), small(1 << 20, 's');
+  Write({{"a", RecordOf(small, 1)},
+         {"b", RecordOf(small, 2)},
+         {"c", RecordOf(large, 3)},
+         {"d", RecordOf(small, 4)}});
+  std::vector<int64_t> rows;
+  {
+    DatumRows all(file_, "a", 4);
+    while (const auto batch = all.Next()) rows.push_back(batch->rows());
+  }
+  EXPECT_THAT(rows, ElementsAre(2, 1, 1));
+}
+
+TEST_F(DatumRowsTest, ABatchOutlivesTheRowsThatItIsOf) {
+  Write({{"a", RecordOf(std::string(9000, 'x'), 7)}});
+  auto rows = std::make_unique<DatumRows>(file_, "a", 1);
+  const auto batch = rows->Next();
+  rows.reset();
+  EXPECT_EQ(ViewOf(batch)->column("data").Bytes(0), std::string(9000, 'x'));
 }
 
 TEST_F(DatumRowsTest, FewerRecordsThanToldAreAnError) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/data/database/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {
@@ -43,7 +44,7 @@ class LevelDbRowsTest : public testing::Test {
   std::vector<std::string> IdsOf(const DatumRange& range) const {
     const auto rows = ReadLevelDb(path_, range);
     std::vector<std::string> ids;
-    while (const auto batch = rows->Next()) {
+    while (const auto batch = ViewOf(rows->Next())) {
       for (int64_t i = 0; i < batch->rows(); ++i) ids.push_back(batch->column("id").AsText(i));
     }
     return ids;

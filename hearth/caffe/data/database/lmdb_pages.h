@@ -41,6 +41,7 @@ class LmdbPages : public DatabaseCursor {
   size_t page_size() const { return page_size_; }
   uint64_t fetched() const override { return file_->fetched(); }
   bool valid() const override { return !levels_.empty(); }
+  bool keeps_values() const override { return mapped_ != nullptr; }
   std::string_view key() const override { return key_; }
   std::string_view value() const override { return value_; }
 

@@ -1,0 +1,31 @@
+// Batches of Datum records for tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hearth/caffe/data/database/datum_batch.h"
+#include "hearth/feed/arrow_image.h"
+#include "hearth/feed/batch_view.h"
+
+namespace hearth::caffe {
+
+// What a receiver of the batch gets: null of none.
+inline std::shared_ptr<const feed::BatchView> ViewOf(const std::shared_ptr<const DatumBatch>& batch) {
+  if (batch == nullptr) return nullptr;
+  ArrowSchema schema;
+  ArrowArray array;
+  DatumBatch::Export(batch, &schema, &array);
+  const feed::ArrowImage image(schema, array);
+  std::vector<uint64_t> words(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
+  image.Write(0, image.rows(), bytes);
+  schema.release(&schema);
+  array.release(&array);
+  return feed::CopyBatch(bytes);
+}
+
+}  // namespace hearth::caffe
