@@ -151,7 +151,7 @@ std::string RefusalOfRdma(const GroupOptions& options) {
 
 TEST(Transport, OfRdmaIsRefusedWhereNoDeviceIsUp) {
   if (!FindRdmaDevice().name.empty()) GTEST_SKIP() << "there is a device";
-  const std::string reason = "rank 0 (host host0) has no RDMA: " + FindRdmaDevice().missing;
+  const std::string reason = "rank 0 (host host0) uses no RDMA: " + FindRdmaDevice().missing;
   EXPECT_EQ(RefusalOfRdma({.wire = Medium::kRdma}),
             "RDMA is asked for, but " + reason + "; ask for auto or tcp");
   const Chosen chosen("rdma");
@@ -216,7 +216,7 @@ TEST(Transport, OfRdmaIsRefusedWhereItMustBeEncrypted) {
     });
     FAIL() << "connected";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("TLS is asked for"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("it asks for TLS"), std::string::npos) << error.message();
   }
 }
 

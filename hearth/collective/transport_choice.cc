@@ -37,8 +37,8 @@ GroupOptions WithChosenTransport(GroupOptions options) {
 }
 
 RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
-  if (options.encrypt) return {.name = {}, .missing = "TLS is asked for, which is for tcp"};
-  if (options.wire == Medium::kTcp) return {.name = {}, .missing = "tcp is asked for"};
+  if (options.encrypt) return {.name = {}, .missing = "it asks for TLS, which is for tcp"};
+  if (options.wire == Medium::kTcp) return {.name = {}, .missing = "it asks for tcp"};
   if (options.ucx_transports.empty()) {
     RdmaDevice device = FindRdmaDevice();
     if (!device.name.empty()) device.name += ", UCX_TLS=" + UcxTransports(options);
@@ -60,7 +60,7 @@ Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& 
                                     [](const RankInfo& rank) { return rank.rdma.name.empty(); });
   if (without == ranks.end()) return {.rdma = true, .reason = ranks.front().rdma.name};
   const std::string reason =
-      fmt::format("{} has no RDMA: {}", without->peer.name(), without->rdma.missing);
+      fmt::format("{} uses no RDMA: {}", without->peer.name(), without->rdma.missing);
   Require(options.wire != Medium::kRdma, ErrorCode::kUnavailable,
           "RDMA is asked for, but {}; ask for auto or tcp", reason);
   return {.encrypted = options.encrypt, .reason = reason};
