@@ -9,6 +9,7 @@ import queue
 import pytest
 
 from hearth.caffeonspark.history import History
+from hearth.trainer import kept_events
 from hearth.trainer.kept_events import KeptEvents
 
 
@@ -56,9 +57,60 @@ def test_finishing_twice_gives_the_same():
 
 def test_of_very_many_the_newest_stays_and_every_second_goes():
     kept = KeptEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
-    assert 1000 <= len(kept) <= 2000
-    assert kept[-1]["iteration"] == 5000
-    assert kept[0]["iteration"] < 10
+    iterations = [event["iteration"] for event in kept]
+    assert iterations == [*range(1, 5001, 4), 5000]
+
+
+def test_of_a_very_long_training_the_begin_is_not_lost():
+    told = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
+    kept = KeptEvents(Coordinator(told)).finish()
+    for rank in (0, 1):
+        iterations = [event["iteration"] for event in kept if event["rank"] == rank]
+        assert iterations[0] == rank and iterations[-1] == 99_998 + rank
+        assert 1000 <= len(iterations) <= 2001
+
+
+def histogram(iteration, parts=30):
+    return {
+        "event": "histogram", "iteration": iteration, "tag": "weights/ip/0", "counts": [7] * parts,
+    }  # fmt: skip
+
+
+def test_histograms_are_kept_by_their_bytes(monkeypatch):
+    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 100_000)
+    told = [histogram(i // 2) for i in range(2, 4002)]
+    kept = KeptEvents(Coordinator(told)).finish()
+    assert 40_000 < sum(len(json.dumps(event)) for event in kept) <= 130_000
+    iterations = [event["iteration"] for event in kept]
+    assert iterations[0] == 1 and iterations[-1] == 2000
+    assert all(iterations.count(i) == 2 for i in iterations)
+    gaps = {b - a for a, b in zip(iterations[::2][:-2], iterations[::2][1:-1], strict=True)}
+    assert len(gaps) == 1
+
+
+def test_of_histograms_that_are_too_large_the_first_and_last_are_kept(monkeypatch):
+    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 1000)
+    kept = KeptEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
+    assert [event["iteration"] for event in kept] == [1, 5]
+
+
+def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept():
+    class Sender:
+        def __init__(self):
+            self.sent = []
+
+        def put(self, number, event):
+            self.sent.append((number, event["event"]))
+
+        def close(self):
+            self.sent.append("end")
+
+    coordinator, sender = Coordinator([progress(1), {"event": "log", "level": "I"}]), Sender()
+    coordinator.events.put((1, json.dumps({"event": "done"})))
+    coordinator.events.put((0, json.dumps(VALIDATION)))
+    kept = KeptEvents(coordinator, sender).finish()
+    assert sender.sent == [(1, "progress"), (2, "log"), (4, "validation"), "end"]
+    assert [event["number"] for event in kept] == [1, 4]
 
 
 def test_a_history_has_their_times_and_goes_back_with_a_restart():

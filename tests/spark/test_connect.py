@@ -75,7 +75,30 @@ def error(solver, model, notes):
         heard = time.time()
         raised = float(open(f"{notes}/raised").read())
         print("after %.2f s" % (heard - raised), error)
-    print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]), events)
+    print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]))
+    print("heard", [event["event"] for event in events].count("ready"), "ready")
+
+# Once where rank 0 reaches this process, once where nobody can.
+def live(solver, model):
+    def train():
+        heard, running = [], []
+
+        def on_event(event):
+            heard.append(event)
+            if event["event"] == "progress":
+                running.append(bool(faults.trainers()))
+
+        conf = config(solver, model)
+        CaffeOnSpark(spark, on_event).train(sources.getSource(conf, True))
+        came = [event for event in heard if event["event"] == "progress"]
+        late = sum("seconds" in event for event in came)
+        print("came", running[0], "late", late, "of", len(came), "to", came[-1]["iteration"])
+        return [event["text"] for event in heard if event.get("level") == "W"]
+
+    print("warned", train())
+    os.environ["TFOS_SERVER_HOST"] = "192.0.2.1"
+    print("warned", train())
+    del os.environ["TFOS_SERVER_HOST"]
 
 def session(solver, model, table):
     conf = config(solver, model, features="ip1", label="label")
@@ -126,7 +149,7 @@ def restart(solver, model, prefix):
     broken = train()
     print("struck", len(struck), "rows", len(broken), "same", broken == unbroken)
 
-for name, part in (("error", error), ("session", session), ("restart", restart)):
+for name, part in (("error", error), ("live", live), ("session", session), ("restart", restart)):
     print("== " + name)
     try:
         part(**json.loads(sys.argv[2])[name])
@@ -158,6 +181,7 @@ def said(digits, tmp_path_factory):
     )  # fmt: skip
     parts = {
         "error": {"solver": refusing_solver(digits, notes), "notes": str(notes)},
+        "live": {"solver": digits.solver("cos", max_iter=400, test_interval=None, test_iter=None)},
         "session": {
             "solver": digits.solver("cos", max_iter=59, test_interval=20),
             "table": digits.table("raw", "train"),
@@ -184,7 +208,16 @@ def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(said):
     assert "iteration 19: layer 'relu1' (Python), forward" in told[2]
     assert "no more today" in said["error"]
     assert float(told[1]) < 5
-    assert "\nmade 2 []\n" in said["error"]  # one layer a rank: no attempt was repeated
+    assert "\nmade 2\nheard 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
+
+
+def test_events_come_while_the_training_runs_or_else_with_its_result(said):
+    live, warned, late, told = said["live"].splitlines()
+    assert re.fullmatch(r"came True late 0 of \d+ to 400", live), said["live"]
+    assert warned == "warned []"
+    count = re.fullmatch(r"came False late (\d+) of (\d+) to 400", late)
+    assert count and count[1] == count[2], said["live"]
+    assert "no progress was shown while the training ran: " in told and "192.0.2.1" in told
 
 
 def test_a_session_trains_tests_and_extracts_features(said, digits):
@@ -200,5 +233,5 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
         assert "4 of 40 rows cannot be used and were left out: 0" in left
 
 
-def test_a_restart_without_live_events_keeps_the_validations_before_it(said):
+def test_a_restart_keeps_the_validations_before_it(said):
     assert "struck 1 rows 10 same True" in said["restart"], said["restart"]

@@ -1,56 +1,113 @@
-"""The events of a training whose driver cannot hear them: kept beside rank 0 until it ends."""
+"""The events of a training whose driver has no coordinator: kept beside rank 0 until it ends."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections.abc import Hashable
 from typing import Any
+
+from hearth.trainer.live_events import EventSender
 
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
-# Of each kind; where there are more of those that come again and again, every second one goes.
+# Of each kind, and rank; and of all histograms, in bytes of JSON. Where there are more, those that
+# come again and again are thinned out.
 _MOST = 2000
+_MOST_HISTOGRAM_BYTES = 8 << 20
 _AGAIN = ("progress", "rank")
-_ONCE = ("validation", "ready", "net", "histogram")
+_ONCE = ("validation", "ready", "net")
 
 
 class KeptEvents:
     """Takes a coordinator's events in a thread of its own, until finish()."""
 
-    def __init__(self, coordinator: Any):
+    def __init__(self, coordinator: Any, sender: EventSender | None = None):
+        """`sender`: tells of all of them as they come, too."""
         self._coordinator = coordinator
-        self._kept: dict[str, list[Event]] = {}
+        self._sender = sender
+        self._count = 0
+        self._once: dict[str, list[Event]] = {}
+        self._again: dict[tuple[str, Any], _Thinned] = {}
+        self._histograms = _Thinned(_MOST_HISTOGRAM_BYTES)
         self._start = time.monotonic()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._take_all, name="hearth-events", daemon=True)
         self._thread.start()
 
     def finish(self) -> list[Event]:
-        """Closes the coordinator. The events, each with the `seconds` after which it came."""
+        """Closes the coordinator. The events, each with its `number`, under which it was sent, too,
+        and the `seconds` after which it came."""
         self._ending.set()
         self._coordinator.close()
         self._thread.join()
-        return sorted((e for kind in self._kept.values() for e in kind), key=lambda e: e["seconds"])
+        if self._sender is not None:
+            self._sender.close()
+        kept = self._histograms.events()
+        for of_kind in self._once.values():
+            kept += of_kind
+        for series in self._again.values():
+            kept += series.events()
+        return sorted(kept, key=lambda event: event["number"])
 
     def _take_all(self) -> None:
         while True:
             ending = self._ending.is_set()
-            event = self._coordinator.next_event(_WAIT_S)
-            if event is not None:
-                self._take(json.loads(event[1]))
+            told = self._coordinator.next_event(_WAIT_S)
+            if told is not None:
+                self._take(told[0], told[1])
             elif ending:
                 return
 
-    def _take(self, event: Any) -> None:
-        kind = event.get("event") if isinstance(event, dict) else None
-        warning = kind == "log" and event.get("level") == "W"
-        if kind not in (*_AGAIN, *_ONCE) and not warning:
+    def _take(self, rank: int, text: str) -> None:
+        event = json.loads(text)
+        if not isinstance(event, dict):
             return
-        kept = self._kept.setdefault(kind, [])
-        if len(kept) >= _MOST:
-            if kind not in _AGAIN:
-                return
-            kept[:] = kept[::-2][::-1]
-        kept.append({**event, "seconds": time.monotonic() - self._start})
+        self._count += 1
+        kind = event.get("event")
+        if self._sender is not None and (rank == 0 or kind != "done"):
+            self._sender.put(self._count, event)
+        seconds = time.monotonic() - self._start
+        event = {**event, "number": self._count, "seconds": seconds}
+        if kind == "histogram":
+            self._histograms.add(event, event["iteration"], len(text))
+        elif kind in _AGAIN:
+            series = self._again.setdefault((kind, event.get("rank")), _Thinned(_MOST))
+            series.add(event, self._count)
+        elif kind in _ONCE or (kind == "log" and event.get("level") == "W"):
+            of_kind = self._once.setdefault(kind, [])
+            if len(of_kind) < _MOST:
+                of_kind.append(event)
+
+
+class _Thinned:
+    """Events in groups of which, where they are too many, every second, fourth ... stays, and the
+    newest."""
+
+    def __init__(self, most: int):
+        """`most`: the sum of their sizes, if not the first and the newest group have more."""
+        self._most = most
+        self._kept: list[tuple[int, int, Event]] = []  # with their group's number, and size
+        self._size = 0
+        self._stride = 1
+        self._number = -1
+        self._group: Hashable = None
+
+    def add(self, event: Event, group: Hashable, size: int = 1) -> None:
+        """The events of a group come one after the other."""
+        if group != self._group:
+            while self._kept and self._kept[-1][0] % self._stride:  # it was there as the newest
+                self._size -= self._kept.pop()[1]
+            self._number, self._group = self._number + 1, group
+        self._kept.append((self._number, size, event))
+        self._size += size
+        while self._size > self._most and self._stride <= self._number:
+            self._stride *= 2
+            newest = self._number
+            self._kept = [k for k in self._kept if k[0] == newest or not k[0] % self._stride]
+            self._size = sum(size for _, size, _ in self._kept)
+
+    def events(self) -> list[Event]:
+        return [event for _, _, event in self._kept]

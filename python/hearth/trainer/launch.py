@@ -25,6 +25,7 @@ from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
+from hearth.trainer.live_events import LiveEvents
 from hearth.trainer.plan import Plan, near_files, pinned
 from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
 from hearth.trainer.run_name import run_name
@@ -58,10 +59,10 @@ def run(
 ) -> Event:
     """Trains, and returns rank 0's done event, in which are all validations of the run.
 
-    `on_event` gets the live events in this thread (with Spark Connect, whose executors cannot reach
-    the client, those of the trainers when they are done, each with its `seconds`). Where a process
-    went away, all ranks are launched again, up to `max_restarts` times, and go on from the run's
-    last snapshot; a "restart" event tells. Every attempt has its own generation, which fences off
+    `on_event` gets the live events in this thread (with Spark Connect, where rank 0's host cannot
+    reach the client, when the trainers are done, each with its `seconds`). Where a process went
+    away, all ranks are launched again, up to `max_restarts` times, and go on from the run's last
+    snapshot; a "restart" event tells. Every attempt has its own generation, which fences off
     what is left of the one before. A driver that YARN has started again goes on from the run's last
     snapshot, too, and a warning tells.
 
@@ -141,6 +142,7 @@ class _Attempt:
         self._token = secrets.token_hex(32)
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._coordinator: Any = None
+        self._live: LiveEvents | None = None  # with Spark Connect
         self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, a moment after all ranks were done
@@ -154,6 +156,9 @@ class _Attempt:
 
     def _run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
+        if endpoint is None:
+            self._begun = True  # nothing tells when ranks begin
+            self._live = LiveEvents(self._access)
         job = SparkJob(self._access, partial(self._act, endpoint), self._tell_end)
         self._job = job
         pump = threading.Thread(target=self._pump_events, name="hearth-pump")
@@ -202,8 +207,9 @@ class _Attempt:
                 self._close_coordinator()
         if not result:  # Spark leaves a stage out whose input it knows to be empty
             raise HearthError("there are no rows to train on")
-        for event in result[0].pop("events", ()):  # of a training that could not tell them live
-            on_event(event)
+        if self._live is not None:
+            for event in self._live.missed(result[0].pop("events", ())):
+                on_event(event)
         if result[0].get("event") == "error":
             raise Lost(Failure.of(result[0]))
         return result[0]
@@ -250,8 +256,9 @@ class _Attempt:
 
     def _close_coordinator(self) -> None:
         self._ending.set()
-        if self._coordinator is not None:
-            self._coordinator.close()
+        for listening in (self._coordinator, self._live):
+            if listening is not None:
+                listening.close()
 
     def _reason(self, error: BaseException) -> BaseException:
         """What to tell the user where Spark's job failed with `error`: the first rank's reason."""
@@ -303,6 +310,7 @@ class _Attempt:
             far=plan.far,
             hosts=plan.hosts,
             ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
+            listener=self._live.listener if self._live is not None else None,
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
@@ -321,6 +329,8 @@ class _Attempt:
     def _pump_events(self) -> None:
         """Moves live events into the inbox until a rank failed or the coordinator is closed."""
         done: Event | None = None
+        if self._live is not None:
+            self._live.take_all(lambda event: self._inbox.put(("event", event)))
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)

@@ -14,6 +14,7 @@ from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.kept_events import KeptEvents
+from hearth.trainer.live_events import EventSender, Listener
 from hearth.trainer.ring_feed import FileFeed, Place, feed, split_streams
 from hearth.trainer.trainer_process import Event, RankError, TrainerProcess, compute_threads
 
@@ -47,6 +48,7 @@ class RankSpec:
     far: FarPlan | None = None  # where files of the job lie elsewhere
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
     ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
+    listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"RankSpec(world={self.world}, generation={self.generation})"
@@ -155,7 +157,7 @@ def _host_coordinator(
 ) -> tuple[tuple[str, int], KeptEvents | None]:
     """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is.
 
-    Rank 0's task also keeps the events, for a driver that hears of nothing before the end.
+    Rank 0's task also keeps the events, for a driver that may hear of nothing before the end.
     """
     from hearth.native._core import Coordinator
 
@@ -172,7 +174,8 @@ def _host_coordinator(
             **coordinator_ports(spec.ports.get(COORDINATOR, [0]), COORDINATOR),
         )
         stack.enter_context(closing(coordinator))
-        port, kept = coordinator.port(), KeptEvents(coordinator)
+        sender = EventSender(spec.listener) if spec.listener is not None else None
+        port, kept = coordinator.port(), KeptEvents(coordinator, sender)
         stack.callback(kept.finish)  # where the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")

@@ -1,0 +1,109 @@
+"""Events of a training reach a client of Spark Connect by a connection of their own, or later."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import threading
+
+import pytest
+
+from hearth.trainer.live_events import EventSender, LiveEvents
+
+
+class Access:
+    """A client whose server, and executors, are on this host."""
+
+    def __init__(self, host="127.0.0.1"):
+        self.host = host
+
+    def coordinator_hosts(self):
+        return self.host, self.host
+
+    def conf(self, key, default):
+        return default
+
+
+def kept(*numbers):
+    return [{"event": "progress", "number": number, "seconds": 1.0} for number in numbers]
+
+
+@pytest.fixture
+def live():
+    events = LiveEvents(Access())
+    yield events
+    events.close()
+
+
+@pytest.fixture
+def taken(live):
+    """The events that the client has heard; its thread ends with the test."""
+    heard = []
+    thread = threading.Thread(target=live.take_all, args=(heard.append,))
+    thread.start()
+
+    def end():
+        live.close()
+        thread.join(10)
+        assert not thread.is_alive()
+        return heard
+
+    yield end
+    end()
+
+
+def test_events_come_in_order_and_only_others_are_missed(live, taken):
+    sender = EventSender(live.listener)
+    for number in (1, 2, 5):
+        sender.put(number, {"event": "progress", "iteration": number})
+    sender.close()
+    assert [event["iteration"] for event in taken()] == [1, 2, 5]
+    assert live.missed(kept(1, 2, 4)) == kept(4)
+    assert live.missed(kept(1, 5)) == []
+
+
+def test_a_client_that_goes_away_gets_the_rest_with_the_result(live, taken):
+    sender = EventSender(live.listener)
+    sender.put(1, {"event": "ready"})
+    heard = taken()  # closes it, after the first or before
+    for number in range(2, 200):
+        sender.put(number, {"event": "progress"})
+    sender.close()
+    missed = live.missed(kept(*range(1, 200)))
+    assert len([event for event in missed if event["event"] == "progress"]) == 199 - len(heard)
+
+
+def test_a_client_that_is_not_reached_is_told_why(live, taken):
+    sender = EventSender(dataclasses.replace(live.listener, token="0" * 64))
+    sender.put(1, {"event": "ready"})
+    sender.close()
+    assert taken() == []
+    told, *missed = live.missed(kept(1))
+    assert missed == kept(1)
+    assert (
+        f"rank 0's host did not reach this client at 127.0.0.1:{live.listener.port}" in told["text"]
+    )
+    assert live.missed([]) == []
+
+
+def test_nobody_listens_where_the_address_is_none_of_this_host():
+    live = LiveEvents(Access("192.0.2.1"))
+    live.take_all(lambda event: pytest.fail(str(event)))
+    assert live.listener is None
+    assert "192.0.2.1" in live.missed(kept(1))[0]["text"]
+    live.close()
+
+
+def test_a_sender_without_a_client_ends_at_once():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        live = LiveEvents(Access())
+        sender = EventSender(dataclasses.replace(live.listener, port=closed.getsockname()[1]))
+        sender.put(1, {"event": "ready"})
+        sender.close()
+        assert not sender._thread.is_alive()
+        live.close()
+
+
+def test_its_token_is_not_printed(live):
+    assert live.listener.token not in repr(live.listener)
