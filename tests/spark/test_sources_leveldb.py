@@ -80,6 +80,12 @@ def test_another_database_is_said_in_a_sentence(spark, net, databases, kind, nam
     assert "\n" not in str(caught.value)
 
 
+def test_a_leveldb_is_not_read_anew_in_each_epoch(spark, net, databases):
+    conf = net.config(spark, KIND, databases["leveldb"], spill="off")
+    with pytest.raises(FlagError, match=r"^-spill off: .*a LevelDB is read by key"):
+        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+
+
 def test_a_leveldb_that_changes_in_between_is_said(net, databases):
     rows = DatabaseRows(databases["leveldb"], 2).pin()
     assert rows.pinned.records == ROWS

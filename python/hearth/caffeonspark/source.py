@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
+from hearth.caffeonspark.sequence_rows import SequenceRows
 from hearth.caffeonspark.unlabelled import with_unread_columns
 from hearth.files.library_files import library_knows
 from hearth.files.uri import (
@@ -39,6 +40,12 @@ LAYER_TYPE = {
     "LMDB": "MemoryData",
     "LevelDB": "MemoryData",
     "SeqImageDataSource": "MemoryData",
+}
+# Why local files of a kind are not read anew in each epoch.
+_FROM_THE_BEGIN = {
+    "LMDB": "an LMDB is read by key, from its beginning",
+    "LevelDB": "a LevelDB is read by key, from its beginning",
+    SequenceRows.kind: "a SequenceFile is read from its beginning",
 }
 PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
 # The columns of a MemoryData source; the net cannot do without the first two.
@@ -98,7 +105,7 @@ class Source:
                 raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
-    def file_rows(self) -> FileRows | FarRows | DatabaseRows | FarLmdb | None:
+    def file_rows(self) -> FileRows | FarRows | DatabaseRows | FarLmdb | SequenceRows | None:
         """The rows as each rank reads them by itself, where it can; else None.
 
         Raises:
@@ -106,6 +113,8 @@ class Source:
         """
         if self._is_database:
             return self._database(self.conf.cluster_size)
+        if self.kind == "SeqImageDataSource" and (rows := self._sequence_rows()):
+            return rows if not self.selection else None
         if self._far_kind:
             return self._far_rows(self._far_kind)
         columns = self._file_columns()
@@ -158,7 +167,7 @@ class Source:
             "the rows come through Spark, which would have to compute them again in each epoch, "
             "while the ranks hold its task slots"
             if rows is None
-            else "an LMDB is read by key, from its beginning"
+            else _FROM_THE_BEGIN[rows.kind]
         )
         raise FlagError(
             f"-spill off: {self._where} cannot be read anew in each epoch: {why}. Give Parquet "
@@ -212,6 +221,8 @@ class Source:
         if self._is_database:
             return self._database(self.conf.lmdb_partitions).frame(self.spark)
         if self.kind == "SeqImageDataSource":
+            if rows := self._sequence_rows():
+                return rows.frame(self.spark, self.conf.cluster_size)
             return sequence_frame(self.spark, self._spark_uri, self.conf.cluster_size)
         return self.spark.read.format(self.file_format).load(self._spark_uri)
 
@@ -220,7 +231,11 @@ class Source:
         """What the rows come from, for a message."""
         if self.given is not None:
             return "the DataFrame"
-        return f"the DataFrame of {type(self.maker).__name__}" if self.maker else self.uri
+        return f"the DataFrame of {self._own_class}" if self.maker else self.uri
+
+    @property
+    def _own_class(self) -> str:
+        return self.layer["source_class"].rpartition(".")[2]
 
     @property
     def _is_database(self) -> bool:
@@ -231,6 +246,11 @@ class Source:
         """As Spark finds it whatever its default file system is."""
         uri = self.uri
         return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
+
+    def _sequence_rows(self) -> SequenceRows | None:
+        """None where Spark must read them."""
+        here = self.given is None and is_local(self.uri, self.spark)
+        return SequenceRows.find(local_path(self.uri) or self.uri) if here else None
 
     def _database(self, parts: int) -> DatabaseRows | FarLmdb:
         """Its parts as they are now. Raises FlagError."""
@@ -265,7 +285,7 @@ class Source:
         frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)
         if not hasattr(frame, "mapInArrow"):
             raise FlagError(
-                f"makeFrame() of {type(self.maker).__name__} gave a {type(frame).__name__} "
+                f"makeFrame() of {self._own_class} gave a {type(frame).__name__} "
                 "instead of a DataFrame"
             )
         return frame

@@ -187,3 +187,55 @@ def key_values(key: bytes) -> list[Any]:
             if sorted(fields) == names:
                 return [fields[name] for name in names]
     raise ValueError("it is neither a pair nor a tuple of two or six values")
+
+
+class KeyReader:
+    """key_values() of many keys, quicker where they differ in their two texts alone.
+
+    What lies around these is remembered with the values that it stands for.
+    """
+
+    _MOST_BEFORE, _MOST_BEHIND = 16, 1000
+
+    def __init__(self) -> None:
+        # Of what comes before the texts and what comes behind them.
+        self._known: dict[bytes, dict[bytes, list[Any]]] = {}
+
+    def values(self, key: bytes) -> list[Any]:
+        """Raises ValueError as key_values() does."""
+        for before, behind in self._known.items():
+            if key.startswith(before) and (found := _two_texts(key, len(before))):
+                *texts, rest = found
+                if rest in behind:
+                    return [*texts, *behind[rest]]
+        values = key_values(key)
+        self._remember(key, values)
+        return values
+
+    def _remember(self, key: bytes, values: list[Any]) -> None:
+        texts = [value for value in values[:2] if isinstance(value, str) and value.isascii()]
+        if len(texts) < 2 or not all(texts):
+            return
+        data = b"".join(b"t" + struct.pack(">H", len(text)) + text.encode() for text in texts)
+        if key.count(data) != 1:  # one refers to the other, or to the name of a class
+            return
+        before, _, rest = key.partition(data)
+        if before not in self._known and len(self._known) == self._MOST_BEFORE:
+            return
+        behind = self._known.setdefault(before, {})
+        if len(behind) < self._MOST_BEHIND:
+            behind[rest] = values[2:]
+
+
+def _two_texts(key: bytes, at: int) -> tuple[str, str, bytes] | None:
+    """Two plain texts that lie there, and what is behind them."""
+    texts = []
+    for _ in range(2):
+        head = key[at : at + 3]
+        begin = at + 3
+        at = begin + int.from_bytes(head[1:], "big")
+        text = key[begin:at]
+        if head[:1] != b"t" or not text.isascii() or at > len(key):
+            return None
+        texts.append(text.decode())
+    return texts[0], texts[1], key[at:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from hearth.rows.java_keys import key_values
@@ -12,11 +13,13 @@ PICTURE_COLUMNS = ("id", "label", "channels", "height", "width", "encoded")
 _KINDS = ((str,), (str,), (int,), (int,), (int,), (bool, int))
 
 
-def picture_of(key: bytes) -> tuple[Any, ...] | None:
+def picture_of(
+    key: bytes, values_of: Callable[[bytes], list[Any]] = key_values
+) -> tuple[Any, ...] | None:
     """The values of PICTURE_COLUMNS; None for a key that cannot be read. A key of two is that of a
-    picture file."""
+    picture file. `values_of`: as key_values()."""
     try:
-        return _picture_of(key_values(key))
+        return _picture_of(values_of(key))
     except ValueError:
         return None
 

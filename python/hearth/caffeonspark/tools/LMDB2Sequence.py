@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 # Flags that it cannot do without.
 NEEDED = ("imageRoot", "output")
 
-# Flags that it cannot do without.
-NEEDED = ("imageRoot", "output")
-
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: the LMDB, under a path that all hosts see; -lmdb_partitions: in how many parts it
