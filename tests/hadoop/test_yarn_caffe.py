@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -168,3 +169,21 @@ def test_cluster_mode_refuses_what_its_container_would_take_along(hadoop, digits
     assert application["finalStatus"] == "FAILED"
     said = json.dumps(application) + output_of(hadoop, application["id"])
     assert "-model file:lenet.caffemodel is in the working directory" in said
+
+
+def test_the_jar_trains_and_tests_in_cluster_mode(hadoop, digits):
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run(["make", "-s", "jar"], cwd=root, check=True, timeout=280)
+    solver = digits.solver(max_iter=200, snapshot=0)
+    net = Path(solver).with_name("lenet_cos_train_test.prototxt")
+    done = run_program(
+        spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
+        "--files", f"{solver},{net}", "--class", "com.yahoo.ml.caffe.CaffeOnSpark",
+        str(root / "jvm" / "target" / "hearth-spark_2.13.jar"),
+        "-train", "-test", "-conf", Path(solver).name, "-clusterSize", "2",
+        "-model", "models/jar.caffemodel", "-output", "jar_means.txt", folder=digits.folder,
+    )  # fmt: skip
+    said = output_of(hadoop, last_application(hadoop)["id"])
+    assert done.returncode == 0, done.stderr[-3000:] + said[-3000:]
+    assert accuracy(content(hadoop, "jar_means.txt").decode()) > GOAL
+    assert "jar.caffemodel" in names(hadoop, "models")

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from conftest import MARK, ROOT, marked_processes
 from faults import check_nothing_left, processes_with, wait_until
@@ -58,7 +59,8 @@ class Submitted:
         options = f"{_SHORT_LIVED} -Dlog4j2.configurationFile={_QUIET.as_uri()}"
         command += ["--driver-java-options", options, "--conf", "spark.ui.enabled=false"]
         command += ["--conf", f"spark.executor.extraJavaOptions={_SHORT_LIVED}", "--class", main]
-        own = [str(JAR)] if main.startswith("com.yahoo.") else ["--jars", str(JAR), str(PROGRAMS)]
+        jars = [JAR, PROGRAMS] if main.startswith("com.yahoo.") else [PROGRAMS, JAR]
+        own = ["--jars", str(jars[1]), str(jars[0])]
         with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
             self.process = subprocess.Popen(
                 [*command, *own, *arguments],
@@ -147,6 +149,28 @@ def saved_model(tmp_path_factory) -> str:
     return str(folder)
 
 
+def own_solver(digits, kind: str, layer: str = "memory", **settings: object) -> str:
+    """One of a net whose layers name the class `kind`."""
+    solver = digits.solver(layer, **settings)
+    net = Path(solver.replace("_solver", "_net"))
+    text = re.sub(r'source_class: "[^"]*"', f'source_class: "{kind}"', net.read_text())
+    text = re.sub(r" *dataframe_column_select: .*\n", "", text)  # it has the net's names already
+    net.write_text(text.replace('source: "file:', f'source: "file:{digits.folder}/'))
+    return solver
+
+
+# What is no source, and what is said.
+NO_SOURCES = {
+    "programs.Words": "makeRDD() of layer 'data' gave a java.lang.String where each element is a "
+    "tuple (id, label, channels, height, width, encoded, bytes)",
+    "programs.MakesNothing": "overrides neither makeRDD() nor makeFrame()",
+    "programs.MakesBatches": "has a nextBatch(), which nothing calls",
+    "programs.HasNoConstructor": "has no public constructor (Config, Int, Boolean)",
+    "programs.IsNoSource": "is not a subclass of com.yahoo.ml.caffe.DataSource",
+    "programs.Missing": "the jar of a class in Scala or Java, and hearth's, among --jars",
+}
+
+
 @pytest.fixture(scope="module")
 def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Submitted]:
     """The Scala program, while it trains for the last time, without an end."""
@@ -155,6 +179,8 @@ def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Subm
     wrong = digits.solver("cos", max_iter="many")
     model, table = f"file:{digits.folder}/scala.caffemodel", digits.table("raw", "test")
     given = (solver, model, endless, wrong, table, saved_model, str(folder / "records"))
+    own = own_solver(digits, "programs.DigitsOfAnRdd", max_iter=40, test_interval=None)
+    given += (own, ",".join(own_solver(digits, kind) for kind in NO_SOURCES))
     program = Submitted(folder, home, "programs.DigitsInScala", *given)
     try:
         assert program.result("strike") == "a trainer"
@@ -190,6 +216,20 @@ def test_jobs_have_the_callers_group(scala):
 
 def test_tfrecord_files_and_a_saved_model(scala):
     assert scala.result("tensorflow") == "struct<n:double> struct<twice:float> 0.0,2.0,4.0"
+
+
+def test_a_source_of_ones_own_trains_tests_and_extracts(scala, digits):
+    kind, rows, accuracy = scala.result("own").split()
+    assert (kind, rows) == ("DigitsOfAnRdd", str(digits.held_out))
+    assert float(accuracy) > 0.7
+
+
+def test_what_is_no_source_is_said_in_a_sentence(scala):
+    scala.result("wrong")
+    told = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
+    assert len(told) == len(NO_SOURCES)
+    for line, said in zip(told, NO_SOURCES.values(), strict=True):
+        assert line.startswith("code=invalid_argument rank=-1 ") and said in line
 
 
 def test_a_prototxt_that_is_wrong_is_told_with_its_line(scala):
@@ -233,10 +273,13 @@ def test_nothing_is_left_of_a_jvm_that_is_killed(scala):
 def test_a_java_program(submit, digits):
     solver = digits.solver("cos", max_iter=40, test_interval=None, test_iter=None)
     model, table = f"file:{digits.folder}/java.caffemodel", digits.table("raw", "test")
-    program = submit("programs.DigitsInJava", solver, model, table)
+    own = own_solver(digits, "programs.DigitsOfAFrame", "cos")
+    program = submit("programs.DigitsInJava", solver, model, table, own)
     assert float(program.result("accuracy")) > 0.7
     assert program.result("joined") == "50 50 500"
     assert re.match(r"internal rank 0 on host \S+ failed: layer 'data'", program.result("found"))
+    nines = sum(pq.read_table(table)["label"].to_numpy() == 9)
+    assert program.result("own") == f"DigitsOfAFrame {digits.held_out - nines}"
     assert program.end() == 0
     assert not drivers()
     assert "Traceback" not in program.complained()
@@ -254,6 +297,16 @@ def test_the_main_class_takes_caffeonsparks_flags(submit, digits):
     assert means.read_text() == program.said()
     assert re.fullmatch(r"accuracy: 0\.\d+\nloss: \d\.\d+\n", program.said())
     assert not drivers()
+
+
+def test_the_main_class_reads_a_source_of_ones_own(submit, scala, digits, tmp_path):
+    solver = own_solver(digits, "programs.PairsOfAnRdd", "cos")
+    model, means = f"file:{digits.folder}/scala.caffemodel.own", tmp_path / "means.txt"
+    program = submit(MAIN, "-test", "-conf", solver, "-model", model, "-output", f"file:{means}")
+    assert program.end() == 0, program.complained()
+    accuracy = float(re.match(r"accuracy: (\S+)\n", means.read_text())[1])
+    assert accuracy == pytest.approx(float(scala.result("own").split()[2]))
+    assert len(drivers()) == 1  # the other program's
 
 
 def test_inference_is_a_main_class(submit, scala, saved_model, tmp_path):

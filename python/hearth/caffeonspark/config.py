@@ -30,6 +30,18 @@ _ALIASES = {
     "solverParameter": "solver",
     "netParam": "net",
 }
+# What comes from the prototxts or the program, not from a setting.
+_DERIVED = (
+    "spark",
+    "texts",
+    "solver",
+    "net",
+    "solver_text",
+    "net_text",
+    "net_file",
+    "train_data_layer_id",
+    "test_data_layer_id",
+)
 
 
 @dataclass(frozen=True)
@@ -102,9 +114,18 @@ class Config:
         self.__dict__[known] = value
 
     def __repr__(self) -> str:
-        hidden = ("spark", "texts", "solver", "net", "solver_text", "net_text")
-        shown = (f"{k}={v!r}" for k, v in self.__dict__.items() if k not in hidden)
+        shown = (f"{k}={v!r}" for k, v in self.__dict__.items() if k not in _DERIVED)
         return f"Config({', '.join(shown)})"
+
+    @property
+    def changed_settings(self) -> dict[str, Any]:
+        """Those that an empty Config has otherwise, by their Python names: what makes its equal."""
+        usual = vars(Config())
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in _DERIVED and value != usual[name]
+        }
 
     @property
     def cluster_size(self) -> int:
@@ -144,9 +165,13 @@ class Config:
             if any(now[name] != self.__dict__[name] for name in ("solver_text", "net_text")):
                 self.__dict__.update(now)
 
+    def data_layer_id(self, is_training: bool) -> int:
+        """The index of the fed layer of the TRAIN or TEST net; -1 where there is none."""
+        return self.train_data_layer_id if is_training else self.test_data_layer_id
+
     def data_layer(self, is_training: bool) -> dict[str, Any]:
         """The fed layer of the TRAIN or TEST net as a dict."""
-        index = self.train_data_layer_id if is_training else self.test_data_layer_id
+        index = self.data_layer_id(is_training)
         if index < 0:
             phase = "TRAIN" if is_training else "TEST"
             net = self.net_file or "the net"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
+from hearth.caffeonspark.jvm_source import jvm_source
 from hearth.caffeonspark.source import LAYER_TYPE, PARAMETER, Source
 from hearth.spark.session import as_session
 
@@ -69,7 +70,7 @@ class DataSource:
         named = layer["source_class"]
         kind, maker = named.removeprefix(_UPSTREAM), None
         if kind not in LAYER_TYPE:
-            maker = _own_class(named, where)(self._spark)
+            maker = None if frame is not None else self._maker(named, where)
             kind = ""
         wanted = (LAYER_TYPE[kind],) if kind else tuple(PARAMETER)
         if layer["type"] not in wanted:
@@ -78,6 +79,12 @@ class DataSource:
                 f"{' and '.join(wanted)} layers"
             )
         return Source(conf, self._spark, is_training, kind, layer, frame, maker)
+
+    def _maker(self, named: str, where: str) -> Any:
+        """An object of the user's class of that name. Raises FlagError."""
+        if found := jvm_source(self._spark, named, where):
+            return found
+        return _own_class(named, where)(self._spark)
 
     get_source = getSource
     from_data_frame = fromDataFrame
@@ -96,7 +103,8 @@ def _own_class(named: str, where: str) -> type[DataSource]:
     except ImportError as error:
         raise FlagError(
             f"{where}: source_class {named} cannot be loaded ({error}): its module must be on the "
-            "driver's PYTHONPATH, or among --py-files"
+            "driver's PYTHONPATH, or among --py-files; the jar of a class in Scala or Java, and "
+            "hearth's, among --jars"
         ) from None
     if not isinstance(found, type) or not issubclass(found, DataSource):
         raise FlagError(

@@ -34,6 +34,13 @@ def _get(call: Call) -> Any:
     return getattr(config, name) if name else None
 
 
+def _fed_layer(call: Call) -> tuple[int, str]:
+    """Its index in the net, and its source_class."""
+    config, training = _config(call, call.arguments["config"]), call.arguments["training"]
+    named = config.data_layer(training)["source_class"]
+    return config.data_layer_id(training), named
+
+
 def _check_source(call: Call) -> None:
     _source(call, "source")
 
@@ -58,6 +65,7 @@ def _features(call: Call) -> Any:
 
 ANSWERS: dict[str, Answer] = {
     "get": _get,
+    "fedLayer": _fed_layer,
     "checkSource": _check_source,
     "train": _train,
     "trainWithValidation": _train_with_validation,

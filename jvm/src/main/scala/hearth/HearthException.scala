@@ -44,6 +44,15 @@ object HearthException {
   def find(error: Throwable): Option[HearthException] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).flatMap(inText(_, error)).nextOption()
 
+  /** Of what a program gave and cannot be used: its code is `invalid_argument`. */
+  def refused(message: String): HearthException = apply("invalid_argument", message)
+
+  /** The same for a task of Spark's: find() gets it out of what Spark then throws. */
+  def refusedInTask(message: String): Exception = {
+    val fields = Json.write(Map("text" -> message, "code" -> "invalid_argument"))
+    new IllegalArgumentException(s"$message\n$Mark$fields")
+  }
+
   private def inText(error: Throwable, whole: Throwable): Option[HearthException] = {
     val text = String.valueOf(error.getMessage)
     val start = text.indexOf(Mark)

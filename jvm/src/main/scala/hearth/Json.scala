@@ -5,8 +5,10 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.json.JsonMapper
 
-/** Plain values to and from Python: texts, numbers, switches, and sequences and maps of these. */
-private[hearth] object Json {
+/** Plain values to and from Python: texts, numbers, switches, and sequences and maps of these. Not an
+  * interface of its own.
+  */
+object Json {
   // Means may be NaN, which Python writes; what follows the first value is ignored.
   private val mapper =
     JsonMapper.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()

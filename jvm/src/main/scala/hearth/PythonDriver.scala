@@ -106,6 +106,7 @@ object PythonDriver {
   private val SecretBytes = 32
 
   private var current: Option[(SparkContext, PythonDriver)] = None
+  private var ofProgram: Option[PythonDriver] = None
 
   /** What Python answers to the request of that name, on the session of `frames`, else the active
     * one. Throws as PythonDriver.call does.
@@ -124,6 +125,7 @@ object PythonDriver {
     try {
       val driver = new PythonDriver(new DriverPython(new SparkConf().getOption(_)))
       val arguments = Json.write(Map("flags" -> flags))
+      synchronized { ofProgram = Some(driver) }
       try driver.call(new Request(s"program.$program", arguments, Array.empty, null))
       finally driver.close()
       ()
@@ -133,8 +135,14 @@ object PythonDriver {
         throw error
     }
 
-  /** The process of a SparkContext, which lives as long: what features() gives is computed later. */
+  /** The process of a SparkContext, which lives as long: what features() gives is computed later. That
+    * of a command line, which made the context, also answers what a source of the user's asks.
+    */
   private def of(context: SparkContext): PythonDriver = synchronized {
+    ofProgram.filter(_.isAlive).getOrElse(ofContext(context))
+  }
+
+  private def ofContext(context: SparkContext): PythonDriver =
     current match {
       case Some((`context`, driver)) if driver.isAlive => driver
       case _ =>
@@ -146,7 +154,6 @@ object PythonDriver {
         current = Some((context, driver))
         driver
     }
-  }
 
   private def newSecret(): String = {
     val bytes = new Array[Byte](SecretBytes)

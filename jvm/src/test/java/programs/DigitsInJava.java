@@ -10,7 +10,10 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/** What tests/spark/test_jvm.py checks. Arguments: a short solver, its model, rows as Parquet. */
+/**
+ * What tests/spark/test_jvm.py checks. Arguments: a short solver, its model, rows as Parquet, and the
+ * solver of a net that names DigitsOfAFrame.
+ */
 public final class DigitsInJava {
   public static void main(String[] args) {
     JavaSparkContext context = new JavaSparkContext(new SparkConf().setAppName("digits in Java"));
@@ -39,6 +42,11 @@ public final class DigitsInJava {
       HearthException found = HearthException.find(error).get();
       say("found", found.code() + " " + found.getMessage());
     }
+
+    Config own = new Config(context.sc(), new String[] {"-conf", args[3]});
+    own.set("modelPath", args[1]).set("features", new String[] {"ip1"});
+    DataSource<?, ?> made = DataSource.getSource(own, false);
+    say("own", made.getClass().getSimpleName() + " " + cos.features(made).count());
     // No context.stop(): the JVM ends all the same, and its Python with it.
   }
 

@@ -11,11 +11,13 @@ import org.apache.spark.sql.types.StructType
 /** What tests/spark/test_jvm.py checks: it reads the RESULT lines, and strikes where they say so.
   *
   * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table,
-  * a SavedModel, a folder for TFRecord files.
+  * a SavedModel, a folder for TFRecord files, the solver of a net that names DigitsOfAnRdd, and
+  * solvers, with commas between them, whose nets name what is no source.
   */
 object DigitsInScala {
   def main(args: Array[String]): Unit = {
-    val Array(solver, model, endless, wrong, table, saved, records) = (args: @unchecked)
+    val Array(solver, model, endless, wrong, table, saved, records, own, none) =
+      (args: @unchecked)
     val sc = new SparkContext(new SparkConf().setAppName("digits in Scala"))
     val cos = new CaffeOnSpark(sc)
     val flags = Array("-model", model, "-clusterSize", "2", "-devices", "1")
@@ -28,6 +30,13 @@ object DigitsInScala {
     say("group", group(sc) { trainAndJoin(cos, conf, table) })
 
     say("tensorflow", tensorflow(sc, saved, records))
+
+    val owns = new Config(sc, Array("-conf", own, "-features", "ip1") ++ flags)
+    say("own", ownSource(cos, owns.set("modelPath", s"$model.own")))
+    none.split(",").foreach { net =>
+      val conf = new Config(sc, Array("-conf", net, "-features", "ip1") ++ flags)
+      say("refused", failure(cos.features(DataSource.getSource(conf, false)).count()))
+    }
 
     say("wrong", failure(new Config(sc, Array("-conf", wrong) ++ flags)))
     say("kept", failure(conf.devices = 0) + s"; still ${conf.devices}")
@@ -59,6 +68,13 @@ object DigitsInScala {
     say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
   }
 
+  /** Trains and tests with a source of the program's, whose rows an RDD brings. */
+  private def ownSource(cos: CaffeOnSpark, conf: Config): String = {
+    cos.train(DataSource.getSource(conf, true))
+    val held = DataSource.getSource(conf, false)
+    s"${held.getClass.getSimpleName} ${cos.features(held).count()} ${cos.test(held)("accuracy").head}"
+  }
+
   /** Rows written as TFRecord files, read again, and what a SavedModel makes of them. */
   private def tensorflow(sc: SparkContext, saved: String, records: String): String = {
     implicit val context: SparkContext = sc
@@ -84,7 +100,8 @@ object DigitsInScala {
   private def failure(work: => Any): String =
     try s"none, but $work"
     catch {
-      case e: HearthException =>
+      case error: Exception =>
+        val e = HearthException.find(error).getOrElse(error.asInstanceOf[HearthException])
         s"code=${e.code} rank=${e.rank} lost=${e.lost} host=${e.host.nonEmpty} ${e.getMessage}"
     }
 

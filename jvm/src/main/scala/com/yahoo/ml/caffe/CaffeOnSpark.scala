@@ -56,9 +56,10 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     ask("features", "source" -> source).frame
 
   private def ask(name: String, sources: (String, DataSource[_, _])*) = {
-    val frames = sources.flatMap { case (_, source) => source.rows }
-    val asked = sources.map { case (key, source) =>
-      key -> source.asked(frames.indexWhere(frame => source.rows.exists(_ eq frame)))
+    val rows = sources.map { case (_, source) => source.rows }
+    val frames = rows.flatten
+    val asked = sources.zip(rows).map { case ((key, source), given) =>
+      key -> source.asked(given.map(frame => frames.indexWhere(_ eq frame)))
     }
     PythonDriver.call(s"caffe.$name", asked.toMap, frames: _*)
   }

@@ -2,7 +2,7 @@ package com.yahoo.ml.caffe
 
 import scala.jdk.CollectionConverters._
 
-import hearth.PythonDriver
+import hearth.{Json, PythonDriver}
 import org.apache.spark.SparkContext
 
 /** The settings of one run, from CaffeOnSpark's flags and the prototxts that they name.
@@ -97,4 +97,15 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
   private def parsed(name: String) = get(name).asInstanceOf[java.util.Map[String, Object]]
   private def change(name: String, value: Any): Unit = { set(name, value); () }
+}
+
+private[caffe] object Config {
+
+  /** One with settings that Python gives, by name, as JSON. */
+  def of(sc: SparkContext, settings: String): Config = {
+    val config = new Config(sc)
+    val changes = Json.read(settings).asInstanceOf[java.util.Map[String, Object]]
+    config.changes = changes.asScala.toVector
+    config
+  }
 }

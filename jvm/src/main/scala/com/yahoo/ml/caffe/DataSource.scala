@@ -1,36 +1,96 @@
 package com.yahoo.ml.caffe
 
-import hearth.PythonDriver
-import org.apache.spark.sql.DataFrame
+import hearth.{HearthException, PythonDriver}
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /** The rows of a net's data layer. Nothing is read before it is used.
   *
-  * The types are those of CaffeOnSpark's samples; rows pass no code of this JVM's here, so they
-  * stand for nothing.
+  * A class of one's own, which a layer names by `source_class`, has a public constructor (Config, Int,
+  * Boolean) and overrides makeRDD or makeFrame. They are called on the driver, once for each training,
+  * test or extraction. Spark may compute the rows more than once, for a restart for instance: they
+  * must be the same each time, their order may differ. The trainers make minibatches of them, so
+  * there is nothing of CaffeOnSpark's `nextBatch` here.
+  *
+  * @tparam T1 an element of makeRDD
+  * @tparam T2 stands for nothing
+  * @param layerId the layer's index in conf.netParam
+  * @param STOP_MARK not used
   */
-final class DataSource[T1, T2] private (
-    val conf: Config, val isTrain: Boolean, private[caffe] val rows: Option[DataFrame]) {
+abstract class DataSource[T1, T2](
+    val conf: Config, val layerId: Int, val isTrain: Boolean, val STOP_MARK: T1)
+    extends Serializable {
 
-  /** For Python, with the number that its DataFrame has there. */
-  private[caffe] def asked(frame: Int): Map[String, Any] =
-    Map("config" -> conf.asked, "training" -> isTrain, "frame" -> rows.map(_ => frame))
+  def this(conf: Config, layerId: Int, isTrain: Boolean) =
+    this(conf, layerId, isTrain, null.asInstanceOf[T1])
+
+  /** The samples, as CaffeOnSpark has them: of a MemoryData layer (id, label, channels, height, width,
+    * encoded, bytes), of a CoSData layer (id, values), a value for each top.
+    */
+  def makeRDD(sc: SparkContext): RDD[T1] =
+    throw HearthException.refused(
+      s"source_class ${getClass.getName} overrides neither makeRDD() nor makeFrame()")
+
+  /** The rows with a column for each top of a CoSData layer, by the name in `cos_data_param`; for a
+    * MemoryData layer `data` and `label`, and may have `channels`, `height`, `width` and `encoded`. A
+    * column `id` names the rows.
+    */
+  def makeFrame(spark: SparkSession): DataFrame =
+    SampleRows.frame(spark, makeRDD(spark.sparkContext), layer)
+
+  /** The layer of the net's prototxt, by field. */
+  def layer: java.util.Map[String, Object] =
+    conf.netParam.get("layer").asInstanceOf[java.util.List[java.util.Map[String, Object]]].get(layerId)
+
+  /** The rows where they do not come from what the layer names. */
+  private[caffe] def rows: Option[DataFrame] = Some(makeFrame(SparkSession.builder().getOrCreate()))
+
+  /** For Python, with the number that its DataFrame has there, if it has one. */
+  private[caffe] final def asked(frame: Option[Int]): Map[String, Any] =
+    Map("config" -> conf.asked, "training" -> isTrain, "frame" -> frame)
 }
 
 object DataSource {
 
-  /** The rows that the TRAIN (or TEST) net's data layer names by `source_class` and `source`.
+  /** The rows that the TRAIN (or TEST) net's data layer names by `source_class` and `source`: an
+    * object of that class, where it is one's own.
     *
     * @throws hearth.HearthException no such layer, an unknown `source_class`, no `source`
     */
-  def getSource(conf: Config, isTraining: Boolean): DataSource[_, _] =
-    checked(new DataSource[Any, Any](conf, isTraining, None))
+  def getSource(conf: Config, isTraining: Boolean): DataSource[_, _] = {
+    val (layerId, named) = fedLayer(conf, isTraining)
+    OwnSource.make(named, conf, layerId, isTraining)
+      .getOrElse(checked(new Declared(conf, layerId, isTraining, None)))
+  }
 
   /** The same with the rows of `frame` instead of the layer's `source`. */
   def fromDataFrame(conf: Config, frame: DataFrame, isTraining: Boolean): DataSource[_, _] =
-    checked(new DataSource[Any, Any](conf, isTraining, Some(frame)))
+    checked(new Declared(conf, fedLayer(conf, isTraining)._1, isTraining, Some(frame)))
+
+  /** What the layer says, with the rows of a DataFrame or those that the layer names. */
+  private final class Declared(
+      conf: Config, layerId: Int, isTrain: Boolean,
+      @transient private[caffe] override val rows: Option[DataFrame])
+      extends DataSource[Any, Any](conf, layerId, isTrain)
+
+  /** Index and `source_class`. */
+  private def fedLayer(conf: Config, isTraining: Boolean): (Int, String) = {
+    val asked = Map[String, Any]("config" -> conf.asked, "training" -> isTraining)
+    val layer = PythonDriver.call("caffe.fedLayer", asked).value.asInstanceOf[java.util.List[Object]]
+    (layer.get(0).asInstanceOf[Number].intValue, String.valueOf(layer.get(1)))
+  }
 
   private def checked(source: DataSource[_, _]): DataSource[_, _] = {
-    PythonDriver.call("caffe.checkSource", Map("source" -> source.asked(0)), source.rows.toSeq: _*)
+    val asked = source.asked(source.rows.map(_ => 0))
+    PythonDriver.call("caffe.checkSource", Map("source" -> asked), source.rows.toSeq: _*)
     source
   }
 }
+
+/** A source of pictures of one's own: what makeRDD gives is (id, label, channels, height, width,
+  * encoded, bytes).
+  */
+abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
+    extends DataSource[(String, String, Int, Int, Int, Boolean, Array[Byte]), AnyRef](
+      conf, layerId, isTrain)

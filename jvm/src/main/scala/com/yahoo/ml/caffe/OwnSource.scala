@@ -1,0 +1,63 @@
+package com.yahoo.ml.caffe
+
+import java.lang.reflect.InvocationTargetException
+
+import hearth.HearthException
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/** Classes of programs that bring rows, by the `source_class` of a layer. */
+private[caffe] object OwnSource {
+  private type Source = DataSource[_, _]
+
+  /** None where the driver has no class of that name.
+    *
+    * @throws HearthException it has, but that one cannot be used
+    */
+  def make(name: String, conf: Config, layerId: Int, isTrain: Boolean): Option[Source] =
+    find(name).map { found =>
+      try
+        found.getConstructor(classOf[Config], classOf[Int], classOf[Boolean])
+          .newInstance(conf, Int.box(layerId), Boolean.box(isTrain))
+      catch {
+        case _: NoSuchMethodException =>
+          throw refused(name, "has no public constructor (Config, Int, Boolean)")
+        case _: InstantiationException => throw refused(name, "is abstract")
+        case error: InvocationTargetException => throw error.getCause
+      }
+    }
+
+  /** For Python, which knows no module of that name. */
+  def has(name: String): Boolean = find(name).isDefined
+
+  /** For Python: the rows of a class that is there.
+    *
+    * @param settings what a Config says, by name, as JSON
+    */
+  def frame(
+      name: String, settings: String, layerId: Int, isTrain: Boolean, spark: SparkSession): DataFrame =
+    make(name, Config.of(spark.sparkContext, settings), layerId, isTrain).get.makeFrame(spark)
+
+  private def find(name: String): Option[Class[_ <: Source]] = {
+    val loader =
+      Option(Thread.currentThread.getContextClassLoader).getOrElse(getClass.getClassLoader)
+    val found: Option[Class[_]] =
+      try Some(Class.forName(name, false, loader))
+      catch {
+        case _: ClassNotFoundException => None
+        case error: LinkageError => throw refused(name, s"cannot be loaded ($error)")
+      }
+    found.map { kind =>
+      if (!classOf[Source].isAssignableFrom(kind))
+        throw refused(name, "is not a subclass of com.yahoo.ml.caffe.DataSource")
+      try if (kind.getMethods.exists(_.getName == "nextBatch"))
+          throw refused(name, "has a nextBatch(), which nothing calls: the trainers make minibatches " +
+            "of its rows, as the layer's transform_param says; remove it, and give rows by makeRDD() " +
+            "or makeFrame()")
+      catch { case error: LinkageError => throw refused(name, s"cannot be loaded ($error)") }
+      kind.asSubclass(classOf[Source])
+    }
+  }
+
+  private def refused(name: String, why: String) =
+    HearthException.refused(s"source_class $name $why")
+}
