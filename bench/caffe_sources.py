@@ -2,9 +2,9 @@
 """CaffeOnSpark's sources, tools and features() against plain reads: figures per core.
 
 `bench/caffe_sources.py --json FILE`. A source's rows go by the feed that a Spark task uses into a
-ring, and a process at its other end takes minibatches of them, as a trainer does; both together are
-held against a process that reads the same files in pieces and looks at each cache line. A tool runs
-as a Spark job of one core, without Spark's start.
+ring, and a process at its other end takes minibatches of them, as a trainer does before it
+transforms them; both together are held against a process that reads the same files in pieces and
+looks at each cache line. A tool runs as a Spark job of one core, without Spark's start.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ GOAL_DIGITS = 300_000
 GOAL_TOOLS = 200
 FEATURE_PICTURES = 128
 PIECE = 1 << 20
+TOOLS = ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame")
+FEATURES = "features/150 KB JPEGs"
 
 NET = """layer {{ name: "data" type: "MemoryData" top: "data" top: "label" source_class: "LMDB"
   memory_data_param {{ source: "{source}" batch_size: 16 channels: 3 height: 227 width: 227 }}
@@ -48,51 +50,99 @@ NET = """layer {{ name: "data" type: "MemoryData" top: "data" top: "label" sourc
 # ---- sources into a ring
 
 
-def drained(consumer: Consumer, batches: Iterator[Any]) -> int:
-    """Feeds the batches to a process that takes minibatches of 64; the rows that it got."""
+def drained(consumer: Consumer, batches: Iterator[Any]) -> tuple[float, float]:
+    """Feeds the batches to a process that takes minibatches of 64.
+
+    Returns the seconds, and those of both processes' processor time.
+    """
     from hearth.native._core import RingWriter
 
+    begin, used = time.perf_counter(), time.process_time()
     writer = RingWriter()
     consumer.take(writer.fds(), 1, 64)
     writer.close_child_fds()
     for batch in batches:
         writer.write(batch)
     writer.end()
-    return consumer.answer()[0][0]
+    ((_, _, others),) = consumer.answer()
+    return time.perf_counter() - begin, time.process_time() - used + others
 
 
-def plain_read(path: str) -> int:
-    """Reads the file's bytes in pieces, and looks at one of each cache line; how many there are."""
-    piece, total = np.empty(PIECE, np.uint8), 0
-    with open(path, "rb", buffering=0) as file:
+def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
+    """Reads the file's bytes in pieces, and looks at one of each cache line; the same seconds.
+
+    `copy`: keeps them in another file, as a trainer keeps its rows for later epochs.
+    """
+    begin, used = time.perf_counter(), time.process_time()
+    piece = np.empty(PIECE, np.uint8)
+    with open(path, "rb", buffering=0) as file, tempfile.TemporaryFile(buffering=0) as kept:
         while count := file.readinto(memoryview(piece)):
             piece[:count:64].sum()
-            total += count
-    return total
+            if copy:
+                kept.write(memoryview(piece)[:count])
+        seconds = time.perf_counter() - begin, time.process_time() - used
+    return seconds
 
 
-def bench_lmdb(report: Report, folder: Path, rounds: int) -> None:
+def bench_files(report: Report, folder: Path, rounds: int) -> None:
+    """What ranks read by themselves: rows into the trainer's queue, before any transformation."""
+    from hearth.caffeonspark.sequence_rows import SequenceRows
     from hearth.rows.file_rows import DatabaseRows
 
     consumer = Consumer()
-    name = "lmdb/150 KB images"
-    if report.wants(name):
+    if report.wants("lmdb/150 KB images"):
         path = lmdb_of_pictures(folder)
-        megabytes = PICTURES * PICTURE_BYTES / 1e6
         rows = DatabaseRows(path, 1).pin()
-        ours, peer = alternate(
-            rounds,
-            lambda: megabytes / seconds(lambda: drained(consumer, rows.read(0, 1))),
-            lambda: megabytes / seconds(lambda: plain_read(f"{path}/data.mdb")),
-        )
-        report.add(name, ours=ours, peer=peer, peer_name="a plain read of the file", unit="MB/s")
+        bench_pictures(report, "lmdb/150 KB images", f"{path}/data.mdb", rounds,
+                       lambda: drained(consumer, rows.read(0, 1)))  # fmt: skip
+    if report.wants("SequenceFile/150 KB images"):
+        path = sequence_of_pictures(folder)
+        pictures = SequenceRows.find(path)
+        bench_pictures(report, "SequenceFile/150 KB images", path, rounds,
+                       lambda: drained(consumer, pictures.read(0, 1)))  # fmt: skip
     name = "lmdb/28x28 Datums"
     if report.wants(name):
         pixels = np.random.default_rng(1).bytes(784)
         records = {f"{i:08d}": datum(pixels, i % 10, (1, 28, 28)) for i in range(DIGITS)}
         rows = DatabaseRows(write_lmdb(folder / "digits", records), 1).pin()
-        ours = [DIGITS / seconds(lambda: drained(consumer, rows.read(0, 1))) for _ in range(rounds)]
-        report.add(name, ours=ours, peer=[GOAL_DIGITS], peer_name="the goal", unit="rows/s")
+        found = [drained(consumer, rows.read(0, 1)) for _ in range(rounds)]
+        for kind, place in (("", 0), (", per core", 1)):
+            rates = [DIGITS / times[place] for times in found]
+            report.add(name + kind, ours=rates, peer=[GOAL_DIGITS], peer_name="the goal",
+                       unit="rows/s")  # fmt: skip
+
+
+def bench_pictures(
+    report: Report, name: str, path: str, rounds: int, ours: Callable[[], tuple[float, float]]
+) -> None:
+    """By wall, where feeder and trainer share the work, and by the processor time of both."""
+    sides = (ours, lambda: plain_read(path), lambda: plain_read(path, True))
+    found, *peers = alternate(rounds, *sides)
+    megabytes = PICTURES * PICTURE_BYTES / 1e6
+    for kind, place in (("", 0), (", per core", 1)):
+        rates = [megabytes / times[place] for times in found]
+        for number, peer_name in enumerate(
+            ("a plain read of the file", "a plain copy of the file")
+        ):
+            peer = [megabytes / times[number][place] for times in peers]
+            report.add(name + kind, ours=rates, peer=peer, peer_name=peer_name, unit="MB/s")
+
+
+def sequence_of_pictures(folder: Path) -> str:
+    from hearth.caffeonspark.tools.sequence_keys import pair_key
+    from hearth.caffeonspark.tools.sequence_parts import write_records
+
+    path = folder / "pictures_seq"
+    data = np.random.default_rng(2).bytes(PICTURE_BYTES + PICTURES)
+    with open(path, "wb") as file:
+        write_records(
+            file,
+            (
+                (pair_key(f"{i:08d}", str(i % 10)), data[i : i + PICTURE_BYTES])
+                for i in range(PICTURES)
+            ),
+        )
+    return str(path)
 
 
 def lmdb_of_pictures(folder: Path) -> str:
@@ -145,45 +195,14 @@ class Tools:
 
 
 def bench_tools(report: Report, folder: Path, rounds: int, spark: Any) -> None:
-    """Each tool's MB of pictures per second of one core, and the SequenceFile read back."""
+    """Each tool's MB of pictures per second of one core."""
     tools, unit = Tools(spark, folder), "MB/s"
-    for name in ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame"):
+    for name in TOOLS:
         row = f"tools/{name}"
         if report.wants(row):
             tools.run(name)
             ours = [tools.run(name) for _ in range(rounds)]
             report.add(row, ours=ours, peer=[GOAL_TOOLS], peer_name="the goal", unit=unit)
-    row = "SequenceFile/150 KB images"
-    if not report.wants(row):
-        return
-    from hearth.caffeonspark.sequence_file import sequence_frame
-
-    tools.run("Binary2Sequence")
-    source, megabytes = tools.output, tools.megabytes
-
-    def ours_() -> float:
-        frame = sequence_frame(spark, source, 1)
-        return megabytes / seconds(lambda: frame.mapInArrow(look, "rows bigint").collect())
-
-    def peer() -> float:
-        pairs = spark.sparkContext.sequenceFile(source)
-        return megabytes / seconds(lambda: pairs.map(lambda pair: len(pair[1])).sum())
-
-    found = alternate(rounds, ours_, peer)
-    said = "sequenceFile() that only looks"
-    report.add(row, ours=found[0], peer=found[1], peer_name=said, unit=unit)
-
-
-def look(batches: Iterator[Any]) -> Iterator[Any]:
-    """Looks at each cache line of the pictures."""
-    import pyarrow as pa
-
-    rows = 0
-    for batch in batches:
-        rows += batch.num_rows
-        values = batch.column("data").buffers()[2]
-        np.frombuffer(values, np.uint8)[::64].sum()
-    yield pa.record_batch({"rows": [rows]})
 
 
 def bench_features(report: Report, folder: Path, rounds: int, spark: Any) -> None:
@@ -191,7 +210,7 @@ def bench_features(report: Report, folder: Path, rounds: int, spark: Any) -> Non
     from hearth import native
     from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 
-    name = "features/150 KB JPEGs"
+    name = FEATURES
     if not report.wants(name):
         return
     noise = np.random.default_rng(4)
@@ -252,12 +271,12 @@ def main() -> None:
     report = Report(options.only)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bench_lmdb(report, folder, options.rounds)
-        benches: list[Callable[..., None]] = [bench_tools, bench_features]
-        spark = start_spark("bench-caffe-sources", "3g")
-        for bench in benches:
-            bench(report, folder, options.rounds, spark)
-        spark.stop()
+        bench_files(report, folder, options.rounds)
+        if any(map(report.wants, (*(f"tools/{name}" for name in TOOLS), FEATURES))):
+            spark = start_spark("bench-caffe-sources", "3g")
+            bench_tools(report, folder, options.rounds, spark)
+            bench_features(report, folder, options.rounds, spark)
+            spark.stop()
     report.save(options.json)
 
 

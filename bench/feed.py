@@ -206,7 +206,7 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
             writer.write(batch)
         writer.end()
         answer = consumer().answer()
-        seconds_of = {f"epoch{epoch}": [elapsed] for epoch, (_, elapsed) in enumerate(answer)}
+        seconds_of = {f"epoch{epoch}": [elapsed] for epoch, (_, elapsed, _) in enumerate(answer)}
         yield pa.record_batch({"rows": [answer[0][0]], **seconds_of})
 
     return feed
