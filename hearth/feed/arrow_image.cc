@@ -14,10 +14,18 @@ namespace {
 // What users call the types that come up in practice, for the error message.
 std::string DescribeFormat(std::string_view format) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"n", "null"},         {"e", "float16"},    {"d:", "decimal"},
-      {"td", "date"},        {"ts", "timestamp"}, {"tt", "time"},
-      {"tD", "duration"},    {"ti", "interval"},  {"w:", "fixed-size binary"},
-      {"+m", "map"},         {"+u", "union"},     {"+v", "list view"},
+      {"n", "null"},
+      {"e", "float16"},
+      {"d:", "decimal"},
+      {"td", "date"},
+      {"ts", "timestamp"},
+      {"tt", "time"},
+      {"tD", "duration"},
+      {"ti", "interval"},
+      {"w:", "fixed-size binary"},
+      {"+m", "map"},
+      {"+u", "union"},
+      {"+v", "list view"},
       {"+r", "run-end encoded"},
   };
   for (const auto& [prefix, name] : kNames) {

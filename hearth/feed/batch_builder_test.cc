@@ -33,8 +33,8 @@ TEST(BatchBuilder, BuildsEveryKindOfColumn) {
 TEST(BatchBuilder, ViewsAreGatheredFromWhereTheirValuesLie) {
   const std::string text = "some bytes that lie beside each other";
   const std::string_view all = text;
-  const std::vector<std::string_view> values = {all.substr(20), all, "", all.substr(0, 12), all,
-                                                all.substr(3, 20)};
+  const std::vector<std::string_view> values = {all.substr(20),    all, "",
+                                                all.substr(0, 12), all, all.substr(3, 20)};
   const std::vector<bool> nulls = {false, false, false, false, true, false};
   const auto batch = BatchBuilder().AddBinaryViews("b", values, nulls).Build();
   ASSERT_EQ(batch->rows(), 6);

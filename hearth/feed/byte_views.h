@@ -25,9 +25,10 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
   const auto* validity = static_cast<const uint8_t*>(array.buffers[0]);
   if (validity != nullptr && (validity[index / 8] >> index % 8 & 1) == 0) return {};
   const ByteView& view = static_cast<const ByteView*>(array.buffers[1])[index];
-  const char* const at = view.bytes <= ByteView::kInlineBytes
-                             ? reinterpret_cast<const char*>(&view.prefix)
-                             : static_cast<const char*>(array.buffers[2 + view.buffer]) + view.offset;
+  const char* const at =
+      view.bytes <= ByteView::kInlineBytes
+          ? reinterpret_cast<const char*>(&view.prefix)
+          : static_cast<const char*>(array.buffers[2 + view.buffer]) + view.offset;
   return {at, static_cast<size_t>(view.bytes)};
 }
 

@@ -35,7 +35,7 @@ std::string DatumNumber(int number, int value) {
 }
 
 std::shared_ptr<const feed::BatchView> RowsOfRecords(const std::vector<std::string>& records,
-                                              bool keeps = true) {
+                                                     bool keeps = true) {
   auto batch = std::make_shared<DatumBatch>(std::make_shared<RecordsInMemory>(keeps));
   for (const std::string& record : records) batch->Add("key", record);
   return ViewOf(batch);
@@ -45,11 +45,12 @@ const std::string kDatumSize = DatumNumber(1, 3) + DatumNumber(2, 4) + DatumNumb
 
 TEST(DatumBatch, TheFieldsOfARecordMayComeInAnyOrder) {
   const std::string data(100, 'x'), label = DatumNumber(5, 7), encoded = DatumNumber(7, 1);
-  const auto rows = RowsOfRecords({kDatumSize + DatumField(4, data) + label + encoded,
-                            label + encoded + kDatumSize + DatumField(4, data),
-                            DatumField(4, data) + encoded + label + kDatumSize,
-                            DatumField(15, "unknown") + kDatumSize + label + encoded + DatumField(4, data),
-                            kDatumSize + DatumField(4, "first") + label + DatumField(4, data) + encoded});
+  const auto rows =
+      RowsOfRecords({kDatumSize + DatumField(4, data) + label + encoded,
+                     label + encoded + kDatumSize + DatumField(4, data),
+                     DatumField(4, data) + encoded + label + kDatumSize,
+                     DatumField(15, "unknown") + kDatumSize + label + encoded + DatumField(4, data),
+                     kDatumSize + DatumField(4, "first") + label + DatumField(4, data) + encoded});
   for (int64_t row = 0; row < rows->rows(); ++row) {
     EXPECT_EQ(rows->column("data").Bytes(row), data) << row;
     EXPECT_EQ(rows->column("label").AsInt64(row), 7) << row;
@@ -61,9 +62,10 @@ TEST(DatumBatch, TheFieldsOfARecordMayComeInAnyOrder) {
 }
 
 TEST(DatumBatch, DataThatAreEmptyMissingOrBroken) {
-  const auto rows = RowsOfRecords({kDatumSize + DatumField(4, ""), kDatumSize, DatumField(4, "abc").substr(0, 4),
-                            kDatumSize + DatumField(4, "abc") + "\x2d", kDatumSize + DatumField(4, "abc") + DatumField(4, ""),
-                            std::string("\x08", 1), ""});
+  const auto rows = RowsOfRecords(
+      {kDatumSize + DatumField(4, ""), kDatumSize, DatumField(4, "abc").substr(0, 4),
+       kDatumSize + DatumField(4, "abc") + "\x2d",
+       kDatumSize + DatumField(4, "abc") + DatumField(4, ""), std::string("\x08", 1), ""});
   const std::vector<bool> no_data = {false, true, true, true, false, true, true};
   const std::vector<bool> damaged = {false, false, true, true, false, true, false};
   for (int64_t row = 0; row < rows->rows(); ++row) {

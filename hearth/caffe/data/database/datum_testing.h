@@ -14,7 +14,8 @@
 namespace hearth::caffe {
 
 // What a receiver of the batch gets: null of none.
-inline std::shared_ptr<const feed::BatchView> ViewOf(const std::shared_ptr<const DatumBatch>& batch) {
+inline std::shared_ptr<const feed::BatchView> ViewOf(
+    const std::shared_ptr<const DatumBatch>& batch) {
   if (batch == nullptr) return nullptr;
   ArrowSchema schema;
   ArrowArray array;
