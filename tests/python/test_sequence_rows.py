@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from hearth.caffeonspark.sequence_rows import SequenceRows
+from hearth.caffeonspark.sequence_rows import SequenceRows, _File
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.rows.java_keys import KeyReader, key_values
@@ -53,6 +53,17 @@ def test_each_record_comes_once_and_in_order(folder, parts):
     found = rows_of(rows, parts)
     assert [(row["id"], row["data"]) for row in found] == pictures(300)
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
+
+
+def test_a_part_may_end_anywhere_at_a_mark_and_beside_it(tmp_path):
+    write(tmp_path / "seq", [(pair_key(name, "7"), data) for name, data in pictures(20)])
+    whole = (tmp_path / "seq").read_bytes()
+    mark = whole.index(b"\xff\xff\xff\xff", 200_000)
+    for cut in (0, 60, mark - 1, mark, mark + 1, mark + 20, len(whole) - 1, len(whole)):
+        file = _File(str(tmp_path / "seq"), len(whole))
+        parts = [*file.batches(0, cut), *file.batches(cut, len(whole))]
+        found = [name for batch in parts for name in batch.column("id").to_pylist()]
+        assert found == [name for name, _ in pictures(20)], cut
 
 
 def test_batches_outlive_the_reading(folder):
