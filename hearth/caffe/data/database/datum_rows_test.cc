@@ -97,7 +97,7 @@ TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndAreAboutEqual) {
       if (part + 1 < cuts.parts.size()) range.end_key = cuts.parts[part + 1].first_key;
       DatumRows rows(file_, range);
       const size_t before = ids.size();
-      while (const auto batch = rows.Next()) {
+      while (const auto batch = ViewOf(rows.Next())) {
         for (int64_t i = 0; i < batch->rows(); ++i) ids.emplace_back(batch->column("id").AsText(i));
       }
       EXPECT_LE(ids.size() - before, 3 * keys.size() / cuts.parts.size());
