@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from rank_programs import RankPrograms
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -56,35 +54,15 @@ hvt.init(Place(rank, world, meeting), seconds)
 """
 
 
-class Ranks:
-    """Processes that run the same program."""
+class Ranks(RankPrograms):
+    """Those of one group, by files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
+        super().__init__()
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-        self.processes = []
         for rank in range(world):
-            given = json.dumps([rank, world, str(folder), shared, case, seconds])
-            command = [sys.executable, "-c", START + program, given]
-            self.processes.append(
-                subprocess.Popen(
-                    command,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    env=environment,
-                )
-            )
-
-    def say(self, rank):
-        """The next line of a rank; fails the test when it ended without one."""
-        line = self.processes[rank].stdout.readline()
-        assert line, self.processes[rank].stderr.read()[-4000:]
-        return json.loads(line)
-
-    def end(self):
-        for process in self.processes:
-            process.kill()
-            process.communicate()
+            given = [rank, world, str(folder), shared, case, seconds]
+            self.start(START + program, given, environment)
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from rank_programs import RankPrograms
 
 START = """
 import datetime, json, os, sys, time
@@ -32,34 +30,19 @@ start()
 """
 
 
-class Ranks:
-    """Processes of one process group that run the same program."""
+class Ranks(RankPrograms):
+    """Those of one process group."""
 
     def __init__(self, program, *, world=2, shared=True, case="", seconds=120):
         from torch.distributed import TCPStore
 
+        super().__init__()
         self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)
-        self.processes = []
         # Else rank 0 opens the store itself.
         environment = {"TORCHELASTIC_USE_AGENT_STORE": "True"}
+        code = f"import os; os.environ.update({environment!r})\n{START}{program}"
         for rank in range(world):
-            given = json.dumps([rank, world, self.store.port, shared, case, seconds])
-            code = f"import os; os.environ.update({environment!r})\n{START}{program}"
-            command = [sys.executable, "-c", code, given]
-            self.processes.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            )
-
-    def say(self, rank):
-        """The next line of a rank; fails the test when it ended without one."""
-        line = self.processes[rank].stdout.readline()
-        assert line, self.processes[rank].stderr.read()
-        return json.loads(line)
-
-    def end(self):
-        for process in self.processes:
-            process.kill()
-            process.communicate()
+            self.start(code, [rank, world, self.store.port, shared, case, seconds])
 
 
 @pytest.fixture
