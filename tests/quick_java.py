@@ -68,7 +68,7 @@ def home() -> Path | None:
 
 
 def make() -> None:
-    """Makes it, or makes it anew; half a minute.
+    """Makes it, or makes it anew; a minute.
 
     Raises:
         SystemExit: there is no Java, or it cannot make an archive.
