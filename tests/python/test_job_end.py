@@ -17,6 +17,12 @@ class Planning:
     def __init__(self):
         self.begun, self.cancelled = threading.Event(), threading.Event()
 
+    def conf(self, key, default):
+        return default
+
+    def coordinator_hosts(self):
+        return "127.0.0.1", "127.0.0.1"
+
     def thread(self, target):
         return threading.Thread(target=target)
 
