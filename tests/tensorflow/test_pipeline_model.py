@@ -18,7 +18,8 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     a, b = keras.Input((1,), name="a"), keras.Input((2,), name="b")
     both = keras.layers.Concatenate()([a, b, b])
-    model = keras.Model([a, b], keras.layers.Dense(1, kernel_initializer="ones")(both))
+    total = keras.layers.Dense(1, kernel_initializer="ones", name="dense")(both)
+    model = keras.Model([a, b], total)
     model.save(folder / "sum.keras")
 
     module = tf.Module()
