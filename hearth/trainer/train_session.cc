@@ -1,5 +1,7 @@
 #include "hearth/trainer/train_session.h"
 
+#include <chrono>
+
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
@@ -15,10 +17,18 @@ namespace {
 // The slowest rank still loads its libraries and reads its job while the first one waits.
 constexpr double kConnectTimeoutSeconds = 300;
 
+// How much later than its leaving the reason for which a rank left may come by the rendezvous.
+constexpr std::chrono::milliseconds kReasonDelay{500};
+
 std::shared_ptr<feed::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
   feed::SpoolOptions options;
   options.directory = fds.spill_dir.empty() ? directory : fds.spill_dir;
   return std::make_shared<feed::Spool>(feed::RingEnd{Fd(fds.ring_fd), Fd(fds.signal_fd)}, options);
+}
+
+// Whether a wait ended since another rank left, or since it was told to.
+bool EndedByOthers(const Failure& failure) {
+  return failure.code == ErrorCode::kAborted || failure.code == ErrorCode::kUnavailable;
 }
 
 }  // namespace
@@ -185,9 +195,7 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   failure.rank = job_.rank;
   failure.host = job_.host;
   failure.iteration = iteration;
-  if (failure.code == ErrorCode::kAborted && member_ && member_->failure()) {
-    return FailByPeer(*member_->failure());  // our wait ended because of it
-  }
+  if (EndedByOthers(failure) && IsKnownAlready()) return;
   if (iteration >= 0 && !failure.message.starts_with("iteration ")) {
     failure.message = fmt::format("iteration {}: {}", iteration, failure.message);
   }
@@ -197,6 +205,14 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   }
   for (auto& group : groups_) group->Abort(failure.message);
   Fail(failure);
+}
+
+// The first failure is, where others end a wait: but ranks of one host see that one has left sooner
+// than the rendezvous says why.
+bool TrainSession::IsKnownAlready() {
+  if (!member_) return false;
+  std::unique_lock lock(mutex_);
+  return failed_.wait_for(lock, kReasonDelay, [this] { return failure_.has_value(); });
 }
 
 void TrainSession::FailByPeer(const rendezvous::Failure& peer) {
@@ -218,6 +234,7 @@ void TrainSession::Fail(const Failure& failure) {
     if (failure_) return;
     failure_ = failure;
   }
+  failed_.notify_all();
   for (auto& group : team_.groups) group->Abort(failure.message);
   if (hooks_.on_failure) hooks_.on_failure(failure);
 }

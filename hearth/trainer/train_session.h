@@ -1,6 +1,7 @@
 // One process of a training: its place in the cluster, its rows, and a thread per device.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -57,12 +58,12 @@ class TrainSession {
   void FailByPeer(const rendezvous::Failure& failure);
   void Fail(const Failure& failure);
   std::optional<Failure> failure();
+  bool IsKnownAlready();
 
   const Job job_;
   const TrainHooks hooks_;
   BadRows bad_rows_;
   std::unique_ptr<rendezvous::Member> member_;
-  std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   DeviceTeam team_;
   std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
@@ -71,7 +72,10 @@ class TrainSession {
   TrainOutcome outcome_;
 
   std::mutex mutex_;
+  std::condition_variable failed_;
   std::optional<Failure> failure_;  // the first; guarded by mutex_
+  // Last, so that it ends first: until then a peer's failure may come, which aborts the groups.
+  std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
 };
 
 }  // namespace hearth::trainer
