@@ -113,7 +113,8 @@ class TrainingAttacker(Attacker):
 
     def _strike(self, kind: str) -> bool:
         self._struck = self._generation
-        striker = faults.Striker(kind, 0, self._random.randint(0, self._world - 1))
+        index = self._random.randint(0, self._world - 1)
+        striker = faults.Striker(kind, 0, index, spared=frozenset())
         try:
             striker.strike()
         except (IndexError, AssertionError, ProcessLookupError):

@@ -90,10 +90,15 @@ class Striker:
     """An `on_event` that strikes once a training has passed an iteration, and keeps its events.
 
     `landed` is set only when the victim was alive before and is gone (or stopped) afterwards.
+    `spared` are not struck: left out, the trainers that run already, as earlier tests' for
+    predictions do for a while.
     """
 
-    def __init__(self, kind: str, iteration: int, index: int = 0):
+    def __init__(
+        self, kind: str, iteration: int, index: int = 0, spared: frozenset[int] | None = None
+    ):
         self.kind, self.iteration, self.index = kind, iteration, index
+        self.spared = frozenset(trainers()) if spared is None else spared
         self.events: list[tuple[float, Event]] = []
         self.struck_at: float | None = None
         self.landed = False
@@ -106,8 +111,12 @@ class Striker:
         if due and self.struck_at is None:
             self.strike()
 
+    def ranks(self) -> list[int]:
+        """The trainers that may be struck, by their process ids."""
+        return sorted(set(trainers()) - self.spared)
+
     def strike(self) -> None:
-        found = sorted(trainers())
+        found = self.ranks()
         if len(found) <= self.index:
             return  # the event is older than their end
         struck = found.pop(self.index)
@@ -178,7 +187,7 @@ class FullDisk(Quiet):
         if event.get("event") == "progress":
             full = self.first <= event["iteration"] < self.last
             size = 100 if full else resource.RLIM_INFINITY
-            for pid in trainers():
+            for pid in self.ranks():
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def failed_snapshots(self) -> list[int]:
