@@ -46,8 +46,15 @@ want=$(sha256sum <tools/requirements.txt)
 if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
   echo "setup: making .venv (torch is about 2.5 GB; minutes, once)"
   [ -x .venv/bin/python ] || python3 -m venv .venv
-  .venv/bin/python -m pip install --disable-pip-version-check -r tools/requirements.txt |
-    grep -vE '^(Requirement already|Looking in)' || true
+  # uv unpacks several packages at once, which takes a third of pip's time; where it finds no index
+  # that pip would, pip does it.
+  pip=(.venv/bin/python -m pip)
+  index=$("${pip[@]}" config get global.index-url 2>/dev/null || true)
+  index=${PIP_INDEX_URL:-$index}
+  { "${pip[@]}" install -q --disable-pip-version-check 'uv<1' &&
+      env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install --python .venv/bin/python \
+        --link-mode hardlink -r tools/requirements.txt; } ||
+    "${pip[@]}" install --disable-pip-version-check -r tools/requirements.txt
   .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
   # The checkout's Python package, importable from this environment as it stands.
   .venv/bin/python -c 'import site, pathlib, sys; pathlib.Path(site.getsitepackages()[0], "hearth-checkout.pth").write_text(sys.argv[1] + "\n")' "$PWD/python"
