@@ -32,7 +32,7 @@ std::string Quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string HostName() {
+std::string HostOfTimeline() {
   char name[256] = {};
   ::gethostname(name, sizeof(name) - 1);
   return name;
@@ -59,7 +59,8 @@ class File {
     Require(folder.find("://") == std::string::npos, ErrorCode::kInvalidArgument,
             "the timeline's folder {} is a URI: give a path on the host's own disk", folder);
     const std::filesystem::path path =
-        std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
+        std::filesystem::path(folder) /
+        fmt::format("{}-{}.trace.json", HostOfTimeline(), ::getpid());
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);  // opening says what is wrong
     fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
@@ -72,7 +73,7 @@ class File {
     Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
                       R"("boot":{},"monotonic_us":{},"wall_us":{}}}}},)"
                       "\n",
-                      ::getpid(), Quoted(HostName()), Quoted(BootId()), Microseconds(now),
+                      ::getpid(), Quoted(HostOfTimeline()), Quoted(BootId()), Microseconds(now),
                       Microseconds(wall)));
   }
 

@@ -6,14 +6,13 @@
 #include <numeric>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
 #include "hearth/collective/group.h"
 #include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {
-
-Deadline Soon() { return Deadline::After(30); }
 
 // first, end and elements of each bucket
 std::vector<std::vector<size_t>> Shapes(const std::vector<Bucket>& buckets) {

@@ -14,22 +14,22 @@ namespace hearth::collective {
 namespace {
 
 // Longer than any vector register, with a rest.
-constexpr size_t kCount = 133;
+constexpr size_t kElements = 133;
 
 template <typename T>
 void Check(DataType type, Op op, T (*expected)(T, T)) {
-  std::vector<T> a(kCount);
-  std::vector<T> b(kCount);
-  for (size_t i = 0; i < kCount; ++i) {
+  std::vector<T> a(kElements);
+  std::vector<T> b(kElements);
+  for (size_t i = 0; i < kElements; ++i) {
     a[i] = static_cast<T>(i % 7);
     b[i] = static_cast<T>(i % 5 + 1);
   }
   std::vector<T> into = a;
-  Combine({type, op}, into.data(), b.data(), kCount);
+  Combine({type, op}, into.data(), b.data(), kElements);
   std::vector<T> first = a;
   std::vector<T> second = b;
-  CombineBoth({type, op}, first.data(), second.data(), kCount);
-  for (size_t i = 0; i < kCount; ++i) {
+  CombineBoth({type, op}, first.data(), second.data(), kElements);
+  for (size_t i = 0; i < kElements; ++i) {
     const T value = expected(a[i], b[i]);
     EXPECT_EQ(into[i], value);
     EXPECT_EQ(first[i], value);
@@ -74,18 +74,18 @@ TEST(Combine, BoolsAreOrAndAnd) {
 TEST(Combine, LeastAndGreatestOfNanIsNanOnEitherSide) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Op op : {Op::kMin, Op::kMax}) {
-    std::vector<double> a(kCount, 1);
-    std::vector<double> b(kCount, 2);
+    std::vector<double> a(kElements, 1);
+    std::vector<double> b(kElements, 2);
     a[5] = b[7] = nan;
-    Combine({DataType::kFloat64, op}, a.data(), b.data(), kCount);
-    for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(std::isnan(a[i]), i == 5 || i == 7) << i;
+    Combine({DataType::kFloat64, op}, a.data(), b.data(), kElements);
+    for (size_t i = 0; i < kElements; ++i) EXPECT_EQ(std::isnan(a[i]), i == 5 || i == 7) << i;
   }
 }
 
 TEST(Combine, HalvesAreAddedAsFloat32AndRounded) {
-  std::vector<Float16> a(kCount, ToFloat16(2048));
-  const std::vector<Float16> b(kCount, ToFloat16(3));
-  Combine({DataType::kFloat16, Op::kSum}, a.data(), b.data(), kCount);
+  std::vector<Float16> a(kElements, ToFloat16(2048));
+  const std::vector<Float16> b(kElements, ToFloat16(3));
+  Combine({DataType::kFloat16, Op::kSum}, a.data(), b.data(), kElements);
   for (const Float16 value : a) EXPECT_EQ(ToFloat(value), 2052);  // 2051 is a tie
   Float16 largest = ToFloat16(65504);
   Combine({DataType::kFloat16, Op::kSum}, &largest, a.data(), 1);

@@ -9,12 +9,11 @@
 #include <tuple>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {
-
-Deadline Soon() { return Deadline::After(30); }
 
 // Below, at and above the limits of the algorithms, and what does not divide.
 std::vector<size_t> Counts(int world) {

@@ -101,13 +101,13 @@ TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
 }
 
 // A variable of the environment while this lives.
-class Chosen {
+class ScopedVariable {
  public:
-  explicit Chosen(const char* value, const char* variable = "HEARTH_TRANSPORT")
+  explicit ScopedVariable(const char* value, const char* variable = "HEARTH_TRANSPORT")
       : variable_(variable) {
     setenv(variable_, value, 1);
   }
-  ~Chosen() { unsetenv(variable_); }
+  ~ScopedVariable() { unsetenv(variable_); }
 
  private:
   const char* const variable_;
@@ -117,7 +117,7 @@ TEST(Transport, IsWhatTheEnvironmentChooses) {
   const std::map<const char*, std::string> descriptions = {
       {"auto", "shared memory"}, {"shm", "shared memory"}, {"tcp", "tcp"}};
   for (const auto& [transport, description] : descriptions) {
-    const Chosen chosen(transport);
+    const ScopedVariable chosen(transport);
     RunRanks(2, [&](rendezvous::Member& member) {
       const auto groups = Group::Connect(member, {});
       EXPECT_EQ(groups.front()->description(), description) << transport;
@@ -127,7 +127,7 @@ TEST(Transport, IsWhatTheEnvironmentChooses) {
 }
 
 TEST(Transport, OfSharedMemoryAloneIsRefusedBetweenHosts) {
-  const Chosen chosen("shm");
+  const ScopedVariable chosen("shm");
   try {
     RunRanks(2, [](rendezvous::Member& member) {
       Group::Connect(member, {.host_id = std::to_string(member.rank())});
@@ -154,7 +154,7 @@ TEST(Transport, OfRdmaIsRefusedWhereNoDeviceIsUp) {
   const std::string reason = "rank 0 (host host0) uses no RDMA: " + FindRdmaDevice().missing;
   EXPECT_EQ(RefusalOfRdma({.wire = Medium::kRdma}),
             "RDMA is asked for, but " + reason + "; ask for auto or tcp");
-  const Chosen chosen("rdma");
+  const ScopedVariable chosen("rdma");
   EXPECT_EQ(RefusalOfRdma({}), "RDMA is asked for, but " + reason + "; ask for auto or tcp");
 }
 
@@ -184,8 +184,8 @@ TEST(Transport, BetweenHostsIsRdmaByADevice) {
 TEST(Transport, IsEncryptedWhereTheEnvironmentAsksForIt) {
   for (const auto& [choice, description] :
        {std::pair("on", "tcp with TLS"), std::pair("off", "tcp"), std::pair("", "tcp")}) {
-    const Chosen chosen("tcp");
-    const Chosen tls(choice, "HEARTH_TLS");
+    const ScopedVariable chosen("tcp");
+    const ScopedVariable tls(choice, "HEARTH_TLS");
     RunRanks(2, [&](rendezvous::Member& member) {
       const auto groups = Group::Connect(member, {});
       EXPECT_EQ(groups.front()->description(), description) << choice;
@@ -221,7 +221,7 @@ TEST(Transport, OfRdmaIsRefusedWhereItMustBeEncrypted) {
 }
 
 TEST(Transport, OfAnotherNameIsRefused) {
-  const Chosen chosen("pigeon");
+  const ScopedVariable chosen("pigeon");
   try {
     RunRanks(1, [](rendezvous::Member& member) { Group::Connect(member, {}); });
     FAIL() << "no error";

@@ -36,7 +36,7 @@ StandIn Load() {
   return found;
 }
 
-std::string HostId(Places places, int rank) {
+std::string HostOfPlace(Places places, int rank) {
   if (places == Places::kOneHost) return "";
   return std::to_string(places == Places::kPairs ? rank / 2 : rank);
 }
@@ -62,7 +62,7 @@ std::string NameOf(Places places) {
 
 void RunBeforeDevices(Places places, int ranks, const std::function<void(Group&)>& body) {
   RunRanks(ranks, [&](rendezvous::Member& member) {
-    const auto groups = Group::Connect(member, {.host_id = HostId(places, member.rank())});
+    const auto groups = Group::Connect(member, {.host_id = HostOfPlace(places, member.rank())});
     body(*groups.front());
   });
 }

@@ -12,6 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/thread.h"
+#include "hearth/collective/failure_testing.h"
 #include "hearth/collective/ranks_testing.h"
 
 namespace hearth::collective {
@@ -19,28 +20,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr double kLong = 30;
-
-// The error of a call that must fail, and how long it took.
-struct Outcome {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string message = "nothing was thrown";
-  double seconds = 0;
-};
-
-Outcome OutcomeOf(const std::function<void()>& call) {
-  Outcome outcome;
-  const auto start = std::chrono::steady_clock::now();
-  try {
-    call();
-  } catch (const Error& error) {
-    outcome.code = error.code();
-    outcome.message = error.message();
-  }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
-}
 
 void Sum(Group& group, std::vector<float>& data, double timeout_s) {
   group.AllReduce(data.data(), data.size(), DataType::kFloat32, Op::kSum,

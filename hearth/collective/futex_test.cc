@@ -9,11 +9,10 @@
 #include <new>
 
 #include "hearth/base/thread.h"
+#include "hearth/collective/failure_testing.h"
 
 namespace hearth::collective {
 namespace {
-
-constexpr double kLong = 30;
 
 TEST(Futex, AWordThatChangedBeforeDoesNotWait) {
   std::atomic<uint32_t> word{5};

@@ -18,6 +18,7 @@
 #include "hearth/base/hmac.h"
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/device_testing.h"
+#include "hearth/collective/failure_testing.h"
 #include "hearth/collective/left_behind_testing.h"
 #include "hearth/collective/queue.h"
 #include "hearth/collective/ranks_testing.h"
@@ -27,11 +28,10 @@
 namespace hearth::collective {
 namespace {
 
-constexpr double kLong = 30;
 constexpr size_t kFloats = 1 << 20;  // by the ring, and in more than one piece
 constexpr const char* kRankVariable = "HEARTH_TEST_RANK";
 
-void Sum(Group& group) {
+void SumTwice(Group& group) {
   std::vector<float> own(kFloats, 1);
   group.AllReduce(own.data(), own.size(), DataType::kFloat32, Op::kSum, Deadline::After(kLong));
   auto* shared = static_cast<float*>(group.Allocate(kFloats * sizeof(float)));
@@ -40,7 +40,7 @@ void Sum(Group& group) {
 
 void EndWell(Wiring wiring) {
   RunGroups(wiring, 3, [](Group& group) {
-    Sum(group);
+    SumTwice(group);
     const auto part = group.Split(group.rank() % 2, Deadline::After(kLong));
     Queue queue(*part);
     queue.Submit({}).Wait(Deadline::After(kLong));
@@ -50,9 +50,9 @@ void EndWell(Wiring wiring) {
 // A rank fails between two operations; the others are in one.
 void EndByAFailure(Wiring wiring) {
   const auto body = [](Group& group) {
-    Sum(group);
+    SumTwice(group);
     Require(group.rank() != 1, ErrorCode::kDataLoss, "layer conv1: no weights");
-    Sum(group);
+    SumTwice(group);
   };
   EXPECT_THROW(RunGroups(wiring, 3, body), Error);
 }
@@ -99,7 +99,7 @@ TEST(LeftBehindRank, DISABLED_Rank1) {
   rendezvous::Member member(MemberOf(host, port, token, 1));
   member.Reserve(nlohmann::json::object());
   const auto groups = Group::Connect(member, OptionsOf(static_cast<Wiring>(wiring), 1));
-  while (true) Sum(*groups.front());
+  while (true) SumTwice(*groups.front());
 }
 
 void EndByAKill(Wiring wiring) {
@@ -112,9 +112,9 @@ void EndByAKill(Wiring wiring) {
   rendezvous::Member member(MemberOf(coordinator.host(), coordinator.port(), token, 0));
   member.Reserve(nlohmann::json::object());
   const auto groups = Group::Connect(member, OptionsOf(wiring, 0));
-  for (int i = 0; i < 3; ++i) Sum(*groups.front());
+  for (int i = 0; i < 3; ++i) SumTwice(*groups.front());
   ASSERT_EQ(::kill(pid, SIGKILL), 0);
-  EXPECT_THROW(while (true) Sum(*groups.front()), Error);
+  EXPECT_THROW(while (true) SumTwice(*groups.front()), Error);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
 

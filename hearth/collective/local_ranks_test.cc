@@ -6,14 +6,13 @@
 #include <memory>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
 #include "hearth/base/thread.h"
 #include "hearth/collective/arena.h"
 
 namespace hearth::collective {
 namespace {
-
-Deadline Soon() { return Deadline::After(30); }
 
 // Runs `body` for each of `count` ranks in a thread of its own.
 template <typename Body>

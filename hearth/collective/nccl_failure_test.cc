@@ -15,6 +15,7 @@
 #include "hearth/base/thread.h"
 #include "hearth/collective/cuda_api.h"
 #include "hearth/collective/device_testing.h"
+#include "hearth/collective/failure_testing.h"
 #include "hearth/collective/queue.h"
 
 namespace hearth::collective {
@@ -26,29 +27,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kLong = 30;
 constexpr int kNcclInternalError = 3;
 
-struct Outcome {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string message = "nothing was thrown";
-  double seconds = 0;
-};
-
-Outcome OutcomeOf(const std::function<void()>& call) {
-  Outcome outcome;
-  const auto start = std::chrono::steady_clock::now();
-  try {
-    call();
-  } catch (const Error& error) {
-    outcome.code = error.code();
-    outcome.message = error.message();
-  }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
-}
-
-Request Sum(const DeviceArray<float>& data, const std::string& name = "conv1") {
+Request DeviceSum(const DeviceArray<float>& data, const std::string& name = "conv1") {
   return {.operation = Operation::kAllReduce,
           .output = data.get(),
           .count = data.size(),
@@ -67,7 +48,7 @@ TEST_P(DeviceFailures, ARankThatLeftBeforeIsNamed) {
   Run([](Group& group) {
     if (group.rank() == 1) return;
     const DeviceArray<float> data(std::vector<float>(100));
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     EXPECT_THAT(outcome.message,
                 AllOf(HasSubstr("all-reduce 'conv1' of 400 bytes (float32, sum, on GPUs): rank 1 "
@@ -81,7 +62,7 @@ TEST_P(DeviceFailures, ARankThatIsLateIsNamed) {
   Run([&](Group& group) {
     if (group.rank() == 1) return over.get_future().wait();
     const DeviceArray<float> data(std::vector<float>(100));
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(0.2)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(0.2)); });
     over.set_value();
     EXPECT_EQ(outcome.code, ErrorCode::kDeadlineExceeded);
     EXPECT_THAT(outcome.message, AllOf(HasSubstr("on GPUs"), HasSubstr("rank 1 (host host1)")));
@@ -91,7 +72,7 @@ TEST_P(DeviceFailures, ARankThatIsLateIsNamed) {
 TEST_P(DeviceFailures, AnotherCallIsToldWithBoth) {
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
-    const Request request = Sum(data, group.rank() == 0 ? "conv1" : "conv2");
+    const Request request = DeviceSum(data, group.rank() == 0 ? "conv1" : "conv2");
     const Outcome outcome = OutcomeOf([&] { group.Run(request, Deadline::After(kLong)); });
     if (outcome.code == ErrorCode::kUnavailable) return;  // the other one found out first
     EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
@@ -105,7 +86,7 @@ TEST_P(DeviceFailures, HostMemoryOnOneRankIsTold) {
   Run([&](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     std::vector<float> own(100);
-    Request request = Sum(data);
+    Request request = DeviceSum(data);
     if (group.rank() == 1) {
       request.output = own.data();
       request.memory = Memory::kHost;
@@ -124,7 +105,7 @@ TEST_P(DeviceFailures, AKernelThatHangsEndsAtTheDeadline) {
   StandIn::Get().hang(1);
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100, 1));
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(0.5)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(0.5)); });
     EXPECT_THAT(outcome.code,
                 AnyOf(ErrorCode::kDeadlineExceeded, ErrorCode::kUnavailable, ErrorCode::kAborted));
     EXPECT_THAT(outcome.message, Not(HasSubstr("nothing was thrown")));
@@ -140,7 +121,7 @@ TEST_P(DeviceFailures, ARankThatIsLostWhileKernelsRunIsNamedSoon) {
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     const double limit = group.rank() == 1 ? 0.3 : kLong;
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(limit)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(limit)); });
     if (group.rank() == 1) return;
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     EXPECT_THAT(outcome.message, AllOf(HasSubstr("'conv1'"), HasSubstr("rank 1 (host host1)"),
@@ -157,7 +138,7 @@ TEST_P(DeviceFailures, WhatNcclComesToWhileItRunsIsTold) {
       std::this_thread::sleep_for(std::chrono::milliseconds(150));  // the kernels have begun
       if (group.rank() == 0) StandIn::Get().break_down(0, kNcclInternalError);
     });
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     breaker.Join();
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     if (group.rank() == 0) {
@@ -171,7 +152,7 @@ TEST_P(DeviceFailures, ACallThatNcclRefusesIsToldAndEndsTheOthersWait) {
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     if (group.rank() == 1) StandIn::Get().refuse(1, kNcclInternalError);
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     EXPECT_THAT(outcome.message,
                 HasSubstr(group.rank() == 1 ? "NCCL: internal error" : "rank 1 (host host1)"));
@@ -185,14 +166,14 @@ TEST_P(DeviceFailures, AnAbortEndsAKernelWithItsReason) {
   Run([&](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     if (group.rank() == 1) {
-      OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+      OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
       return;
     }
     Thread aborter("aborter", [&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       group.Abort("layer conv1: no weights");
     });
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     aborter.Join();
     EXPECT_EQ(outcome.code, ErrorCode::kAborted);
     EXPECT_EQ(outcome.message, "layer conv1: no weights");
@@ -239,7 +220,7 @@ void ExpectNoDevices(const std::function<int(int)>& device_of) {
     group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(kLong));
     EXPECT_EQ(value, 2);
     const DeviceArray<float> data(std::vector<float>(100));
-    const Outcome outcome = OutcomeOf([&] { group.Run(Sum(data), Deadline::After(kLong)); });
+    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(outcome.message, HasSubstr("has not opened the ranks' GPUs"));
     group.Barrier(Deadline::After(kLong));
@@ -314,15 +295,15 @@ TEST(OpenDevice, KeepsToEncryption) {
 TEST(DeviceRequests, ThatMakeNoSenseAreRefusedAndNotFinal) {
   RunOnDevices(Places::kOneHost, 2, [](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100, 1));
-    Request narrow = Sum(data);
+    Request narrow = DeviceSum(data);
     narrow.wire = Wire::kBfloat16;
     EXPECT_THAT(OutcomeOf([&] { group.Run(narrow, Deadline::After(kLong)); }).message,
                 HasSubstr("travels as it is"));
-    Request in_place = Sum(data);
+    Request in_place = DeviceSum(data);
     in_place.operation = Operation::kAllToAll;
     EXPECT_THAT(OutcomeOf([&] { group.Run(in_place, Deadline::After(kLong)); }).message,
                 HasSubstr("another place"));
-    group.Run(Sum(data), Deadline::After(kLong));
+    group.Run(DeviceSum(data), Deadline::After(kLong));
     EXPECT_EQ(data.Values(), std::vector<float>(100, 2));
   });
 }
@@ -344,7 +325,7 @@ TEST(DeviceRequests, ComeAfterWhatTheirStreamWasGivenBefore) {
           for (float& value : static_cast<DeviceArray<float>*>(memory)->Host()) value = 7;
         },
         const_cast<DeviceArray<float>*>(&data));
-    Request request = Sum(data);
+    Request request = DeviceSum(data);
     request.stream = stream;
     group.Run(request, Deadline::After(kLong));
     EXPECT_EQ(data.Values(), std::vector<float>(100, 14));
@@ -360,7 +341,7 @@ TEST(DeviceRequests, LeaveTheCallersDeviceCurrent) {
     api.retain(&own, 5);
     api.set_current(own);
     const DeviceArray<float> data(std::vector<float>(100));
-    group.Run(Sum(data), Deadline::After(kLong));
+    group.Run(DeviceSum(data), Deadline::After(kLong));
     cuda::Context* now = nullptr;
     api.get_current(&now);
     EXPECT_EQ(now, own);

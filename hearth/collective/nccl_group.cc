@@ -19,7 +19,7 @@ constexpr double kLookSeconds = 0.1;
 // For what a group leaves behind: other ranks do not wait for it.
 constexpr double kEndSeconds = 2;
 
-nccl::Type TypeOf(DataType type) {
+nccl::Type NcclTypeOf(DataType type) {
   switch (type) {
     case DataType::kFloat32:
       return nccl::kFloat32;
@@ -100,7 +100,7 @@ void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Dea
 
 void NcclGroup::Begin(const Request& request, const std::vector<Range>& parts) {
   const void* input = InputOf(request);
-  const int type = TypeOf(request.type);
+  const int type = NcclTypeOf(request.type);
   switch (request.operation) {
     case Operation::kAllReduce:
       return Check(api_.all_reduce(input, request.output, request.count, type, ReductionOf(request),
@@ -141,7 +141,7 @@ void NcclGroup::InOne(const Body& calls) {
 
 // NCCL's own has equal parts; else each part is reduced to its rank.
 void NcclGroup::ReduceScatter(const Request& request) {
-  const int type = TypeOf(request.type);
+  const int type = NcclTypeOf(request.type);
   const nccl::Reduction op = ReductionOf(request);
   const void* input = InputOf(request);
   const bool in_place = input == request.output;
@@ -162,7 +162,7 @@ void NcclGroup::ReduceScatter(const Request& request) {
 }
 
 void NcclGroup::AllGather(const Request& request, const std::vector<Range>& parts) {
-  const int type = TypeOf(request.type);
+  const int type = NcclTypeOf(request.type);
   const Range own = parts[static_cast<size_t>(around_.rank)];
   const bool in_place = InputOf(request) == request.output;
   const void* input = in_place ? At(request.output, own.begin, request.type) : request.input;
@@ -184,7 +184,7 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
 }
 
 void NcclGroup::AllToAll(const Request& request) {
-  const int type = TypeOf(request.type);
+  const int type = NcclTypeOf(request.type);
   const size_t block = request.count / static_cast<size_t>(around_.world);
   InOne([&] {
     for (int rank = 0; rank < around_.world; ++rank) {

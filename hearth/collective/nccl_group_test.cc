@@ -7,14 +7,13 @@
 #include <tuple>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/collective/bucket_reducer.h"
 #include "hearth/collective/device_testing.h"
 #include "hearth/collective/queue.h"
 
 namespace hearth::collective {
 namespace {
-
-Deadline Soon() { return Deadline::After(30); }
 
 class Devices : public ::testing::TestWithParam<std::tuple<Places, int>> {
  protected:

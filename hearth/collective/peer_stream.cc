@@ -11,10 +11,6 @@
 namespace hearth::collective {
 namespace {
 
-bool WouldBlock(int error_number) {
-  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
-}
-
 class PlainStream : public PeerStream {
  public:
   PlainStream(Connection connection, Peer peer)
@@ -59,6 +55,10 @@ class PlainStream : public PeerStream {
 };
 
 }  // namespace
+
+bool WouldBlock(int error_number) {
+  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
 
 bool HasEnded(int fd) {
   pollfd polled = {fd, POLLRDHUP, 0};

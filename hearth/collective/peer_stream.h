@@ -27,6 +27,9 @@ class PeerStream {
   virtual void Shutdown() noexcept = 0;
 };
 
+// Whether what failed with this errno may succeed once poll() says so.
+bool WouldBlock(int error_number);
+
 // Whether the other end of a connection is closed; bytes may be left to read. Does not wait.
 bool HasEnded(int fd);
 

@@ -19,7 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Request Sum(std::vector<float>& data, const std::string& name) {
+Request SumRequest(std::vector<float>& data, const std::string& name) {
   return {.operation = Operation::kAllReduce,
           .output = data.data(),
           .count = data.size(),
@@ -42,8 +42,8 @@ TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
     if (group.rank() == 1) return;
     std::vector<float> data(10);
     Queue queue(group);
-    const Handle first = queue.Submit(Sum(data, "conv1"));
-    const Handle second = queue.Submit(Sum(data, "conv2"));
+    const Handle first = queue.Submit(SumRequest(data, "conv1"));
+    const Handle second = queue.Submit(SumRequest(data, "conv2"));
     const Error error = ErrorOf(first, 60);
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
     EXPECT_THAT(error.message(),
@@ -57,7 +57,7 @@ TEST_P(Queues, AnotherNameIsToldWithBoth) {
   RunGroups(GetParam(), 2, [](Group& group) {
     std::vector<float> data(10);
     Queue queue(group);
-    const Handle handle = queue.Submit(Sum(data, group.rank() == 0 ? "conv1" : "conv2"));
+    const Handle handle = queue.Submit(SumRequest(data, group.rank() == 0 ? "conv1" : "conv2"));
     const Error error = ErrorOf(handle, 60);
     if (error.code() == ErrorCode::kUnavailable) return;  // the other one found out first
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
@@ -72,7 +72,7 @@ TEST_P(Queues, AWaitThatIsOverLeavesTheOperationRunning) {
     std::vector<float> data(10, 1);
     Queue queue(group, 60);
     if (group.rank() == 1) gave_up.get_future().wait();
-    const Handle handle = queue.Submit(Sum(data, "conv1"));
+    const Handle handle = queue.Submit(SumRequest(data, "conv1"));
     if (group.rank() == 0) {
       const Error error = ErrorOf(handle, 0.05);
       EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
@@ -92,7 +92,7 @@ TEST(Queue, WhatMakesNoSenseIsRefusedBeforeAnotherTakesItsPlace) {
         .operation = Operation::kSend, .output = data.data(), .count = 10, .peer = group.rank()};
     EXPECT_THAT([&] { queue.Submit(to_itself); },
                 ::testing::ThrowsMessage<Error>(HasSubstr("with itself")));
-    queue.Submit(Sum(data, "conv1")).Wait(Deadline::After(60));
+    queue.Submit(SumRequest(data, "conv1")).Wait(Deadline::After(60));
     EXPECT_EQ(data, std::vector<float>(10, 2));
   });
 }
@@ -104,7 +104,7 @@ TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
     std::vector<Handle> handles;
     {
       Queue queue(group);
-      for (int i = 0; i < 3; ++i) handles.push_back(queue.Submit(Sum(data, "")));
+      for (int i = 0; i < 3; ++i) handles.push_back(queue.Submit(SumRequest(data, "")));
       group.Abort("enough");
     }
     for (const Handle& handle : handles) {
@@ -118,10 +118,10 @@ TEST_P(Queues, WhatNothingIsBeforeRunsInTheCallersThread) {
   RunGroups(GetParam(), 2, [](Group& group) {
     std::vector<float> data(10, 1);
     Queue queue(group);
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.TryRun(Sum(data, "conv1")));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.TryRun(SumRequest(data, "conv1")));
     EXPECT_EQ(data, std::vector<float>(10, 8));
-    queue.Submit(Sum(data, "conv2")).Wait(Deadline::After(60));
-    EXPECT_TRUE(queue.TryRun(Sum(data, "conv3")));
+    queue.Submit(SumRequest(data, "conv2")).Wait(Deadline::After(60));
+    EXPECT_TRUE(queue.TryRun(SumRequest(data, "conv3")));
     EXPECT_EQ(data, std::vector<float>(10, 32));
   });
 }
@@ -133,9 +133,9 @@ TEST(Queue, ItsTurnIsNotTakenFromWhatWasSubmittedBefore) {
     std::vector<float> second(10, 1);
     Queue queue(group);
     if (group.rank() == 1) tried.get_future().wait();
-    const Handle handle = queue.Submit(Sum(first, "conv1"));
+    const Handle handle = queue.Submit(SumRequest(first, "conv1"));
     if (group.rank() == 0) {
-      EXPECT_FALSE(queue.TryRun(Sum(second, "conv2")));
+      EXPECT_FALSE(queue.TryRun(SumRequest(second, "conv2")));
       tried.set_value();
     }
     handle.Wait(Deadline::After(60));
@@ -151,11 +151,11 @@ TEST(Queue, WhatComesWhileACallersThreadRunsOneFollowsIt) {
     Queue queue(group);
     // Which of the two alike comes first does not matter.
     const auto here = std::async(std::launch::async, [&] {
-      if (queue.TryRun(Sum(first, "conv1"))) return;
-      queue.Submit(Sum(first, "conv1")).Wait(Deadline::After(60));
+      if (queue.TryRun(SumRequest(first, "conv1"))) return;
+      queue.Submit(SumRequest(first, "conv1")).Wait(Deadline::After(60));
     });
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    queue.Submit(Sum(second, "conv1")).Wait(Deadline::After(60));
+    queue.Submit(SumRequest(second, "conv1")).Wait(Deadline::After(60));
     here.wait();
     EXPECT_EQ(first, std::vector<float>(10, 2));
     EXPECT_EQ(second, std::vector<float>(10, 2));
@@ -167,13 +167,13 @@ TEST(Queue, ItsEndWaitsForWhatACallersThreadRuns) {
     if (group.rank() == 1) return;
     std::vector<float> data(10);
     Queue queue(group);
-    auto here = std::async(std::launch::async, [&] { queue.TryRun(Sum(data, "conv1")); });
+    auto here = std::async(std::launch::async, [&] { queue.TryRun(SumRequest(data, "conv1")); });
     group.Abort("enough");
     queue.Close();
     EXPECT_THROW(here.get(), Error);
-    EXPECT_THAT([&] { queue.TryRun(Sum(data, "conv2")); },
+    EXPECT_THAT([&] { queue.TryRun(SumRequest(data, "conv2")); },
                 ::testing::ThrowsMessage<Error>(HasSubstr("closed")));
-    EXPECT_THAT([&] { queue.Submit(Sum(data, "conv2")); },
+    EXPECT_THAT([&] { queue.Submit(SumRequest(data, "conv2")); },
                 ::testing::ThrowsMessage<Error>(HasSubstr("closed")));
     queue.Close();
   });

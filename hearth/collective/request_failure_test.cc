@@ -17,8 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kLong = 120;
-// Far from what it takes and far from kLong, also on a machine that is busy.
+constexpr double kVeryLong = 120;
+// Far from what it takes and far from kVeryLong, also on a machine that is busy.
 constexpr double kSoon = 60;
 
 constexpr size_t kCount = 1 << 18;
@@ -63,8 +63,8 @@ TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
       request.output = data.data();
       const auto start = std::chrono::steady_clock::now();
       try {
-        group.Run(request, Deadline::After(kLong));
-        group.Barrier(Deadline::After(kLong));
+        group.Run(request, Deadline::After(kVeryLong));
+        group.Barrier(Deadline::After(kVeryLong));
         ADD_FAILURE() << "no error";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
@@ -92,8 +92,8 @@ TEST_P(RequestFailures, ARankInAnotherOperationIsNotWaitedFor) {
       }
       request.output = data.data();
       try {
-        group.Run(request, Deadline::After(kLong));
-        group.Barrier(Deadline::After(kLong));
+        group.Run(request, Deadline::After(kVeryLong));
+        group.Barrier(Deadline::After(kVeryLong));
         ADD_FAILURE() << "no error";
       } catch (const Error& error) {
         EXPECT_NE(error.code(), ErrorCode::kDeadlineExceeded) << error.message();
@@ -115,11 +115,11 @@ TEST_P(RequestFailures, TwoThatSendFirstBothReceive) {
       Request request = {.operation = Operation::kSend, .count = 1, .type = DataType::kInt64};
       request.input = &own;
       request.peer = other;
-      group.Run(request, Deadline::After(kLong));
+      group.Run(request, Deadline::After(kVeryLong));
       request = {.operation = Operation::kReceive, .count = 1, .type = DataType::kInt64};
       request.output = &came;
       request.peer = other;
-      group.Run(request, Deadline::After(kLong));
+      group.Run(request, Deadline::After(kVeryLong));
       EXPECT_EQ(came, other * 10 + round);
     }
   });
@@ -131,9 +131,9 @@ TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
     Request request = {.output = data.data(), .peer = 1 - group.rank()};
     request.operation = group.rank() == 0 ? Operation::kSend : Operation::kReceive;
     request.count = group.rank() == 0 ? 100 : 50;
-    if (group.rank() == 0) return group.Run(request, Deadline::After(kLong));
+    if (group.rank() == 0) return group.Run(request, Deadline::After(kVeryLong));
     try {
-      group.Run(request, Deadline::After(kLong));
+      group.Run(request, Deadline::After(kVeryLong));
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
@@ -154,9 +154,9 @@ TEST_P(RequestFailures, WantOfMemoryIsFinalAsEveryFailure) {
   copied.input = input.data();
   for (const Request& each : {request, copied}) {
     RunGroups(GetParam(), 2, [&](Group& group) {
-      const Error error = Thrown([&] { group.Run(each, Deadline::After(kLong)); });
+      const Error error = Thrown([&] { group.Run(each, Deadline::After(kVeryLong)); });
       EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted) << error.message();
-      const Error next = Thrown([&] { group.Barrier(Deadline::After(kLong)); });
+      const Error next = Thrown([&] { group.Barrier(Deadline::After(kVeryLong)); });
       EXPECT_EQ(next.message(), error.message());
     });
   }
@@ -173,12 +173,12 @@ TEST(SplitGroups, TakeThePortsOfTheirGroupAgain) {
   for (const bool hosts : {false, true}) {
     const int first = TcpListener("127.0.0.1").port();
     RunRanks(4, [&](rendezvous::Member& member) {
-      GroupOptions options = {.listen_port = first, .listen_ports = 12, .timeout_s = kLong};
+      GroupOptions options = {.listen_port = first, .listen_ports = 12, .timeout_s = kVeryLong};
       options.shared_memory = hosts;
       options.host_id = std::to_string(member.rank() / 2);
       const auto group = std::move(Group::Connect(member, options).front());
       for (int round = 0; round < 3; ++round) {
-        group->Split(0, Deadline::After(kLong))->Barrier(Deadline::After(kLong));
+        group->Split(0, Deadline::After(kVeryLong))->Barrier(Deadline::After(kVeryLong));
       }
     });
   }

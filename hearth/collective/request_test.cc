@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
 #include "hearth/collective/half.h"
 #include "hearth/collective/queue.h"
@@ -19,8 +20,6 @@ namespace hearth::collective {
 namespace {
 
 using ::testing::HasSubstr;
-
-Deadline Soon() { return Deadline::After(60); }
 
 class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
  protected:

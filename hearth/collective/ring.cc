@@ -6,7 +6,7 @@ namespace hearth::collective {
 namespace {
 
 // Sums run while a chunk is in the second-level cache; a chunk travels on when it is complete.
-constexpr size_t kChunkBytes = 256 << 10;
+constexpr size_t kRingChunkBytes = 256 << 10;
 
 // Of both halves of a ring all-reduce: in each of `steps` steps a rank sends one part to the right
 // and receives the part before it from the left.
@@ -24,7 +24,7 @@ class RingPlanner {
         parts_(parts),
         world_(exchange.transport.size()),
         self_(exchange.transport.self()),
-        chunk_(kChunkBytes / SizeOf(data.type)) {
+        chunk_(kRingChunkBytes / SizeOf(data.type)) {
     plan_.Clear();
     size_t longest = 0;
     for (int rank = 0; rank < world_; ++rank) longest = std::max(longest, PartOf(rank).size());

@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kLong = 60;
+constexpr double kPatience = 60;
 
 // The warnings of this process, and a wait for them.
 class Warnings {
@@ -47,7 +47,7 @@ class Warnings {
     const std::regex wanted(pattern);
     std::unique_lock lock(mutex_);
     size_t found = 0;
-    changed_.wait_for(lock, std::chrono::duration<double>(kLong), [&] {
+    changed_.wait_for(lock, std::chrono::duration<double>(kPatience), [&] {
       found = static_cast<size_t>(
           std::count_if(texts_.begin(), texts_.end(),
                         [&](const std::string& text) { return std::regex_match(text, wanted); }));
@@ -92,19 +92,19 @@ TEST_P(Stalls, EveryRankThatWaitsNamesTheOneThatHasNotComeAndForWhat) {
       HostOf(GetParam(), 2) + "\\) has not come; it waits for .* s more";
   RunGroups(GetParam(), 4, [&](Group& group) {
     std::vector<float> data(1 << 20);
-    group.Run(NamedSum(data), Deadline::After(kLong));
+    group.Run(NamedSum(data), Deadline::After(kPatience));
     for (const char* rank : {"rank 0", "rank 1", "rank 3"}) {
       if (group.rank() != 2) continue;
       EXPECT_GE(warnings.Await(rank + waits, 2), 2u) << rank;
     }
-    group.Run(NamedSum(data), Deadline::After(kLong));
+    group.Run(NamedSum(data), Deadline::After(kPatience));
     for (const char* rank : {"rank 0", "rank 1", "rank 3"}) {
       if (group.rank() != 2) continue;
       EXPECT_GE(
           warnings.Await(rank + std::string(".* goes on: all-reduce 'conv1' .* took .* s"), 1), 1u)
           << rank;
     }
-    group.Barrier(Deadline::After(kLong));
+    group.Barrier(Deadline::After(kPatience));
   });
 }
 
@@ -118,7 +118,8 @@ TEST_P(Stalls, AnOperationThatIsTooLateNamesTheRankThatNeverCame) {
     RunGroups(GetParam(), 4, [&](Group& group) {
       if (group.rank() == 2) {
         std::unique_lock lock(mutex);
-        ended.wait_for(lock, std::chrono::duration<double>(kLong), [&] { return !errors.empty(); });
+        ended.wait_for(lock, std::chrono::duration<double>(kPatience),
+                       [&] { return !errors.empty(); });
         return;
       }
       std::vector<float> data(1 << 20);
@@ -158,7 +159,7 @@ TEST(StallReports, ARankThatWaitsForAMessageNamesItsSender) {
                                1),
                 1u);
     }
-    group.Run(request, Deadline::After(kLong));
+    group.Run(request, Deadline::After(kPatience));
   });
 }
 
@@ -166,12 +167,12 @@ TEST(StallReports, AGroupThatWasSplitOffNamesItsOwnRanks) {
   const StallSetting setting("0.1");
   Warnings warnings;
   RunGroups(Wiring::kTcp, 4, [&](Group& group) {
-    const auto half = group.Split(group.rank() % 2, Deadline::After(kLong));
+    const auto half = group.Split(group.rank() % 2, Deadline::After(kPatience));
     if (group.rank() == 3) {
       EXPECT_GE(warnings.Await(".* s in barrier: rank 1 \\(host host3\\) has not come.*", 1), 1u);
     }
-    half->Barrier(Deadline::After(kLong));
-    group.Barrier(Deadline::After(kLong));
+    half->Barrier(Deadline::After(kPatience));
+    group.Barrier(Deadline::After(kPatience));
   });
 }
 
@@ -187,9 +188,9 @@ TEST(StallReports, ARankThatHasLeftAnOperationEarlyHasComeToIt) {
     if (group.rank() == 2) {
       EXPECT_GE(warnings.Await(waits, 1), 1u);
     }
-    group.Broadcast(&value, sizeof(value), 0, Deadline::After(kLong));
+    group.Broadcast(&value, sizeof(value), 0, Deadline::After(kPatience));
     warnings.Await(waits, 1);  // in no operation meanwhile
-    group.Barrier(Deadline::After(kLong));
+    group.Barrier(Deadline::After(kPatience));
   });
 }
 
@@ -198,7 +199,7 @@ TEST(StallReports, NothingIsSaidWhereTheSettingIsZero) {
   Warnings warnings;
   RunGroups(Wiring::kThreads, 2, [&](Group& group) {
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    group.Barrier(Deadline::After(kLong));
+    group.Barrier(Deadline::After(kPatience));
   });
   EXPECT_EQ(warnings.Await(".*", 0), 0u);
 }

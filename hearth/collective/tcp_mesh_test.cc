@@ -47,8 +47,8 @@ class Refusals {
 };
 
 // Ends a thread that looks at `over`, also where the test ends early.
-struct Ending {
-  ~Ending() { over = true; }
+struct EndsThread {
+  ~EndsThread() { over = true; }
   std::atomic<bool>& over;
 };
 
@@ -182,7 +182,7 @@ TEST_F(TcpMesh, StrangersThatResetWhileRanksConnectKeepNoneOut) {
       rendezvous::Reset(std::move(stranger));
     }
   });
-  const Ending ending{over};
+  const EndsThread ending{over};
   for (int round = 0; round < 20 || came < 200; ++round) {
     Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
     EXPECT_TRUE(Connect(Setup(1))[0].has_value());

@@ -35,10 +35,6 @@ struct Freed {
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
 
-bool WouldBlock(int error_number) {
-  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
-}
-
 // OpenSSL's own socket BIO would raise SIGPIPE where the peer is gone.
 int DescriptorOf(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
@@ -27,8 +28,6 @@ using testing::HasSubstr;
 
 const Peer kClient = {1, "a"};
 const Peer kServer = {0, "b"};
-
-Deadline Soon() { return Deadline::After(10); }
 
 // Both ends of a connection with these keys; rethrows what either side threw, the server's first.
 std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> MakePair(

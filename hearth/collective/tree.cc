@@ -5,7 +5,7 @@
 namespace hearth::collective {
 namespace {
 
-constexpr size_t kChunkBytes = 256 << 10;
+constexpr size_t kTreeChunkBytes = 256 << 10;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline dea
   // itself plus one bit below that.
   const int self = (exchange.transport.self() - root + world) % world;
   const int lowest = self == 0 ? world : self & -self;
-  const size_t chunk = kChunkBytes / SizeOf(data.type);
+  const size_t chunk = kTreeChunkBytes / SizeOf(data.type);
   Plan& plan = exchange.plan;
   plan.Clear();
   for (size_t at = 0; at < data.count; at += chunk) {

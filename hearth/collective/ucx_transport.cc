@@ -14,8 +14,8 @@ namespace {
 // way while another is summed. A multiple of every element's size.
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kPiecesUnderWay = 4;
-constexpr int kSpins = 200;
-constexpr unsigned kTurnsPerClockRead = 64;
+constexpr int kYields = 200;
+constexpr unsigned kTurnsPerLook = 64;
 constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not tell of
 // The end of the connection overtakes bytes that the peer sent before: they have this long.
 constexpr double kPatience = 0.1;
@@ -180,11 +180,11 @@ void UcxTransport::Carry(Deadline deadline) {
     bool moved = false;
     for (Lane* lane : active_) moved |= Advance(*lane);
     if (AllDone() && Flushed()) return;
-    if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
+    if (turn % kTurnsPerLook == 0 && deadline.expired()) ThrowLate();
     if (moved && patience_.has_value()) patience_ = Deadline::After(kPatience);
     if (busy || moved) {
       idle = 0;
-    } else if (++idle <= kSpins) {
+    } else if (++idle <= kYields) {
       std::this_thread::yield();
     } else {
       Wait(deadline);

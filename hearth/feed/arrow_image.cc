@@ -96,7 +96,7 @@ uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   return offset;
 }
 
-bool HasNulls(const ArrowArray& array) {
+bool HasValidity(const ArrowArray& array) {
   return array.null_count != 0 && array.n_buffers > 0 && array.buffers[0] != nullptr;
 }
 
@@ -163,7 +163,7 @@ size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan)
   entry.children = node.children;
   entry.length = static_cast<uint64_t>(count);
   entry.list_size = static_cast<uint64_t>(node.type.list_size);
-  if (HasNulls(*node.array)) entry.validity = Reserve((count + 7) / 8, &plan->bytes);
+  if (HasValidity(*node.array)) entry.validity = Reserve((count + 7) / 8, &plan->bytes);
   int64_t child_begin = begin;
   int64_t child_count = count;
   if (const int64_t width = OffsetWidth(type); width != 0) {

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-BatchBuilder& FillSample(BatchBuilder& rows) {
+BatchBuilder& FillThreeRows(BatchBuilder& rows) {
   return rows.AddInt32("label", {1, 2, 3}, {false, true, false})
       .AddFloatList("data", {{1, 2}, {}, {3}})
       .AddString("id", {"a", "", "ccc"});
@@ -21,7 +21,7 @@ BatchBuilder& FillSample(BatchBuilder& rows) {
 
 TEST(BatchView, FindsColumnsByNameAndByIndex) {
   BatchBuilder rows;
-  const auto batch = FillSample(rows).Build();
+  const auto batch = FillThreeRows(rows).Build();
   EXPECT_EQ(batch->rows(), 3);
   EXPECT_EQ(batch->columns().size(), 3u);
   EXPECT_EQ(batch->columns()[2].name(), "id");
@@ -38,7 +38,7 @@ TEST(BatchView, BatchWithoutRowsOrColumnsIsFine) {
 }
 
 // Reads everything that the view offers, as any reader might.
-int64_t ReadAll(const ColumnView& column) {
+int64_t SumOfAll(const ColumnView& column) {
   int64_t sum = static_cast<int64_t>(column.name().size());
   std::vector<float> scratch;
   for (int64_t row = 0; row < column.length(); ++row) {
@@ -52,7 +52,7 @@ int64_t ReadAll(const ColumnView& column) {
     } catch (const Error&) {
     }
   }
-  for (const ColumnView& child : column.children()) sum += ReadAll(child);
+  for (const ColumnView& child : column.children()) sum += SumOfAll(child);
   return sum;
 }
 
@@ -60,7 +60,7 @@ int64_t ReadAll(const ColumnView& column) {
 bool Refused(std::span<const std::byte> image) {
   try {
     const BatchView batch(image);
-    for (const ColumnView& column : batch.columns()) ReadAll(column);
+    for (const ColumnView& column : batch.columns()) SumOfAll(column);
     return false;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << error.message();
@@ -70,7 +70,7 @@ bool Refused(std::span<const std::byte> image) {
 
 class DamagedImage : public ::testing::Test {
  protected:
-  DamagedImage() : image_(FillSample(rows_)) {}
+  DamagedImage() : image_(FillThreeRows(rows_)) {}
 
   template <typename T>
   bool RefusedWith(size_t offset, T value) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -56,6 +57,17 @@ inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_siz
   while (source.Next(batch_size, &minibatch) > 0) {
     for (int64_t number : NumbersIn(minibatch)) numbers.push_back(number);
   }
+  return numbers;
+}
+
+inline std::vector<int64_t> UpTo(int64_t count) {
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+inline std::vector<int64_t> Sorted(std::vector<int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 

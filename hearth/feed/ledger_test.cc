@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Json = Ledger::Json;
+using Json = nlohmann::json;
 
 class LedgerTest : public ::testing::Test {
  protected:

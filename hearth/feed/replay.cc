@@ -8,7 +8,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The driver hears at least this often that rows are taken.
-constexpr auto kProgress = std::chrono::seconds(1);
+constexpr auto kDriverProgress = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void Replay::Settle(int64_t count) {
   const auto now = Clock::now();
   if (left == 0) {
     TellDriver("replayed");
-  } else if (now - told_ > kProgress) {
+  } else if (now - told_ > kDriverProgress) {
     told_ = now;
     TellDriver("progress");
   }

@@ -11,13 +11,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-void Keep(KeptRows& kept, int32_t number, RowFormat format = {}) {
+void KeepRow(KeptRows& kept, int32_t number, RowFormat format = {}) {
   BatchBuilder rows;
   rows.AddInt32("n", {number});
   kept.Add(TestImage(rows).bytes(), format);
 }
 
-std::vector<int64_t> ReadAll(Replay& replay) {
+std::vector<int64_t> ReplayAll(Replay& replay) {
   std::vector<int64_t> numbers;
   while (const auto batch = replay.Read()) {
     numbers.push_back(batch->view->column("n").AsInt64(0));
@@ -35,29 +35,29 @@ class ReplayTest : public ::testing::Test {
 };
 
 TEST_F(ReplayTest, GivesAllKeptRowsAsOftenAsItIsTold) {
-  for (const int32_t number : {1, 2}) Keep(*kept_, number);
+  for (const int32_t number : {1, 2}) KeepRow(*kept_, number);
   kept_->Commit();
   Replay replay("again", kept_, 3, driver_.tell());
   EXPECT_EQ(replay.index(), -1);
-  EXPECT_THAT(ReadAll(replay), ElementsAre(1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(ReplayAll(replay), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));
 }
 
 TEST_F(ReplayTest, RowsOfABrokenPartitionAreThoseThatWereWhole) {
-  Keep(*kept_, 1);
+  KeepRow(*kept_, 1);
   kept_->Commit();
-  Keep(*kept_, 2);  // a row goes on in a batch that never comes
+  KeepRow(*kept_, 2);  // a row goes on in a batch that never comes
   kept_->Rollback();
-  Keep(*kept_, 3);
+  KeepRow(*kept_, 3);
   kept_->Commit();
-  Keep(*kept_, 4);
+  KeepRow(*kept_, 4);
   Replay replay("again", kept_, 1, driver_.tell());
-  EXPECT_THAT(ReadAll(replay), ElementsAre(1, 3));
+  EXPECT_THAT(ReplayAll(replay), ElementsAre(1, 3));
 }
 
 TEST_F(ReplayTest, EachBatchKeepsItsFormatAndLivesAsLongAsAnyoneReadsIt) {
-  Keep(*kept_, 1, {true, true, false});
-  Keep(*kept_, 2, {true, false, true});
+  KeepRow(*kept_, 1, {true, true, false});
+  KeepRow(*kept_, 2, {true, false, true});
   kept_->Commit();
   std::optional<Partition::Batch> first, second;
   {
@@ -81,7 +81,7 @@ TEST_F(ReplayTest, WithoutRowsTheDriverHearsAtOnceThatItIsDone) {
 }
 
 TEST_F(ReplayTest, DriverHearsWhyTheRestIsNotTaken) {
-  Keep(*kept_, 1);
+  KeepRow(*kept_, 1);
   kept_->Commit();
   Replay refused("again", kept_, 1, driver_.tell());
   refused.Refuse("the cluster failed");

@@ -31,17 +31,6 @@ std::shared_ptr<Spool> SpoolOf(const std::vector<int>& batch_sizes) {
   return spool;
 }
 
-std::vector<int64_t> Sorted(std::vector<int64_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 TEST(SpoolSource, FirstEpochComesInOrderAndLaterOnesShuffledBySeedAndEpoch) {
   const auto spool = SpoolOf({30, 0, 70});
   SpoolSource source(spool, {true, 1});

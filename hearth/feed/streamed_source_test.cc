@@ -16,17 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
-std::vector<int64_t> Sorted(std::vector<int64_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
 // A feeder that sends rows 0, 1, 2, ... in batches of these sizes, epoch after epoch, as soon as it
 // is asked to, until nobody reads any more.
 class StreamedSourceTest : public ::testing::Test {

@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 // Feeders hear at least this often that rows are taken.
-constexpr auto kProgress = std::chrono::seconds(1);
+constexpr auto kFeederProgress = std::chrono::seconds(1);
 
 std::atomic<int64_t> last_claim = 0;
 
@@ -147,7 +147,7 @@ void TaskPartition::Settle(int64_t count) {
     const std::lock_guard lock(mutex_);
     open_ -= count;
     const auto now = Clock::now();
-    tell = now - told_ > kProgress;
+    tell = now - told_ > kFeederProgress;
     if (tell) told_ = now;
   }
   if (tell) link_->tell({{"op", "progress"}});

@@ -117,7 +117,7 @@ void AddRun(std::string_view run, FeatureColumn* out) {
 
 // Calls on_run(bytes) for what it adds by AddRun(); returns whether that was all.
 template <typename OnRun>
-bool AddValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
+bool AddFeatureValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
   if (feature.kind == FeatureKind::kNone) return true;  // it says nothing of its values
   Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
           "feature '{}' is a {} list in one example, a {} list was expected", column->name,
@@ -216,8 +216,8 @@ std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
             "an example is malformed: it has the feature '{}' twice", column->name);
     column->present.back() = 1;
     const auto index = static_cast<int>(column - columns_.data());
-    const bool in_runs =
-        AddValues(ReadFeature(message), column, [&](std::string_view run) { add_run(run, index); });
+    const bool in_runs = AddFeatureValues(ReadFeature(message), column,
+                                          [&](std::string_view run) { add_run(run, index); });
     all = all && in_runs;
   });
   if (!all) return std::nullopt;
@@ -229,7 +229,7 @@ void ForEachFeature(std::string_view example,
   ForEachEntry(example, [&](std::string_view name, std::string_view message) {
     const Feature feature = ReadFeature(message);
     FeatureColumn values{.name = std::string(name), .kind = feature.kind};
-    AddValues(feature, &values, [](std::string_view) {});
+    AddFeatureValues(feature, &values, [](std::string_view) {});
     visit(name, feature.kind, values.values());
   });
 }

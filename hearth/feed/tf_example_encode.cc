@@ -24,7 +24,7 @@ FeatureKind KindOf(const ColumnView& column, const ColumnView& values) {
         column.name(), ColumnTypeName(type));
 }
 
-int64_t OffsetAt(const ColumnView& column, int64_t row) {
+int64_t ListOffset(const ColumnView& column, int64_t row) {
   if (column.type() == ColumnType::kFixedSizeList) return row * column.list_size();
   if (OffsetWidth(column.type()) == 8) {
     return static_cast<const int64_t*>(column.buffers().offsets)[row];
@@ -47,7 +47,7 @@ class FeatureEncoder {
   void Append(int64_t row, std::string* features) {
     if (column_.IsNull(row)) return;
     const bool list = IsList(column_.type());
-    Encode(list ? OffsetAt(column_, row) : row, list ? OffsetAt(column_, row + 1) : row + 1);
+    Encode(list ? ListOffset(column_, row) : row, list ? ListOffset(column_, row + 1) : row + 1);
     const auto kind = static_cast<uint32_t>(kind_);
     const size_t feature_bytes = 1 + VarintBytes(payload_.size()) + payload_.size();
     PutHead(1, key_.size() + 1 + VarintBytes(feature_bytes) + feature_bytes, features);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/accept_testing.h"
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/crowd_testing.h"
@@ -18,8 +19,6 @@ namespace hearth::rendezvous {
 namespace {
 
 using testing::HasSubstr;
-
-Deadline Soon() { return Deadline::After(30); }
 
 // Writes down what the server reports, and lets a test wait for it.
 class Record : public ControlServer::Handler {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
 
@@ -15,8 +16,6 @@ namespace hearth::rendezvous {
 namespace {
 
 using testing::HasSubstr;
-
-Deadline Soon() { return Deadline::After(10); }
 
 TEST(Coordinator, RosterHasEveryRanksInfoByRank) {
   const auto options = TestOptions(3);

@@ -10,7 +10,6 @@ namespace hearth::rendezvous {
 namespace {
 
 constexpr std::string_view kMagic = "HEARTH1\n";
-constexpr size_t kNonceBytes = 32;
 constexpr size_t kClaimProofAt = kClaimBytes - kDigestBytes;
 constexpr size_t kVerdictProofAt = kVerdictBytes - kDigestBytes;
 constexpr std::string_view kClient = "client";

@@ -13,6 +13,7 @@
 
 namespace hearth::rendezvous {
 
+inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kHelloBytes = 40;    // magic, server nonce
 inline constexpr size_t kClaimBytes = 80;    // magic, client nonce, generation, rank, proof
 inline constexpr size_t kVerdictBytes = 37;  // verdict, the server's generation, proof

@@ -7,6 +7,7 @@
 #include <future>
 #include <string>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/cluster_testing.h"
 
@@ -17,8 +18,6 @@ using testing::HasSubstr;
 
 const std::string kToken(64, '5');
 constexpr Identity kRank1 = {.generation = 3, .rank = 1};
-
-Deadline Soon() { return Deadline::After(5); }
 
 // Runs both halves against each other; gives what each side threw.
 struct Outcome {

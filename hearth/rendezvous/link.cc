@@ -13,7 +13,6 @@ namespace {
 // A member that has not read this much of what was sent before is stuck. A message is not refused
 // for its own size.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
-constexpr size_t kNonceBytes = 32;
 // Until a descriptor may have become free.
 constexpr double kPauseAfterFailure = 0.25;
 

@@ -5,13 +5,12 @@
 
 #include <string>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
 
 namespace hearth::rendezvous {
 namespace {
-
-Deadline Soon() { return Deadline::After(5); }
 
 class LinkTest : public testing::Test {
  protected:

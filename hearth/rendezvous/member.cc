@@ -13,7 +13,7 @@ namespace {
 // How long a wait that is over asks for the names of those who did not come.
 constexpr double kAskTimeout = 1.0;
 
-Connection Join(const MemberOptions& options, Deadline deadline) {
+Connection JoinCluster(const MemberOptions& options, Deadline deadline) {
   try {
     const Credentials credentials(options.token, kControlService);
     Connection connection = Connection::Connect(options.host, options.port, deadline);
@@ -32,7 +32,7 @@ Connection Join(const MemberOptions& options, Deadline deadline) {
 
 Member::Member(MemberOptions options)
     : options_(std::move(options)),
-      connection_(Join(options_, Deadline::After(options_.connect_timeout_s))) {
+      connection_(JoinCluster(options_, Deadline::After(options_.connect_timeout_s))) {
   ReadWelcome(Deadline::After(options_.connect_timeout_s));
   thread_ = Thread("hearth-member", [this] { Run(); });
 }

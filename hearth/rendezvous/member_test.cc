@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
 
@@ -32,8 +33,6 @@ CoordinatorOptions PatientOptions(int world) {
   options.heartbeat_timeout_s = 50;
   return options;
 }
-
-Deadline Soon() { return Deadline::After(60); }
 
 TEST(Member, AllGatherGivesEveryRankTheValuesByRank) {
   const auto options = TestOptions(4);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/cluster_testing.h"
 #include "hearth/rendezvous/handshake.h"
@@ -17,8 +18,6 @@ namespace hearth::rendezvous {
 namespace {
 
 using testing::HasSubstr;
-
-Deadline Soon() { return Deadline::After(5); }
 
 // Two channels connected to each other.
 class MessageChannelTest : public testing::Test {

@@ -18,13 +18,13 @@ constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 #endif
 
 template <typename Function>
-void Load(void* library, const char* name, Function* function) {
+void LoadFunction(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
   Require(*function != nullptr, ErrorCode::kUnimplemented,
           "the libcurl of this machine lacks {}; install a newer one", name);
 }
 
-CurlLibrary LoadLibrary() {
+CurlLibrary LoadCurl() {
   std::string why;
   void* library = nullptr;
   for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
@@ -36,19 +36,19 @@ CurlLibrary LoadLibrary() {
           "Ubuntu) or libcurl (Red Hat, Conda), or use libhdfs with HEARTH_HDFS=libhdfs",
           why);
   decltype(&curl_global_init) global_init = nullptr;
-  Load(library, "curl_global_init", &global_init);
+  LoadFunction(library, "curl_global_init", &global_init);
   Require(global_init(CURL_GLOBAL_ALL) == CURLE_OK, ErrorCode::kInternal,
           "libcurl could not be set up");
   CurlLibrary curl;
-  Load(library, "curl_easy_init", &curl.init);
-  Load(library, "curl_easy_cleanup", &curl.cleanup);
-  Load(library, "curl_easy_reset", &curl.reset);
-  Load(library, "curl_easy_setopt", &curl.set);
-  Load(library, "curl_easy_perform", &curl.perform);
-  Load(library, "curl_easy_getinfo", &curl.get);
-  Load(library, "curl_easy_strerror", &curl.text_of);
-  Load(library, "curl_slist_append", &curl.append);
-  Load(library, "curl_slist_free_all", &curl.free_list);
+  LoadFunction(library, "curl_easy_init", &curl.init);
+  LoadFunction(library, "curl_easy_cleanup", &curl.cleanup);
+  LoadFunction(library, "curl_easy_reset", &curl.reset);
+  LoadFunction(library, "curl_easy_setopt", &curl.set);
+  LoadFunction(library, "curl_easy_perform", &curl.perform);
+  LoadFunction(library, "curl_easy_getinfo", &curl.get);
+  LoadFunction(library, "curl_easy_strerror", &curl.text_of);
+  LoadFunction(library, "curl_slist_append", &curl.append);
+  LoadFunction(library, "curl_slist_free_all", &curl.free_list);
   return curl;
 }
 
@@ -56,7 +56,7 @@ CurlLibrary LoadLibrary() {
 
 const CurlLibrary& Curl() {
   // A failure is thrown again by the next call, which tries again.
-  static const CurlLibrary library = LoadLibrary();
+  static const CurlLibrary library = LoadCurl();
   return library;
 }
 

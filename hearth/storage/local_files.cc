@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // One read or write call moves at most 2 GiB.
-constexpr size_t kLargestCall = size_t{1} << 30;
+constexpr size_t kMostAtOnce = size_t{1} << 30;
 
 Fd OpenForReading(const std::string& path) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -40,14 +40,14 @@ void SyncDirectory(const std::string& file) {
 
 void WriteAll(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kLargestCall));
+    const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(errno, fmt::format("cannot write {}", path));
     bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
 
-FileStatus StatusOf(const struct stat& status, std::string uri) {
+FileStatus LocalStatus(const struct stat& status, std::string uri) {
   const bool is_folder = S_ISDIR(status.st_mode);
   return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(status.st_size),
           int64_t{status.st_mtim.tv_sec} * 1000 + status.st_mtim.tv_nsec / 1'000'000};
@@ -66,7 +66,7 @@ class LocalInput : public InputFile {
     size_t done = 0;
     while (done < size) {
       const ssize_t count =
-          pread(fd_.get(), static_cast<char*>(data) + done, std::min(size - done, kLargestCall),
+          pread(fd_.get(), static_cast<char*>(data) + done, std::min(size - done, kMostAtOnce),
                 static_cast<off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) ThrowErrno(errno, fmt::format("cannot read {}", path_));
@@ -129,7 +129,7 @@ class LocalOutput : public OutputFile {
 std::optional<FileStatus> LocalFiles::Stat(const std::string& uri) {
   const std::string path = LocalPath(uri);
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0) return StatusOf(status, uri);
+  if (stat(path.c_str(), &status) == 0) return LocalStatus(status, uri);
   if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
   ThrowErrno(errno, fmt::format("cannot inspect {}", path));
 }
@@ -147,7 +147,7 @@ std::vector<FileStatus> LocalFiles::List(const std::string& folder) {
     if (stat(entry->path().c_str(), &status) != 0 && lstat(entry->path().c_str(), &status) != 0) {
       continue;
     }
-    found.push_back(StatusOf(status, Join(folder, name)));
+    found.push_back(LocalStatus(status, Join(folder, name)));
   }
   if (error) ThrowErrno(error.value(), fmt::format("cannot list {}", path));
   std::ranges::sort(found, {}, &FileStatus::uri);
@@ -211,7 +211,7 @@ std::string LocalFiles::ReadAll(const std::string& uri) {
   for (;;) {
     if (size == contents.size()) contents.resize(2 * size);
     const ssize_t count =
-        read(fd.get(), contents.data() + size, std::min(contents.size() - size, kLargestCall));
+        read(fd.get(), contents.data() + size, std::min(contents.size() - size, kMostAtOnce));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(errno, fmt::format("cannot read {}", path));
     if (count == 0) break;

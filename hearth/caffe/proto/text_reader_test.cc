@@ -6,13 +6,13 @@
 #include <random>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/proto/fails_testing.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr char kNet[] = R"(
 name: "a \"net\"" ' in two parts'  # a comment
@@ -34,16 +34,14 @@ layer <
 >
 )";
 
-NetParameter Parse(std::string_view text) {
+NetParameter ParseNet(std::string_view text) {
   NetParameter net;
   ParseText(text, "net.prototxt", &net);
   return net;
 }
 
-auto Fails(const std::string& message) { return testing::ThrowsMessage<Error>(HasSubstr(message)); }
-
 TEST(ParseText, ReadsEveryWayOfWriting) {
-  const NetParameter net = Parse(kNet);
+  const NetParameter net = ParseNet(kNet);
   EXPECT_EQ(net.name(), "a \"net\" in two parts");
   ASSERT_EQ(net.layer_size(), 2);
   const LayerParameter& data = net.layer(0);
@@ -67,7 +65,8 @@ TEST(ParseText, ReadsEveryWayOfWriting) {
 }
 
 TEST(ParseText, ReadsInfinityAndNan) {
-  const NetParameter net = Parse("layer { loss_weight: -inf loss_weight: nan loss_weight: 1e99 }");
+  const NetParameter net =
+      ParseNet("layer { loss_weight: -inf loss_weight: nan loss_weight: 1e99 }");
   EXPECT_EQ(net.layer(0).loss_weight(0), -INFINITY);
   EXPECT_TRUE(std::isnan(net.layer(0).loss_weight(1)));
   EXPECT_EQ(net.layer(0).loss_weight(2), INFINITY);
@@ -75,60 +74,60 @@ TEST(ParseText, ReadsInfinityAndNan) {
 
 TEST(ParseText, TellsTheNearestNamesOfAMisspeltField) {
   EXPECT_THAT(
-      [] { Parse("layer {\n  convolution_parm { }\n}"); },
+      [] { ParseNet("layer {\n  convolution_parm { }\n}"); },
       Fails("net.prototxt:2:3: found 'convolution_parm', expected a field of LayerParameter; "
             "did you mean convolution_param"));
 }
 
 TEST(ParseText, TellsTheNamesOfAnEnum) {
   EXPECT_THAT(
-      [] { Parse("layer { pooling_param { pool: MAXX } }"); },
+      [] { ParseNet("layer { pooling_param { pool: MAXX } }"); },
       Fails("net.prototxt:1:31: found 'MAXX', expected one of MAX, AVE, STOCHASTIC for 'pool'; "
             "did you mean MAX"));
-  EXPECT_THAT([] { Parse("layer { pooling_param { pool: 7 } }"); },
+  EXPECT_THAT([] { ParseNet("layer { pooling_param { pool: 7 } }"); },
               Fails("found '7', expected one of"));
 }
 
 TEST(ParseText, SaysWhatKindOfValueItExpected) {
-  EXPECT_THAT([] { Parse("name: lenet"); },
+  EXPECT_THAT([] { ParseNet("name: lenet"); },
               Fails("net.prototxt:1:7: found 'lenet', expected a string in quotes for 'name'"));
-  EXPECT_THAT([] { Parse("force_backward: maybe"); },
+  EXPECT_THAT([] { ParseNet("force_backward: maybe"); },
               Fails("expected true or false for 'force_backward'"));
-  EXPECT_THAT([] { Parse("layer { lrn_param { local_size: -5 } }"); },
+  EXPECT_THAT([] { ParseNet("layer { lrn_param { local_size: -5 } }"); },
               Fails("expected a whole number from 0 to 4294967295 for 'local_size'"));
-  EXPECT_THAT([] { Parse("input_dim: 2147483648"); },
+  EXPECT_THAT([] { ParseNet("input_dim: 2147483648"); },
               Fails("expected a whole number from -2147483648"));
-  EXPECT_THAT([] { Parse("input_dim: 1.5"); }, Fails("found '1.5', expected a whole number"));
-  EXPECT_THAT([] { Parse("layer { lrn_param { alpha: 1.2.3 } }"); },
+  EXPECT_THAT([] { ParseNet("input_dim: 1.5"); }, Fails("found '1.5', expected a whole number"));
+  EXPECT_THAT([] { ParseNet("layer { lrn_param { alpha: 1.2.3 } }"); },
               Fails("found '1.2.3', expected a number"));
-  EXPECT_THAT([] { Parse("name \"a\""); }, Fails("expected ':' and a value for 'name'"));
-  EXPECT_THAT([] { Parse("layer: 3"); },
+  EXPECT_THAT([] { ParseNet("name \"a\""); }, Fails("expected ':' and a value for 'name'"));
+  EXPECT_THAT([] { ParseNet("layer: 3"); },
               Fails("found '3', expected '{' to begin a LayerParameter"));
 }
 
 TEST(ParseText, RefusesASingularFieldTwice) {
-  EXPECT_THAT([] { Parse("name: 'a'\nname: 'b'"); },
+  EXPECT_THAT([] { ParseNet("name: 'a'\nname: 'b'"); },
               Fails("net.prototxt:2:1: found 'name' a second time"));
-  EXPECT_THAT([] { Parse("state { } state { }"); }, Fails("found 'state' a second time"));
+  EXPECT_THAT([] { ParseNet("state { } state { }"); }, Fails("found 'state' a second time"));
 }
 
 TEST(ParseText, AsksForRequiredFields) {
-  EXPECT_THAT([] { Parse("layer { clip_param { min: 0 } }"); },
+  EXPECT_THAT([] { ParseNet("layer { clip_param { min: 0 } }"); },
               Fails("found a ClipParameter without 'max'"));
 }
 
 TEST(ParseText, SaysWhereAnOpenMessageBegan) {
   EXPECT_THAT(
-      [] { Parse("layer {\n name: 'a'\n"); },
+      [] { ParseNet("layer {\n name: 'a'\n"); },
       Fails("net.prototxt:3:1: found the end of the file, expected '}' for the LayerParameter "
             "that begins at line 1"));
 }
 
 TEST(ParseText, RefusesBytesThatAreNotText) {
-  EXPECT_THAT([] { Parse(std::string("\x0a\x05lenet", 7)); }, Fails("is this a prototxt file?"));
-  EXPECT_THAT([] { Parse("name: \"abc\nlayer {}"); }, Fails("without its closing quote"));
-  EXPECT_THAT([] { Parse("name: '\\q'"); }, Fails("unknown \\ escape"));
-  EXPECT_THAT([] { Parse("name: '\\777'"); }, Fails("unknown \\ escape"));
+  EXPECT_THAT([] { ParseNet(std::string("\x0a\x05lenet", 7)); }, Fails("is this a prototxt file?"));
+  EXPECT_THAT([] { ParseNet("name: \"abc\nlayer {}"); }, Fails("without its closing quote"));
+  EXPECT_THAT([] { ParseNet("name: '\\q'"); }, Fails("unknown \\ escape"));
+  EXPECT_THAT([] { ParseNet("name: '\\777'"); }, Fails("unknown \\ escape"));
 }
 
 // Whatever is cut off or damaged, the reader either reads or throws Error.
@@ -141,7 +140,7 @@ TEST(ParseText, SurvivesRandomCutsAndDamage) {
     if (round % 2 == 1 && !damaged.empty())
       damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
-      Parse(damaged);
+      ParseNet(damaged);
     } catch (const Error& error) {
       EXPECT_EQ(error.message().rfind("net.prototxt:", 0), 0u) << error.message();
       ++failures;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/proto/fails_testing.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
@@ -12,7 +13,6 @@ namespace hearth::caffe {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 template <typename M>
 M Parse(const std::string& bytes) {
@@ -20,8 +20,6 @@ M Parse(const std::string& bytes) {
   ParseWire(bytes, "file", &message);
   return message;
 }
-
-auto Fails(const std::string& text) { return testing::ThrowsMessage<Error>(HasSubstr(text)); }
 
 NetParameter SmallModel() {
   NetParameter net;

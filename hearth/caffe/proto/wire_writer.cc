@@ -40,7 +40,7 @@ size_t PackedSize(const std::vector<T>& values) {
 }
 
 template <typename T>
-uint32_t WireTypeOf() {
+uint32_t ScalarWireType() {
   if (std::is_same_v<T, std::string>) return 2;
   if (std::is_same_v<T, float>) return 5;
   return std::is_same_v<T, double> ? 1 : 0;
@@ -157,11 +157,11 @@ void WireWriter::WriteField(const Message& message, const FieldDescriptor& field
       Packed<T>(field, field.Repeated<T>(message));
     } else if (field.repeated) {
       for (const T& value : field.Repeated<T>(message)) {
-        Tag(field, WireTypeOf<T>());
+        Tag(field, ScalarWireType<T>());
         Value<T>(value);
       }
     } else if (message.Has(field.index)) {
-      Tag(field, WireTypeOf<T>());
+      Tag(field, ScalarWireType<T>());
       Value<T>(field.Singular<T>(message));
     }
   });

@@ -1,0 +1,17 @@
+// What readers throw, for their tests.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "hearth/base/error.h"
+
+namespace hearth::caffe {
+
+// Matches a call that throws an Error with this text in its message.
+inline auto Fails(const std::string& text) {
+  return testing::ThrowsMessage<Error>(testing::HasSubstr(text));
+}
+
+}  // namespace hearth::caffe
