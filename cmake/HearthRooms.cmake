@@ -14,12 +14,15 @@ function(hearth_precompile target first)
   endif()
 endfunction()
 
-# libtorch's headers take half a minute. What is left to do per file takes as long as several files,
-# so eight are compiled as one; hence no two files of such a room have one name in their anonymous
-# namespaces (tools/check_names.py).
-function(hearth_torch_unity target first)
-  hearth_precompile(${target} ${first} ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
+# Headers take longer than what is a file's own: half of the time of most rooms, and with libtorch's,
+# once precompiled, still that of several files. So eight files are compiled as one; hence no two
+# files of a room have one name in their anonymous namespaces (tools/check_names.py).
+function(hearth_unity target)
+  get_target_property(files ${target} SOURCES)
+  list(LENGTH files count)
+  if(count GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
+  endif()
 endfunction()
 
 function(hearth_room name)
@@ -28,8 +31,9 @@ function(hearth_room name)
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
   if(ROOM_TORCH)
-    hearth_torch_unity(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
+    hearth_precompile(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
   endif()
+  hearth_unity(hearth_${name})
   if(HEARTH_TESTS AND ROOM_TESTS)
     add_executable(hearth_${name}_test ${ROOM_TESTS})
     target_link_libraries(hearth_${name}_test PRIVATE hearth_${name} ${ROOM_TEST_DEPS}
@@ -40,10 +44,11 @@ function(hearth_room name)
     target_compile_options(hearth_${name}_test PRIVATE -O1)
     set(headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
     if(ROOM_TORCH)
-      hearth_torch_unity(hearth_${name}_test hearth_caffe_test <ATen/ATen.h> ${headers})
+      hearth_precompile(hearth_${name}_test hearth_caffe_test <ATen/ATen.h> ${headers})
     elseif(ROOM_DEPS)  # else it has not the flags of fmt
       hearth_precompile(hearth_${name}_test hearth_base_test ${headers})
     endif()
+    hearth_unity(hearth_${name}_test)
     add_dependencies(hearth_room_tests hearth_${name}_test)
     add_test(NAME ${name} COMMAND hearth_${name}_test)
     set(timeout 300)

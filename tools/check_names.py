@@ -14,40 +14,60 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# hearth_torch_unity() of cmake/HearthRooms.cmake is called for these.
-ROOMS = ["hearth/caffe", "hearth/trainer", "apps"]
+# Where cmake/HearthRooms.cmake calls hearth_unity(); a folder takes those within it along.
+ROOMS = [
+    "hearth/base",
+    "hearth/rendezvous",
+    "hearth/feed",
+    "hearth/collective",
+    "hearth/storage",
+    "hearth/board",
+    "hearth/caffe/proto",
+    "hearth/caffe",
+    "hearth/trainer",
+    "apps",
+]
+# What lies in a room and is compiled as a program or library of its own.
+APART = {"proto", "stand_in"}
+# A call looks into its own namespace first, so names of two namespaces do not clash.
+NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
-# What begins in the first column: types and aliases, then functions and constants.
-TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)|^using (\w+) =", re.MULTILINE)
+# What begins in the first column: types, aliases, then functions and constants.
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
+ALIAS = re.compile(r"^using (\w+) = ([^;]+);", re.MULTILINE)
 VALUE = re.compile(
     r"^(?!template|namespace|using|TEST|struct|class|enum)\w[^(={;]*?(?<!::)\b(\w+)\s*[(={\[;]",
     re.MULTILINE,
 )
 
 
-def names(text: str, aliases: bool = True) -> set[str]:
-    """The names that a file's anonymous namespaces define. Two equal `aliases` do no harm."""
-    bodies = "\n".join(ANONYMOUS.findall(text))
-    types = {name or (alias if aliases else "") for name, alias in TYPE.findall(bodies)} - {""}
-    return types | set(VALUE.findall(bodies))
+def names(text: str) -> dict[tuple[str, str], str]:
+    """The names that a file's anonymous namespaces define, each with the namespace around it, and
+    what an alias stands for: two equal ones do no harm."""
+    found = {}
+    for anonymous in ANONYMOUS.finditer(text):
+        around = ["", *NAMED.findall(text, 0, anonymous.start())][-1]
+        body = anonymous[1]
+        found |= {(around, name): "" for name in TYPE.findall(body) + VALUE.findall(body)}
+        found |= {(around, name): stands_for for name, stands_for in ALIAS.findall(body)}
+    return found
 
 
 def clashes(root: Path = ROOT) -> list[str]:
     """One line per name that two files of a room define."""
     lines = []
     for room, of_tests in product(ROOMS, (False, True)):
-        where: dict[str, list[str]] = defaultdict(list)
+        where: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
         for path in sorted((root / room).rglob("*.cc")):
             is_test = re.search(r"_test(ing)?\.cc$", path.name) is not None
-            if is_test == of_tests and "proto" not in path.parts:
-                text = path.read_text()
-                for name in names(text, aliases=not of_tests):
-                    where[name].append(str(path.relative_to(root)))
+            if is_test == of_tests and APART.isdisjoint(path.relative_to(root / room).parts):
+                for name, stands_for in names(path.read_text()).items():
+                    where[name][str(path.relative_to(root))] = stands_for
         lines += [
             f"{name} is in the anonymous namespaces of {' and '.join(files)}: these files may be "
             "compiled as one, so give it two names"
-            for name, files in sorted(where.items())
-            if len(files) > 1
+            for (_, name), files in sorted(where.items())
+            if len(files) > 1 and ("" in files.values() or len(set(files.values())) > 1)
         ]
     return lines
 

@@ -36,3 +36,24 @@ def test_it_looks_at_tests_among_themselves(tmp_path):
     assert check_names.clashes(tmp_path) == []
     (room / "two_testing.cc").write_text(text.replace("const A&", "B"))
     assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Of"]
+
+
+def test_names_of_two_namespaces_and_equal_aliases_do_not_clash(tmp_path):
+    room = tmp_path / check_names.ROOMS[0]
+    room.mkdir(parents=True)
+    text = "namespace hearth::a {{\nnamespace {{\n\nusing Json = nlohmann::json;\n{}\n\n"
+    text += "}}  // namespace\n"
+    (room / "one.cc").write_text(text.format("void Load() {}"))
+    (room / "two.cc").write_text(text.format("void Save() {}"))
+    (room / "three.cc").write_text(text.format("void Load() {}").replace("::a", "::b"))
+    assert check_names.clashes(tmp_path) == []
+    (room / "two.cc").write_text(text.format("void Load() {}").replace("nlohmann", "other"))
+    assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Json", "Load"]
+
+
+def test_it_passes_over_what_is_a_program_of_its_own(tmp_path):
+    apart = tmp_path / check_names.ROOMS[0] / "stand_in"
+    apart.mkdir(parents=True)
+    for folder in (apart.parent, apart):
+        (folder / "one.cc").write_text("\nnamespace {\n\nint Of() {}\n\n}  // namespace\n")
+    assert check_names.clashes(tmp_path) == []
