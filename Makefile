@@ -53,10 +53,10 @@ test: build jar $(TEST_JAVA)
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile
 
-# Three minutes on a built tree: no Spark, no TensorFlow, none of the slow files.
+# Three minutes on a built tree: no Spark, no TensorFlow, no processes of PyTorch, none of the slow files.
 test-quick: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
-	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not slow"
+	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or tensorflow or torch)"
 
 # The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, each in an
 # environment of its own.

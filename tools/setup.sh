@@ -46,14 +46,14 @@ want=$(sha256sum <tools/requirements.txt)
 if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
   echo "setup: making .venv (torch is about 2.5 GB; minutes, once)"
   [ -x .venv/bin/python ] || python3 -m venv .venv
-  # uv unpacks several packages at once, which takes a third of pip's time; where it finds no index
-  # that pip would, pip does it.
+  # uv unpacks and compiles several packages at once, which takes half of pip's time; where it finds
+  # no index that pip would, pip does it. Compiled here, as PYTHONDONTWRITEBYTECODE may be set later.
   pip=(.venv/bin/python -m pip)
   index=$("${pip[@]}" config get global.index-url 2>/dev/null || true)
   index=${PIP_INDEX_URL:-$index}
   { "${pip[@]}" install -q --disable-pip-version-check 'uv<1' &&
       env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install --python .venv/bin/python \
-        --link-mode hardlink -r tools/requirements.txt; } ||
+        --compile-bytecode -r tools/requirements.txt; } ||
     "${pip[@]}" install --disable-pip-version-check -r tools/requirements.txt
   .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
   # The checkout's Python package, importable from this environment as it stands.
