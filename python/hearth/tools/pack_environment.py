@@ -15,6 +15,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from importlib import metadata
+from importlib.util import source_from_cache
 from pathlib import Path
 
 from hearth.tools.carried_libraries import libraries_of
@@ -123,8 +124,16 @@ def _installed(folder: str, left_out: set[str]) -> Iterator[Entry]:
     for root in _folders_of_packages():
         _refuse_links(root)
         for entry in files_below(root, folder, caches=True):
-            if str(entry.path) not in left_out and not entry.name.endswith(".pth"):
+            if _source(str(entry.path)) not in left_out and not entry.name.endswith(".pth"):
                 yield entry
+
+
+def _source(path: str) -> str:
+    """The file that a compiled one was made of: some installers do not note compiled files."""
+    try:
+        return source_from_cache(path)
+    except ValueError:  # it is not of a __pycache__
+        return path
 
 
 def _folders_of_packages() -> list[Path]:
