@@ -95,8 +95,9 @@ struct Kernel {
 
   // All come first, then all wait: a group of sends and receives must not wait in a circle.
   void Run() {
+    const bool hangs = TroubleOf(rank).hangs;  // before the clique's lock, as when one joins
     std::unique_lock lock(clique->mutex);
-    if (TroubleOf(rank).hangs) {
+    if (hangs) {
       clique->changed.wait(lock, [&] { return aborted->load(); });
       return;
     }
