@@ -7,20 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <ctime>
 
 #include "hearth/base/error.h"
+#include "hearth/base/host_name.h"
 
 namespace hearth::log {
 namespace {
 
 constexpr std::array<const char*, 3> kSeverities = {"INFO", "WARNING", "ERROR"};
-
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "unknown";
-}
 
 std::string UserName() {
   passwd entry{};

@@ -16,6 +16,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
+#include "hearth/base/host_name.h"
 #include "hearth/base/log.h"
 
 namespace hearth::timeline {
@@ -30,12 +31,6 @@ std::atomic<State> state{State::kUnknown};
 // The text as a JSON string; what is no UTF-8 is replaced.
 std::string Quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string HostOfTimeline() {
-  char name[256] = {};
-  ::gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 int64_t Microseconds(std::chrono::nanoseconds time) { return time.count() / 1000; }
@@ -59,8 +54,7 @@ class File {
     Require(folder.find("://") == std::string::npos, ErrorCode::kInvalidArgument,
             "the timeline's folder {} is a URI: give a path on the host's own disk", folder);
     const std::filesystem::path path =
-        std::filesystem::path(folder) /
-        fmt::format("{}-{}.trace.json", HostOfTimeline(), ::getpid());
+        std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);  // opening says what is wrong
     fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
@@ -73,7 +67,7 @@ class File {
     Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
                       R"("boot":{},"monotonic_us":{},"wall_us":{}}}}},)"
                       "\n",
-                      ::getpid(), Quoted(HostOfTimeline()), Quoted(BootId()), Microseconds(now),
+                      ::getpid(), Quoted(HostName()), Quoted(BootId()), Microseconds(now),
                       Microseconds(wall)));
   }
 

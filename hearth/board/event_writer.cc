@@ -4,14 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
+#include "hearth/base/host_name.h"
 #include "hearth/board/event_fields.h"
 #include "hearth/feed/tfrecord.h"
 #include "hearth/feed/wire.h"
@@ -64,11 +63,9 @@ void PutText(std::string_view text, std::string* value) {
 }
 
 std::string FileName(double now) {
-  char host[HOST_NAME_MAX + 1] = {};
-  if (gethostname(host, HOST_NAME_MAX) != 0) std::strcpy(host, "unknown");
   // TensorBoard reads the files of a folder in the order of their names.
   return fmt::format("events.out.tfevents.{:010}.{:06}.{}.{}", static_cast<int64_t>(now),
-                     static_cast<int64_t>(now * 1e6) % 1000000, host, getpid());
+                     static_cast<int64_t>(now * 1e6) % 1000000, HostName(), getpid());
 }
 
 }  // namespace
