@@ -23,7 +23,7 @@ from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
 # Executors have Spark's Python side from Spark itself; nobody installs anything on them.
-LEFT_OUT = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "wheel")
+LEFT_OUT = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Of Python's own library: its tests, and what draws windows.
 _UNUSED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "lib2to3", "__pycache__")
