@@ -18,12 +18,17 @@ $(BUILD)/build.ninja: | setup
 	@$(PYTHON) -m cmake --preset release -B $(BUILD) >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/configure.log
 
+# Where PYTHONDONTWRITEBYTECODE is set each of many processes would compile the package for itself.
+COMPILE_PYTHON = $(PYTHON) -m compileall -q python
+
 build: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
+	@$(COMPILE_PYTHON)
 
 # Builds all but the tests: half the way for a newcomer, and what it leaves is whole.
 demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
+	@$(COMPILE_PYTHON)
 	@$(PYTHON) examples/digits/run.py
 
 # The jar of Scala and Java programs, and those of its tests. Maven fetches compilers and Spark once.

@@ -2,6 +2,7 @@
 their JVMs start quickly where `make test` has prepared that.
 """
 
+import gc
 import os
 import uuid
 
@@ -12,3 +13,9 @@ if "PYTEST_XDIST_WORKER" in os.environ or "HEARTH_TEST_MARK" not in os.environ:
     os.environ["HEARTH_TEST_MARK"] = str(uuid.uuid4())
 if (java := quick_java.home()) is not None:
     os.environ["JAVA_HOME"] = str(java)
+
+
+def pytest_collection_finish() -> None:
+    """What the imports of all tests have made stays: Python looks for garbage in the rest alone."""
+    gc.collect()
+    gc.freeze()
