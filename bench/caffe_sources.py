@@ -124,7 +124,7 @@ def bench_pictures(
         for number, peer_name in enumerate(
             ("a plain read of the file", "a plain copy of the file")
         ):
-            peer = [megabytes / times[number][place] for times in peers]
+            peer = [megabytes / times[place] for times in peers[number]]
             report.add(name + kind, ours=rates, peer=peer, peer_name=peer_name, unit="MB/s")
 
 

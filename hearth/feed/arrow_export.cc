@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/feed/byte_views.h"
+
 namespace hearth::feed {
 namespace {
 
@@ -19,6 +21,7 @@ struct Holder {
   std::string format;
   std::string name;
   std::shared_ptr<const BatchView> batch;
+  ByteViews views;  // of values in a file
   std::vector<const void*> buffers;
   std::vector<Struct> children;
   std::vector<Struct*> child_pointers;
@@ -59,9 +62,17 @@ void ExportSchema(const std::string& format, std::string_view name,
   holder.release()->Attach(schema);
 }
 
-std::vector<const void*> BuffersOf(const ColumnView& column) {
+// The views are made here; they last as long as `views`.
+std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   const ColumnBuffers& from = column.buffers();
   std::vector<const void*> buffers = {from.validity};
+  if (column.type() == ColumnType::kFileBinary) {
+    for (int64_t row = 0; row < column.length(); ++row) {
+      views->Append(column.IsNull(row) ? std::string_view() : column.Bytes(row), column.name());
+    }
+    views->AddBuffers(&buffers);
+    return buffers;
+  }
   if (from.offsets != nullptr) buffers.push_back(from.offsets);
   if (column.children().empty() && column.type() != ColumnType::kStruct) {
     buffers.push_back(from.data != nullptr ? from.data : kNothing);
@@ -69,16 +80,14 @@ std::vector<const void*> BuffersOf(const ColumnView& column) {
   return buffers;
 }
 
-void ExportArray(const std::shared_ptr<const BatchView>& batch, int64_t length,
-                 std::vector<const void*> buffers, const std::vector<ColumnView>& children,
-                 ArrowArray* array) {
-  auto holder = std::make_unique<Holder<ArrowArray>>();
-  holder->batch = batch;
-  holder->buffers = std::move(buffers);
+void ExportArray(std::unique_ptr<Holder<ArrowArray>> holder, int64_t length,
+                 const std::vector<ColumnView>& children, ArrowArray* array) {
   for (const ColumnView& child : children) {
+    auto held = std::make_unique<Holder<ArrowArray>>();
+    held->batch = holder->batch;
+    held->buffers = BuffersOf(child, &held->views);
     holder->children.emplace_back();
-    ExportArray(batch, child.length(), BuffersOf(child), child.children(),
-                &holder->children.back());
+    ExportArray(std::move(held), child.length(), child.children(), &holder->children.back());
   }
   *array = {};
   array->length = length;
@@ -93,7 +102,10 @@ void ExportArray(const std::shared_ptr<const BatchView>& batch, int64_t length,
 void ExportBatch(const std::shared_ptr<const BatchView>& batch, ArrowSchema* schema,
                  ArrowArray* array) {
   ExportSchema("+s", "", batch->columns(), schema);
-  ExportArray(batch, batch->rows(), {nullptr}, batch->columns(), array);
+  auto holder = std::make_unique<Holder<ArrowArray>>();
+  holder->batch = batch;
+  holder->buffers = {nullptr};
+  ExportArray(std::move(holder), batch->rows(), batch->columns(), array);
 }
 
 }  // namespace hearth::feed

@@ -90,10 +90,42 @@ void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte
   }
 }
 
+// Smaller ones are copied as quickly as they are read where they lie.
+constexpr int64_t kLargeBytes = 16 << 10;
+
+// The local file in which all values of the views lie, if they are large; else null. One answer for
+// the whole array, so that it does not matter how its rows are divided among images.
+std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
+  int64_t values = 0, total = 0;
+  for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
+    const auto bytes = static_cast<int64_t>(ViewedBytes(array, i).size());
+    values += bytes > 0 ? 1 : 0;
+    total += bytes;
+  }
+  if (values == 0 || total / values < kLargeBytes) return nullptr;
+  std::shared_ptr<const MappedFile> file;
+  for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
+    const std::string_view value = ViewedBytes(array, i);
+    if (value.empty() || (file != nullptr && file->Has(value))) continue;
+    if (file != nullptr) return nullptr;
+    file = MappedFile::Around(value);
+    if (file == nullptr || !file->is_local()) return nullptr;
+  }
+  return file;
+}
+
 uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   const uint64_t offset = *end;
   *end = AlignImage(offset + bytes);
   return offset;
+}
+
+// Of `count` values; strings and binaries have `bytes` in all.
+uint64_t DataBytes(ColumnType type, int64_t count, int64_t bytes) {
+  if (type == ColumnType::kFileBinary) return static_cast<uint64_t>(count) * sizeof(FilePlace);
+  if (IsBytes(type)) return static_cast<uint64_t>(bytes);
+  if (type == ColumnType::kBool) return static_cast<uint64_t>((count + 7) / 8);
+  return static_cast<uint64_t>(count * NumberWidth(type));
 }
 
 bool HasValidity(const ArrowArray& array) {
@@ -131,7 +163,10 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
           ErrorCode::kInvalidArgument, "column '{}' is nested deeper than {} or malformed", name,
           kMaxNesting);
   name_bytes_ += name.size();
-  nodes_.push_back({name, type, &array, static_cast<uint32_t>(array.n_children)});
+  Node node{name, type, &array, static_cast<uint32_t>(array.n_children)};
+  if (type.views && type.type == ColumnType::kBinary) node.file = FileOf(array);
+  if (node.file != nullptr) node.type.type = ColumnType::kFileBinary;
+  nodes_.push_back(std::move(node));
   for (int64_t i = 0; i < array.n_children; ++i) {
     AddNode(*schema.children[i], *array.children[i], depth + 1);
   }
@@ -166,7 +201,9 @@ size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan)
   if (HasValidity(*node.array)) entry.validity = Reserve((count + 7) / 8, &plan->bytes);
   int64_t child_begin = begin;
   int64_t child_count = count;
-  if (const int64_t width = OffsetWidth(type); width != 0) {
+  if (node.file != nullptr) {
+    entry.offsets = Reserve(sizeof(ImageFile) + node.file->path().size(), &plan->bytes);
+  } else if (const int64_t width = OffsetWidth(type); width != 0) {
     entry.offsets = Reserve((count + 1) * width, &plan->bytes);
     if (node.type.views) {
       child_count = ViewedTotal(*node.array, begin, count);
@@ -178,9 +215,7 @@ size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan)
     child_begin *= node.type.list_size;
     child_count *= node.type.list_size;
   }
-  entry.data_bytes = static_cast<uint64_t>(
-      IsBytes(type) ? child_count
-                    : (type == ColumnType::kBool ? (count + 7) / 8 : count * NumberWidth(type)));
+  entry.data_bytes = DataBytes(type, count, child_count);
   if (entry.data_bytes != 0) entry.data = Reserve(entry.data_bytes, &plan->bytes);
   plan->pieces.push_back({&node, begin, entry});
   size_t next = index + 1;
@@ -227,6 +262,10 @@ void ArrowImage::WritePiece(const Piece& piece, std::byte* image) {
   const ImageNode& entry = piece.entry;
   const auto count = static_cast<int64_t>(entry.length);
   if (entry.validity != 0) CopyBits(array.buffers[0], piece.begin, count, image + entry.validity);
+  if (piece.node->file != nullptr) {
+    WritePlaces(piece, image);
+    return;
+  }
   if (piece.node->type.views) {
     // Rows are split so that they fit into a ring, which has room for no 2 GiB.
     Require(entry.data_bytes <= INT32_MAX, ErrorCode::kResourceExhausted,
@@ -248,6 +287,21 @@ void ArrowImage::WritePiece(const Piece& piece, std::byte* image) {
       bytes ? OffsetAt(array, width, piece.begin) : piece.begin * NumberWidth(type);
   const auto* data = static_cast<const std::byte*>(array.buffers[bytes ? 2 : 1]);
   std::memcpy(image + entry.data, data + first, entry.data_bytes);
+}
+
+void ArrowImage::WritePlaces(const Piece& piece, std::byte* image) {
+  const MappedFile& mapped = *piece.node->file;
+  const FileIdentity& identity = mapped.identity();
+  const std::string& path = mapped.path();
+  const ImageFile file = {identity.bytes, identity.modified_ns, identity.inode, path.size()};
+  std::byte* to = image + piece.entry.offsets;
+  std::memcpy(to, &file, sizeof(file));
+  std::memcpy(to + sizeof(file), path.data(), path.size());
+  auto* places = reinterpret_cast<FilePlace*>(image + piece.entry.data);
+  for (uint64_t i = 0; i < piece.entry.length; ++i) {
+    const auto value = ViewedBytes(*piece.node->array, piece.begin + static_cast<int64_t>(i));
+    places[i] = {value.empty() ? 0 : mapped.PlaceOf(value), value.size()};
+  }
 }
 
 }  // namespace hearth::feed

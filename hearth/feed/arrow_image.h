@@ -1,8 +1,10 @@
-// Copies rows of an Arrow batch into batch images.
+// Copies rows of an Arrow batch into batch images. Large values of its binary views that all lie in
+// one local file of this process (mapped_file.h) are not copied: the image says where they lie.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "hearth/feed/arrow_c_abi.h"
 #include "hearth/feed/batch_image.h"
 #include "hearth/feed/column_type.h"
+#include "hearth/feed/mapped_file.h"
 
 namespace hearth::feed {
 
@@ -35,6 +38,7 @@ class ArrowImage {
     ArrowType type;
     const ArrowArray* array;
     uint32_t children;
+    std::shared_ptr<const MappedFile> file = nullptr;  // in which its values stay
   };
   // A node's slice in one image: physical values [begin, begin + entry.length).
   struct Piece {
@@ -51,6 +55,7 @@ class ArrowImage {
   Plan MakePlan(int64_t begin, int64_t count) const;
   size_t Place(size_t node, int64_t begin, int64_t count, Plan* plan) const;
   static void WritePiece(const Piece& piece, std::byte* image);
+  static void WritePlaces(const Piece& piece, std::byte* image);
 
   const ArrowArray& array_;
   uint32_t columns_ = 0;

@@ -1,8 +1,6 @@
 #include "hearth/feed/batch_builder.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -10,13 +8,6 @@
 #include "hearth/feed/byte_views.h"
 
 namespace hearth::feed {
-namespace {
-
-constexpr std::string_view kViews = "vz";
-constexpr int64_t kNoSize = 0;
-
-}  // namespace
-
 // The buffers of one column, in the shape that the Arrow structs point at.
 struct BatchBuilder::Column {
   std::string name;
@@ -25,9 +16,7 @@ struct BatchBuilder::Column {
   std::vector<uint8_t> validity;
   std::vector<int32_t> offsets;
   std::vector<std::byte> data;
-  // Of views, which are then the data: where the values lie, and how many bytes from there on.
-  std::vector<const char*> places;
-  std::vector<int64_t> sizes;
+  std::unique_ptr<ByteViews> views;  // then there are no data
   std::unique_ptr<Column> child;
 
   std::vector<const void*> buffers;
@@ -46,38 +35,14 @@ struct BatchBuilder::Column {
     data.insert(data.end(), from, from + count);
   }
 
-  void AppendView(std::string_view value) {
-    Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
-            "a value of column '{}' has {} bytes; fewer than 2 GiB are possible", name,
-            value.size());
-    ByteView view = {static_cast<int32_t>(value.size()), 0, 0, 0};
-    if (view.bytes <= ByteView::kInlineBytes) {
-      if (!value.empty()) std::memcpy(&view.prefix, value.data(), value.size());
-    } else {
-      std::memcpy(&view.prefix, value.data(), sizeof(view.prefix));
-      Reach(value);
-      view.buffer = static_cast<int32_t>(places.size()) - 1;
-      view.offset = static_cast<int32_t>(value.data() - places.back());
-      sizes.back() = std::max(sizes.back(), int64_t{view.offset} + view.bytes);
-    }
-    Append(&view, sizeof(view));
-  }
-
-  // Begins another buffer where the value lies before the last one, or too far behind its begin.
-  void Reach(std::string_view value) {
-    const auto at = reinterpret_cast<uintptr_t>(value.data());
-    const auto begin = places.empty() ? 0 : reinterpret_cast<uintptr_t>(places.back());
-    if (!places.empty() && at >= begin && at - begin + value.size() <= INT32_MAX) return;
-    places.push_back(value.data());
-    sizes.push_back(0);
-  }
-
   void Export() {
     buffers.assign(1, validity.empty() ? nullptr : validity.data());
     if (!offsets.empty()) buffers.push_back(offsets.data());
-    if (child == nullptr) buffers.push_back(data.data());
-    buffers.insert(buffers.end(), places.begin(), places.end());
-    if (format == kViews) buffers.push_back(sizes.empty() ? &kNoSize : sizes.data());
+    if (views != nullptr) {
+      views->AddBuffers(&buffers);
+    } else if (child == nullptr) {
+      buffers.push_back(data.data());
+    }
     schema = {};
     schema.format = format.c_str();
     schema.name = name.c_str();
@@ -188,8 +153,9 @@ BatchBuilder& BatchBuilder::AddBinary(std::string name, const std::vector<std::s
 BatchBuilder& BatchBuilder::AddBinaryViews(std::string name,
                                            const std::vector<std::string_view>& values,
                                            const Nulls& nulls) {
-  auto column = std::make_unique<Column>(std::move(name), std::string(kViews), values.size());
-  for (const std::string_view value : values) column->AppendView(value);
+  auto column = std::make_unique<Column>(std::move(name), "vz", values.size());
+  column->views = std::make_unique<ByteViews>();
+  for (const std::string_view value : values) column->views->Append(value, column->name);
   return Add(std::move(column), nulls);
 }
 

@@ -39,6 +39,22 @@ struct ImageNode {
   uint64_t data_bytes;
 };
 
+// Which file a column's values lie in; behind it the file's absolute path. Its offset is `offsets`.
+struct ImageFile {
+  uint64_t bytes;
+  int64_t modified_ns;
+  uint64_t inode;
+  uint64_t path_bytes;
+};
+
+// A value in that file; nothing of one that is null.
+struct FilePlace {
+  uint64_t begin;
+  uint64_t bytes;
+};
+
+static_assert(sizeof(ImageFile) == 32 && std::is_trivially_copyable_v<ImageFile>);
+static_assert(sizeof(FilePlace) == 16 && std::is_trivially_copyable_v<FilePlace>);
 static_assert(sizeof(ImageHeader) == 32 && std::is_trivially_copyable_v<ImageHeader>);
 static_assert(sizeof(ImageNode) == 64 && std::is_trivially_copyable_v<ImageNode>);
 

@@ -34,6 +34,16 @@ void CheckOffsets(const void* buffer, uint64_t length, uint64_t limit, std::stri
   RequireSound(sound, "the offsets of column '{}' do not rise from 0 to at most {}", name, limit);
 }
 
+// Of a file of so many bytes. An Arrow view has fewer than 2 GiB, and so does a value here.
+void CheckPlaces(const FilePlace* places, uint64_t length, uint64_t limit, std::string_view name) {
+  bool sound = true;
+  for (uint64_t i = 0; i < length; ++i) {
+    const auto [begin, bytes] = places[i];
+    sound &= begin <= limit && bytes <= limit - begin && bytes <= INT32_MAX;
+  }
+  RequireSound(sound, "values of column '{}' do not lie in its file of {} bytes", name, limit);
+}
+
 // Walks the nodes in pre-order and makes their views, checking each bound once.
 class Reader {
  public:
@@ -52,6 +62,8 @@ class Reader {
   }
 
   int64_t rows() const { return static_cast<int64_t>(header_.rows); }
+  uint64_t file_bytes() const { return file_bytes_; }
+  std::vector<std::shared_ptr<const MappedFile>> TakeFiles() { return std::move(files_); }
 
   std::vector<ColumnView> ReadColumns() {
     std::vector<ColumnView> columns = ReadNodes(header_.columns, 0);
@@ -98,6 +110,10 @@ class Reader {
     ColumnBuffers buffers;
     const uint64_t bit_bytes = (node.length + 7) / 8;
     if (node.validity != 0) buffers.validity = At(node.validity, bit_bytes, name);
+    if (type.type == ColumnType::kFileBinary) {
+      ReadFile(node, name, &buffers);
+      return buffers;
+    }
     if (const uint64_t width = OffsetWidth(type.type); width != 0) {
       RequireSound(node.offsets != 0, "column '{}' has no offsets", name);
       buffers.offsets = At(node.offsets, (node.length + 1) * width, name);
@@ -111,6 +127,34 @@ class Reader {
                  node.data_bytes);
     buffers.data_bytes = static_cast<int64_t>(node.data_bytes);
     return buffers;
+  }
+
+  // Everything is checked by what the image says of the file before that is opened.
+  void ReadFile(const ImageNode& node, std::string_view name, ColumnBuffers* buffers) {
+    RequireSound(node.offsets != 0 && (node.data != 0 || node.length == 0),
+                 "column '{}' has no file or no places", name);
+    RequireSound(node.data_bytes / sizeof(FilePlace) >= node.length,
+                 "column '{}' has {} bytes of places for {} values", name, node.data_bytes,
+                 node.length);
+    ImageFile file;
+    std::memcpy(&file, At(node.offsets, sizeof(file), name), sizeof(file));
+    RequireSound(file.bytes > 0 && file.path_bytes <= image_.size(),
+                 "the file of column '{}' has {} bytes and a path of {}", name, file.bytes,
+                 file.path_bytes);
+    const uint8_t* path = At(node.offsets, sizeof(file) + file.path_bytes, name) + sizeof(file);
+    const std::string file_path(reinterpret_cast<const char*>(path), file.path_bytes);
+    RequireSound(file_path.starts_with('/') && file_path.find('\0') == std::string::npos,
+                 "the file of column '{}' has no absolute path", name);
+    if (node.data != 0) {
+      buffers->places = reinterpret_cast<const FilePlace*>(At(node.data, node.data_bytes, name));
+      CheckPlaces(buffers->places, node.length, file.bytes, name);
+    }
+    files_.push_back(MappedFile::Find(file_path, {file.bytes, file.modified_ns, file.inode}));
+    const MappedFile& mapped = *files_.back();
+    mapped.CheckUnchanged();
+    buffers->data = reinterpret_cast<const uint8_t*>(mapped.data());
+    buffers->data_bytes = static_cast<int64_t>(mapped.size());
+    for (uint64_t i = 0; i < node.length; ++i) file_bytes_ += buffers->places[i].bytes;
   }
 
   void CheckChildren(const ImageNode& node, const ArrowType& type, std::string_view name,
@@ -143,6 +187,8 @@ class Reader {
   std::span<const std::byte> image_;
   ImageHeader header_;
   uint32_t next_ = 0;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  uint64_t file_bytes_ = 0;
 };
 
 struct OwnedImage {
@@ -165,6 +211,8 @@ BatchView::BatchView(std::span<const std::byte> image) {
   Reader reader(image);
   rows_ = reader.rows();
   columns_ = reader.ReadColumns();
+  files_ = reader.TakeFiles();
+  file_bytes_ = reader.file_bytes();
 }
 
 const ColumnView* BatchView::FindColumn(std::string_view name) const {

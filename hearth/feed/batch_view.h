@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hearth/feed/column_view.h"
+#include "hearth/feed/mapped_file.h"
 
 namespace hearth::feed {
 
@@ -17,7 +18,9 @@ namespace hearth::feed {
 class BatchView {
  public:
   // Checks every bound of the image, so that no later read can leave it; throws kDataLoss for a
-  // damaged one. The image starts at a multiple of 8 bytes and must outlive the view.
+  // damaged one. The image starts at a multiple of 8 bytes and must outlive the view. A file in
+  // which values lie is mapped, and the view keeps it: throws as MappedFile::Find() and
+  // CheckUnchanged().
   explicit BatchView(std::span<const std::byte> image);
 
   int64_t rows() const { return rows_; }
@@ -28,8 +31,14 @@ class BatchView {
   // Null where there is no such column.
   const ColumnView* FindColumn(std::string_view name) const;
 
+  // The files in which values lie, and how many bytes of them these are.
+  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+
  private:
   int64_t rows_ = 0;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  uint64_t file_bytes_ = 0;
   std::vector<ColumnView> columns_;
 };
 

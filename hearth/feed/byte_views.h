@@ -1,9 +1,13 @@
 // Arrow's arrays of type "binary view" and "string view", whose values lie wherever they are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
+#include <vector>
 
+#include "hearth/base/error.h"
 #include "hearth/feed/arrow_c_abi.h"
 
 namespace hearth::feed {
@@ -31,5 +35,50 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
           : static_cast<const char*>(array.buffers[2 + view.buffer]) + view.offset;
   return {at, static_cast<size_t>(view.bytes)};
 }
+
+// Makes such an array of values that stay where they lie. Not thread-safe.
+class ByteViews {
+ public:
+  // Throws kResourceExhausted for a value of 2 GiB; `column` is for that message.
+  void Append(std::string_view value, std::string_view column) {
+    Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
+            "a value of column '{}' has {} bytes; fewer than 2 GiB are possible", column,
+            value.size());
+    ByteView& view = views_.emplace_back(ByteView{static_cast<int32_t>(value.size()), 0, 0, 0});
+    if (view.bytes <= ByteView::kInlineBytes) {
+      if (!value.empty()) std::memcpy(&view.prefix, value.data(), value.size());
+      return;
+    }
+    std::memcpy(&view.prefix, value.data(), sizeof(view.prefix));
+    Reach(value);
+    view.buffer = static_cast<int32_t>(places_.size()) - 1;
+    view.offset = static_cast<int32_t>(value.data() - places_.back());
+    sizes_.back() = std::max(sizes_.back(), int64_t{view.offset} + view.bytes);
+  }
+
+  // Adds the array's buffers behind its validity; they last as long as these views stay as they
+  // are.
+  void AddBuffers(std::vector<const void*>* buffers) const {
+    static constexpr int64_t kNoSize = 0;
+    buffers->push_back(views_.data());
+    buffers->insert(buffers->end(), places_.begin(), places_.end());
+    buffers->push_back(sizes_.empty() ? &kNoSize : sizes_.data());
+  }
+
+ private:
+  // Begins another buffer where the value lies before the last one, or too far behind its begin.
+  void Reach(std::string_view value) {
+    const auto at = reinterpret_cast<uintptr_t>(value.data());
+    const auto begin = places_.empty() ? 0 : reinterpret_cast<uintptr_t>(places_.back());
+    if (!places_.empty() && at >= begin && at - begin + value.size() <= INT32_MAX) return;
+    places_.push_back(value.data());
+    sizes_.push_back(0);
+  }
+
+  std::vector<ByteView> views_;
+  // Where the values lie, and how many bytes from there on.
+  std::vector<const char*> places_;
+  std::vector<int64_t> sizes_;
+};
 
 }  // namespace hearth::feed

@@ -16,7 +16,7 @@ struct TypeRow {
   int64_t offset_width;
 };
 
-constexpr std::array<TypeRow, 19> kTypes = {{
+constexpr std::array<TypeRow, 20> kTypes = {{
     {ColumnType::kBool, "b", "bool", 0, 0},
     {ColumnType::kInt8, "c", "int8", 1, 0},
     {ColumnType::kInt16, "s", "int16", 2, 0},
@@ -36,6 +36,7 @@ constexpr std::array<TypeRow, 19> kTypes = {{
     {ColumnType::kLargeList, "+L", "large list", 0, 8},
     {ColumnType::kFixedSizeList, "+w:", "fixed-size list", 0, 0},
     {ColumnType::kStruct, "+s", "struct", 0, 0},
+    {ColumnType::kFileBinary, "vz", "binary", 0, 0},
 }};
 
 const TypeRow& RowOf(ColumnType type) { return kTypes[static_cast<uint32_t>(type) - 1]; }
@@ -77,7 +78,8 @@ int64_t NumberWidth(ColumnType type) { return RowOf(type).number_width; }
 int64_t OffsetWidth(ColumnType type) { return RowOf(type).offset_width; }
 
 bool IsBytes(ColumnType type) {
-  return type >= ColumnType::kUtf8 && type <= ColumnType::kLargeBinary;
+  return (type >= ColumnType::kUtf8 && type <= ColumnType::kLargeBinary) ||
+         type == ColumnType::kFileBinary;
 }
 
 bool IsList(ColumnType type) {

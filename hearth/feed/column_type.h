@@ -28,6 +28,7 @@ enum class ColumnType : uint32_t {
   kLargeList = 17,
   kFixedSizeList = 18,
   kStruct = 19,
+  kFileBinary = 20,  // a binary whose values lie in a file (mapped_file.h)
 };
 
 struct ArrowType {

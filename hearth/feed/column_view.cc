@@ -101,6 +101,10 @@ ColumnView::Range ColumnView::ValueRange(int64_t row) const {
     const auto* offsets = static_cast<const int64_t*>(buffers_.offsets);
     return {offsets[row], offsets[row + 1]};
   }
+  if (buffers_.places != nullptr) {
+    const FilePlace& place = buffers_.places[row];
+    return {static_cast<int64_t>(place.begin), static_cast<int64_t>(place.begin + place.bytes)};
+  }
   const auto* offsets = static_cast<const int32_t*>(buffers_.offsets);
   return {offsets[row], offsets[row + 1]};
 }
@@ -169,7 +173,9 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
 }
 
 void ColumnView::PrefetchPlace(int64_t row) const {
-  if (const int64_t width = OffsetWidth(type()); width != 0) {
+  if (buffers_.places != nullptr) {
+    __builtin_prefetch(buffers_.places + row);
+  } else if (const int64_t width = OffsetWidth(type()); width != 0) {
     __builtin_prefetch(static_cast<const char*>(buffers_.offsets) + row * width);
   } else {
     __builtin_prefetch(buffers_.data + row * NumberWidth(type()));

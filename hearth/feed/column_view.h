@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/feed/batch_image.h"
 #include "hearth/feed/column_type.h"
 
 namespace hearth::feed {
@@ -17,6 +18,8 @@ struct ColumnBuffers {
   const void* offsets = nullptr;      // int32 or int64, length + 1 of them; strings, lists
   const uint8_t* data = nullptr;      // values, bits of bools, or bytes of strings
   int64_t data_bytes = 0;
+  // Of values in a file, whose bytes are then the data: where each lies.
+  const FilePlace* places = nullptr;
 };
 
 // Reading is thread-safe. Row numbers are trusted to be in [0, length()); asking a column for what

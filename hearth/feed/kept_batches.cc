@@ -8,6 +8,7 @@ const BatchView& KeptBatches::Append(std::span<const std::byte> image) {
   BatchView batch(file_.Append(image));
   CountTouched(image.size());  // by the view's checks
   const std::lock_guard lock(mutex_);
+  other_files_.insert(batch.files().begin(), batch.files().end());
   return batches_.emplace_back(std::move(batch));
 }
 
@@ -30,6 +31,14 @@ void KeptBatches::CountTouched(uint64_t bytes) {
   if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
   touched_bytes_ = 0;
   file_.DropPages();
+  CheckFiles();
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : other_files_) file->DropPages();
+}
+
+void KeptBatches::CheckFiles() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : other_files_) file->CheckUnchanged();
 }
 
 }  // namespace hearth::feed

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 
@@ -16,7 +18,8 @@
 namespace hearth::feed {
 
 // One thread appends and takes back; any may read. Append throws as SpillFile::Append() and
-// BatchView do.
+// BatchView do. Where values lie in other files, these are kept mapped, and noticed when they are
+// written: all calls that read them may throw kDataLoss.
 class KeptBatches {
  public:
   // `resident_bytes`: about how many bytes of the file may be mapped pages, which resource managers
@@ -32,11 +35,15 @@ class KeptBatches {
   size_t size() const;
   const BatchView& at(size_t index) const;
 
-  // Announces that so many bytes are about to be read; now and then all mapped pages are dropped.
+  // Announces that so many bytes are about to be read; now and then all mapped pages are dropped,
+  // and the other files are looked at.
   void CountTouched(uint64_t bytes);
+  // Throws kDataLoss where a file with values was written since the first of them came.
+  void CheckFiles() const;
 
  private:
   SpillFile file_;
+  std::set<std::shared_ptr<const MappedFile>> other_files_;
   const uint64_t resident_bytes_;
   // Bytes that may have become resident since pages were last dropped.
   std::atomic<uint64_t> touched_bytes_ = 0;

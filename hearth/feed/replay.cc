@@ -13,9 +13,9 @@ constexpr auto kDriverProgress = std::chrono::seconds(1);
 }  // namespace
 
 void KeptRows::Add(std::span<const std::byte> image, RowFormat format) {
-  batches_.Append(image);
+  const BatchView& kept = batches_.Append(image);
   formats_.push_back(format);
-  bytes_.push_back(image.size());
+  bytes_.push_back(image.size() + kept.file_bytes());
 }
 
 void KeptRows::Rollback() {

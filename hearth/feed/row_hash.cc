@@ -27,12 +27,17 @@ class Ranges {
  public:
   explicit Ranges(const ColumnView& column)
       : offsets_(column.buffers().offsets),
+        places_(column.buffers().places),
         width_(OffsetWidth(column.type())),
         size_(column.list_size()) {}
 
   Range operator()(int64_t row) const {
     if (width_ == 4) return Between<int32_t>(row);
     if (width_ == 8) return Between<int64_t>(row);
+    if (places_ != nullptr) {
+      const FilePlace& place = places_[row];
+      return {static_cast<int64_t>(place.begin), static_cast<int64_t>(place.begin + place.bytes)};
+    }
     return {row * size_, (row + 1) * size_};
   }
 
@@ -44,6 +49,7 @@ class Ranges {
   }
 
   const void* offsets_;
+  const FilePlace* places_;
   int64_t width_, size_;
 };
 
@@ -158,7 +164,10 @@ uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns)
   hash = AddNumber(hash, columns.size(), sizeof(uint64_t));
   for (const ColumnView& column : columns) {
     hash = XXH3_64bits_withSeed(column.name().data(), column.name().size(), hash);
-    hash = AddNumber(hash, static_cast<uint64_t>(column.type()), sizeof(uint32_t));
+    // Where a binary's values lie is not a matter of its rows.
+    const ColumnType type =
+        column.type() == ColumnType::kFileBinary ? ColumnType::kBinary : column.type();
+    hash = AddNumber(hash, static_cast<uint64_t>(type), sizeof(uint32_t));
     hash = AddNumber(hash, static_cast<uint64_t>(column.list_size()), sizeof(uint64_t));
     hash = AddNamesAndTypes(hash, column.children());
   }

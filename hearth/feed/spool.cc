@@ -21,7 +21,7 @@ Spool::Spool(RingEnd ring, const SpoolOptions& options)
       thread_("feed-spool", [this] { Drain(); }) {}
 
 Spool::~Spool() {
-  reader_.Close();
+  Stop();
   thread_.Join();
 }
 
@@ -32,9 +32,13 @@ void Spool::Drain() {
       if (entry.kind == EntryKind::kEnd) break;
       if (entry.kind == EntryKind::kBatch) Keep(entry.image);
     }
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     IndexStrides();
     complete_ = true;
+    lock.unlock();
+    changed_.notify_all();
+    reader_.Close();
+    HashTo(starts_.size());
   } catch (...) {
     // Waits of the readers rethrow it; here nobody would see it.
     const std::lock_guard lock(mutex_);
@@ -45,16 +49,36 @@ void Spool::Drain() {
   reader_.Close();
 }
 
+// Rows of which the image has all bytes are hashed while these are in the cache. Others wait until
+// the feeder is done: reading their files would keep rows back that training could begin with.
 void Spool::Keep(std::span<const std::byte> image) {
   const BatchView& kept = batches_.Append(image);
-  const uint64_t hash = HashRows(hash_, kept.columns(), kept.rows());
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   ++arrived_;
-  if (kept.rows() > 0) starts_.push_back({rows_, &kept, hash_});
-  hash_ = hash;
+  if (kept.rows() > 0) starts_.push_back({rows_, &kept});
   rows_ += kept.rows();
-  bytes_ += image.size();
+  bytes_ += image.size() + kept.file_bytes();
+  const size_t batches = starts_.size();
+  const bool all_but_this = hashed_ + 1 == batches;
+  lock.unlock();
   changed_.notify_all();
+  if (all_but_this && kept.file_bytes() == 0) HashTo(batches);
+}
+
+// Any thread. Ends early where nobody wants the rows any more.
+void Spool::HashTo(size_t batches) {
+  const std::lock_guard hashing(hashing_);
+  std::unique_lock lock(mutex_);
+  while (hashed_ < batches && !stopped_) {
+    const BatchView& batch = *starts_[hashed_].batch;
+    const uint64_t before = starts_[hashed_].hash = hash_;
+    lock.unlock();
+    batches_.CountTouched(batch.file_bytes());
+    const uint64_t hash = HashRows(before, batch.columns(), batch.rows());
+    lock.lock();
+    hash_ = hash;
+    ++hashed_;
+  }
 }
 
 template <typename Ready>
@@ -92,13 +116,13 @@ int64_t Spool::WaitComplete(Deadline deadline) {
 Spool::Digest Spool::DigestOf(int64_t rows) {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(options_.timeout_s), [&] { return complete_ || rows_ >= rows; });
-  if (rows >= rows_) return {rows_, hash_};
+  rows = std::min(rows, rows_);
   const auto after =
-      std::upper_bound(starts_.begin(), starts_.end(), rows,
-                       [](int64_t row, const Start& start) { return row < start.first_row; });
-  const Start start = *std::prev(after);
+      std::lower_bound(starts_.begin(), starts_.end(), rows,
+                       [](const Start& start, int64_t row) { return start.first_row < row; });
+  const auto batches = static_cast<size_t>(after - starts_.begin());
   lock.unlock();
-  return {rows, HashRows(start.hash, start.batch->columns(), rows - start.first_row)};
+  return DigestIn(batches, rows);
 }
 
 Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
@@ -106,10 +130,23 @@ Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
   const auto found = std::find_if(starts_.begin(), starts_.end(),
                                   [&](const Start& start) { return start.batch == row.batch; });
   Require(found != starts_.end(), ErrorCode::kInternal, "the row belongs to another spool");
-  const Start start = *found;
+  const auto batches = static_cast<size_t>(found - starts_.begin()) + 1;
+  const int64_t rows = found->first_row + row.index + 1;
   lock.unlock();
-  return {start.first_row + row.index + 1,
-          HashRows(start.hash, start.batch->columns(), row.index + 1)};
+  return DigestIn(batches, rows);
+}
+
+// Of so many rows, the last of which is in the last of so many batches.
+Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
+  if (batches == 0) return {0, 0};
+  HashTo(batches - 1);
+  std::unique_lock lock(mutex_);
+  Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "no more rows are wanted");
+  const Start last = starts_[batches - 1];
+  const uint64_t before = hashed_ + 1 == batches ? hash_ : last.hash;
+  lock.unlock();
+  batches_.CountTouched(last.batch->file_bytes());
+  return {rows, HashRows(before, last.batch->columns(), rows - last.first_row)};
 }
 
 void Spool::CountRead(int64_t rows) {

@@ -45,7 +45,8 @@ class Spool : public RowStream {
   // Ends the draining, too.
   void Stop() override;
 
-  // The hash is the rolling one of row_hash.h. Waits for the rows.
+  // The hash is the rolling one of row_hash.h. Waits for the rows, and hashes those that are not
+  // yet.
   Digest DigestOf(int64_t rows) override;
   Digest DigestUpTo(const Minibatch::Row& row) override;
   // All rows come from the first one on.
@@ -57,18 +58,22 @@ class Spool : public RowStream {
 
   // Announces that so many rows are about to be read; now and then all mapped pages are dropped.
   void CountRead(int64_t rows);
+  // As KeptBatches::CheckFiles(), once per epoch.
+  void CheckFiles() const { batches_.CheckFiles(); }
 
  private:
   struct Start {
     int64_t first_row;
     const BatchView* batch;
-    uint64_t hash;  // of the rows before
+    uint64_t hash = 0;  // of the rows before, once these are hashed
   };
 
   static constexpr int64_t kStride = 256;
 
   void Drain();
   void Keep(std::span<const std::byte> image);
+  void HashTo(size_t batches);
+  Digest DigestIn(size_t batches, int64_t rows);
   void IndexStrides();
   template <typename Ready>
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready);
@@ -84,10 +89,12 @@ class Spool : public RowStream {
   std::vector<Start> starts_;
   std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
-  uint64_t hash_ = 0;   // of all rows
-  uint64_t bytes_ = 0;  // the same
+  size_t hashed_ = 0;   // of the batches in starts_
+  uint64_t hash_ = 0;   // of their rows
+  uint64_t bytes_ = 0;  // the same, those in other files included
   bool complete_ = false, stopped_ = false;
   std::exception_ptr error_;
+  std::mutex hashing_;  // one thread at a time; taken before mutex_
 
   Thread thread_;  // last: it uses everything above
 };

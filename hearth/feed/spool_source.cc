@@ -51,6 +51,7 @@ void SpoolSource::TakeArriving(int64_t max_rows, Minibatch* out) {
 
 void SpoolSource::NextEpoch() {
   rows_ = spool_->WaitComplete();
+  spool_->CheckFiles();
   ++epoch_;
   position_ = 0;
   if (options_.shuffle) order_.emplace(rows_, options_.seed, static_cast<uint64_t>(epoch_));

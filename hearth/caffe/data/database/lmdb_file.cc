@@ -22,22 +22,22 @@ bool IsElsewhere(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
 
-Mapping MapFile(const std::string& path) {
+std::shared_ptr<const feed::MappedFile> MapFile(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     ThrowErrno(errno, fmt::format("opening the LMDB {}", path));
   }
   Require(status.st_size > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
-  return Mapping(file.get(), 0, static_cast<size_t>(status.st_size), Mapping::Access::kRead);
+  return feed::MappedFile::Map(file, path);
 }
 
 }  // namespace
 
 LmdbFile::LmdbFile(const std::string& path) : name_(path) {
   if (!IsElsewhere(path)) {
-    mapping_ = MapFile(path);
-    size_ = mapping_.size();
+    mapped_ = MapFile(path);
+    size_ = mapped_->size();
     return;
   }
   storage::FileSystem& files = storage::For(path);
@@ -67,7 +67,7 @@ const std::byte* LmdbFile::Page(uint64_t number, size_t size) {
 }
 
 const std::byte* LmdbFile::Value(uint64_t offset, size_t size) {
-  if (mapping_.valid()) return mapping_.data() + offset;
+  if (mapped_ != nullptr) return mapped_->data() + offset;
   value_.resize(size);
   Fetch(values_.get(), offset, &value_);
   return reinterpret_cast<const std::byte*>(value_.data());

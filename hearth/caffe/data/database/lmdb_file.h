@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "hearth/base/shared_memory.h"
+#include "hearth/feed/mapped_file.h"
 #include "hearth/storage/file_system.h"
 
 namespace hearth::caffe {
@@ -24,7 +24,7 @@ class LmdbFile {
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }
   // The whole file where it is mapped, else null.
-  const std::byte* mapped() const { return mapping_.data(); }
+  const std::byte* mapped() const { return mapped_ == nullptr ? nullptr : mapped_->data(); }
   // Page `number` of pages of `size` bytes, of a file that is not mapped. It lies in the file, and
   // stays until 32 others were asked for.
   const std::byte* Page(uint64_t number, size_t size);
@@ -43,7 +43,7 @@ class LmdbFile {
   void DropOldest();
 
   const std::string name_;
-  Mapping mapping_;
+  std::shared_ptr<const feed::MappedFile> mapped_;
   // Two, as each reads ahead where it is read in order, and values lie in another order than pages.
   std::unique_ptr<storage::InputFile> tree_, values_;
   uint64_t size_ = 0;
