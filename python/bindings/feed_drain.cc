@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -62,9 +63,15 @@ class Gatherer {
   std::vector<float> scratch_;
 };
 
+struct PythonSpoolSource {
+  std::shared_ptr<feed::Spool> spool;
+  feed::SpoolSource source;
+};
+
 // Takes all minibatches of the epoch, then starts the next one.
-std::pair<int64_t, double> DrainEpoch(feed::SpoolSource& source, int64_t batch_size,
+std::pair<int64_t, double> DrainEpoch(PythonSpoolSource& spooled, int64_t batch_size,
                                       const std::string& column) {
+  feed::SpoolSource& source = spooled.source;
   int64_t rows = 0;
   double sum = 0;
   Gatherer gatherer;
@@ -94,15 +101,15 @@ std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) 
 }
 
 void DefineSpoolSource(nb::module_& m) {
-  nb::class_<feed::SpoolSource>(m, "SpoolSource",
+  nb::class_<PythonSpoolSource>(m, "SpoolSource",
                                 "The rows of a ring as a trainer sees them. For measurements.")
       .def(
           "__init__",
-          [](feed::SpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
+          [](PythonSpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
              bool shuffle, uint64_t seed) {
             auto spool = std::make_shared<feed::Spool>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)},
                                                        feed::SpoolOptions{directory, 600.0});
-            new (self) feed::SpoolSource(spool, {shuffle, seed});
+            new (self) PythonSpoolSource{spool, feed::SpoolSource(spool, {shuffle, seed})};
           },
           "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
       .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
@@ -110,7 +117,14 @@ void DefineSpoolSource(nb::module_& m) {
            "into "
            "one buffer, bytes in place, each cache line touched), and starts the next epoch. "
            "Returns "
-           "(rows, sum of the numbers or of each line's first byte).");
+           "(rows, sum of the numbers or of each line's first byte).")
+      .def(
+          "digest",
+          [](PythonSpoolSource& self) {
+            const auto digest = self.spool->DigestOf(std::numeric_limits<int64_t>::max());
+            return std::pair(digest.rows, digest.hash);
+          },
+          ReleaseGil(), "(rows, hash) of the whole stream, which a snapshot names.");
 }
 
 }  // namespace hearth::bindings

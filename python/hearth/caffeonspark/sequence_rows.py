@@ -6,7 +6,6 @@ mapped, and compressed ones there: hearth.rows.sequence_reader.)
 
 from __future__ import annotations
 
-import mmap
 import os
 import socket
 import struct
@@ -102,18 +101,20 @@ class _File:
     """One file, mapped; batches keep the mapping."""
 
     def __init__(self, path: str, size: int):
+        from hearth.native._core import MappedFile
+
         self._path = path
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if found != size:
-                raise ValueError(
-                    f"{path} has {found} bytes instead of {size} on host {socket.gethostname()}: a "
-                    "run reads the files that its driver found when it began; put it back, make it "
-                    "visible to all hosts under this path, or start the run again"
-                )
-            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        found = os.path.getsize(path)
+        if found != size:
+            raise ValueError(
+                f"{path} has {found} bytes instead of {size} on host {socket.gethostname()}: a "
+                "run reads the files that its driver found when it began; put it back, make it "
+                "visible to all hosts under this path, or start the run again"
+            )
+        self._file = MappedFile(path)
+        self._data = self._file.view()
         self._keys = KeyReader()
-        self._escape = _ESCAPE + self._data[len(_HEADER) : _BEGIN]
+        self._escape = _ESCAPE + bytes(self._data[len(_HEADER) : _BEGIN])
 
     def batches(self, low: int, high: int) -> Iterator[pa.RecordBatch]:
         """The records between the first marks at or behind `low` and `high`."""
@@ -127,7 +128,7 @@ class _File:
             if batch.is_full(behind - begin):
                 yield batch.built()
                 batch = _Batch(self._data, self._keys)
-            batch.add(self._data[key : begin - 4], begin, behind)
+            batch.add(bytes(self._data[key : begin - 4]), begin, behind)
             at = behind
         if at > end:
             raise self._damaged(end)
@@ -138,7 +139,7 @@ class _File:
         """Where the first mark at or behind it is; the file's end behind the last one."""
         if at <= _BEGIN:
             return _BEGIN
-        found = self._data.find(self._escape, at)
+        found = self._file.find(self._escape, at)
         return len(self._data) if found < 0 else found
 
     def _record(self, at: int) -> tuple[int, int, int]:
@@ -169,7 +170,7 @@ class _File:
 class _Batch:
     """Rows of one file."""
 
-    def __init__(self, data: mmap.mmap, reader: KeyReader):
+    def __init__(self, data: memoryview, reader: KeyReader):
         self._data, self._reader = data, reader
         self._keys: list[tuple[Any, ...]] = []
         self._places: list[tuple[int, int] | None] = []
@@ -212,9 +213,10 @@ class _Batch:
             begin, behind = place
             size = behind - begin
             if size <= _INLINE_BYTES:
-                struct.pack_into("<i12s", views, 16 * row, size, self._data[begin:behind])
+                inline = bytes(self._data[begin:behind])
+                struct.pack_into("<i12s", views, 16 * row, size, inline)
             else:
-                prefix = self._data[begin : begin + 4]
+                prefix = bytes(self._data[begin : begin + 4])
                 struct.pack_into("<i4sii", views, 16 * row, size, prefix, 0, begin - first)
         there = pa.array([place is not None for place in self._places])
         file = pa.py_buffer(self._data).slice(first)
