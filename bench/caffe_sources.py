@@ -37,7 +37,7 @@ DIGITS = 200_000
 GOAL_DIGITS = 300_000
 GOAL_TOOLS = 200
 FEATURE_PICTURES = 128
-PIECE = 1 << 20
+PIECE = 8 << 20
 TOOLS = ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame")
 FEATURES = "features/150 KB JPEGs"
 

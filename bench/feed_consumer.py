@@ -56,7 +56,11 @@ def drain(fds: list[int], epochs: int, batch_size: int) -> list[tuple[int, float
         rows, _ = source.drain_epoch(batch_size, "data")
         seconds = (time.perf_counter() - start, time.process_time() - used)
         answer.append((rows, *seconds))
-    return answer
+    # The hash that the first snapshot needs; where it is not made on the way, this is its price.
+    used = time.process_time()
+    source.digest()
+    rows, wall, cpu = answer.pop()
+    return [*answer, (rows, wall, cpu + time.process_time() - used)]
 
 
 def main() -> None:
