@@ -57,6 +57,19 @@ def test_a17_an_lmdb_trains_as_parquet_with_its_rows_in_key_order_does(spark, ne
     assert weights == weights_of(conf)
 
 
+def test_large_pictures_that_stay_in_the_file_train_as_small_ones_do(spark, net, rows, trained):
+    records = {}
+    for row in rows:
+        picture = io.BytesIO()
+        Image.frombytes("L", (28, 28), row["image"]).save(picture, "PNG")
+        large = picture.getvalue() + bytes(20_000)  # which no decoder reads
+        records[row["id"]] = datum(large, row["label"], SHAPE, encoded=True)
+    path = write_lmdb(net.folder / "large", records)
+    conf = net.config(spark, KIND, f"file:{path}")
+    CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
+    assert weights_of(conf) == weights_of(trained)
+
+
 @pytest.mark.parametrize("partitions", [1, 3, 16])
 def test_a10_features_have_each_record_once_in_any_number_of_partitions(
     spark, rows, trained, partitions
