@@ -18,12 +18,16 @@ namespace {
 struct FatalSignal {
   int number;
   std::string_view name;
+  std::string_view likely_cause = "";
 };
-constexpr std::array<FatalSignal, 5> kFatal = {{{SIGSEGV, "SIGSEGV"},
-                                                {SIGBUS, "SIGBUS"},
-                                                {SIGFPE, "SIGFPE"},
-                                                {SIGILL, "SIGILL"},
-                                                {SIGABRT, "SIGABRT"}}};
+constexpr std::array<FatalSignal, 5> kFatal = {
+    {{SIGSEGV, "SIGSEGV"},
+     {SIGBUS, "SIGBUS",
+      ": a file that it reads where it lies (a database, a SequenceFile, kept rows) was cut "
+      "meanwhile, or its disk failed; leave a run's files alone, and start it again"},
+     {SIGFPE, "SIGFPE"},
+     {SIGILL, "SIGILL"},
+     {SIGABRT, "SIGABRT"}}};
 
 int control_fd = -1;
 char identity[512];  // the event's fields that are known before
@@ -63,9 +67,9 @@ class Line {
 };
 
 void Report(int number) {
-  std::string_view name = "a signal";
+  FatalSignal found = {number, "a signal"};
   for (const FatalSignal& fatal : kFatal) {
-    if (fatal.number == number) name = fatal.name;
+    if (fatal.number == number) found = fatal;
   }
   const caffe::LayerStep step = caffe::CurrentLayerStep();
   const std::string_view layer = step.layer != nullptr ? step.layer->name() : std::string_view();
@@ -80,7 +84,7 @@ void Report(int number) {
     line.Quoted(layer) << "' (";
     line.Quoted(step.layer->type()) << "), " << step.doing << ": ";
   }
-  line << "its trainer process crashed with " << name << "\"}\n";
+  line << "its trainer process crashed with " << found.name << found.likely_cause << "\"}\n";
   line.Send(control_fd);
   raise(number);  // the handler is gone: now it ends the process
 }
