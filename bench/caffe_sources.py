@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from lmdb_files import datum, write_lmdb
 
 PICTURE_BYTES = 150_000
-PICTURES = 1_000
+PICTURES = 3_000
 DIGITS = 200_000
 GOAL_DIGITS = 300_000
 GOAL_TOOLS = 200

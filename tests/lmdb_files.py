@@ -24,7 +24,7 @@ def write_lmdb(folder: Path, records: dict[str, bytes]) -> str:
     folder.mkdir(parents=True)
     env, transaction, database = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
     call("mdb_env_create", ctypes.byref(env))
-    call("mdb_env_set_mapsize", env, ctypes.c_size_t(1 << 28))
+    call("mdb_env_set_mapsize", env, ctypes.c_size_t(1 << 32))
     call("mdb_env_open", env, str(folder).encode(), 0, 0o644)
     call("mdb_txn_begin", env, None, 0, ctypes.byref(transaction))
     call("mdb_dbi_open", transaction, None, _CREATE, ctypes.byref(database))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.interrupts import exit_with
-from hearth.caffeonspark.tools.pictures import listed, with_pictures
+from hearth.caffeonspark.tools.parquet_parts import write_table
+from hearth.caffeonspark.tools.pictures import listed, read_batches
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.files.uri import whole_uri
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 # Flags that it cannot do without.
 NEEDED = ("imageRoot", "labelFile", "output")
+SCHEMA = "SampleID string, label int, data binary"
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
@@ -26,15 +30,20 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     `SampleID as id`, `label`, `data` (dataframe_column_select).
     """
     check_new(spark, flags.output_path)
-    rows = listed(spark, flags.label_file, 3)
-    odd = rows.where("try_cast(label as int) is null").limit(1).collect()
-    if odd:
-        name, label = odd[0].name, odd[0].label
-        raise FlagError(f"-labelFile {flags.label_file}: the label of {name} is no number: {label}")
-    pictures = with_pictures(rows, whole_uri(flags.image_root, spark))
-    frame = pictures.selectExpr("id as SampleID", "cast(label as int) as label", "data")
-    frame.write.format(flags.output_format).save(flags.output_path)
-    return f"{rows.count()} pictures written to {flags.output_path} as {flags.output_format}"
+    rows, count = listed(spark, flags.label_file, 3)
+    task = partial(_rows, whole_uri(flags.image_root, spark))
+    write_table(rows, task, SCHEMA, flags.output_path, flags.output_format)
+    return f"{count} pictures written to {flags.output_path} as {flags.output_format}"
+
+
+def _rows(root: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in read_batches(root, "name", batches):
+        label = batch.column("label").cast("int32")
+        yield pa.RecordBatch.from_pydict(
+            {"SampleID": batch.column("id"), "label": label, "data": batch.column("data")}
+        )
 
 
 if __name__ == "__main__":

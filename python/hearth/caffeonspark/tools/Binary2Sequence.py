@@ -25,10 +25,10 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     root; -output: the SequenceFile (a folder of parts), key (NAME, LABEL), value the file's bytes.
     """
     check_classic(spark, flags.output_path)
-    rows = listed(spark, flags.label_file, 2)
+    rows, count = listed(spark, flags.label_file, 2)
     root = whole_uri(flags.image_root, spark)
     write_sequence(spark, rows.rdd.map(partial(_record, root)), flags.output_path)
-    return f"{rows.count()} pictures written to {flags.output_path}"
+    return f"{count} pictures written to {flags.output_path}"
 
 
 def _record(root: str, row: Any) -> tuple[bytes, bytes]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_rows
+from hearth.caffeonspark.tools.parquet_parts import write_table
 from hearth.caffeonspark.tools.program import check_new, main
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from hearth.rows.file_rows import DatabaseRows
 
 # Flags that it cannot do without.
 NEEDED = ("imageRoot", "output")
+SCHEMA = (
+    "id string, label string, channels int, height int, width int, encoded boolean, data binary"
+)
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
@@ -24,12 +33,23 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """
     check_new(spark, flags.output_path)
     rows = lmdb_rows(spark, flags)
-    frame = rows.frame(spark).selectExpr(
-        "id", "cast(label as string) as label", "channels", "height", "width",
-        "cast(encoded as boolean) as encoded", "data",
-    )  # fmt: skip
-    frame.write.format(flags.output_format).save(flags.output_path)
+    numbers = spark.range(0, rows.parts, 1, rows.parts)
+    task = partial(_rows, rows)
+    write_table(numbers, task, SCHEMA, flags.output_path, flags.output_format)
     return f"{rows.pinned.records} records written to {flags.output_path} as {flags.output_format}"
+
+
+def _rows(rows: DatabaseRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        for part in batch.column("id").to_pylist():
+            for datums in rows.read(part, rows.parts):
+                columns = dict(zip(datums.schema.names, datums.columns, strict=True))
+                columns["label"] = columns["label"].cast("string")
+                columns["encoded"] = columns["encoded"].cast("bool")
+                columns["data"] = columns["data"].cast("binary")  # Spark knows no views
+                yield pa.RecordBatch.from_pydict(columns)
 
 
 if __name__ == "__main__":

@@ -20,32 +20,41 @@ _FILES_PER_PARTITION = 512
 _BATCH_BYTES = 8 << 20
 
 
-def listed(spark: SparkSession, label_file: str, fields: int) -> DataFrame:
-    """The lines of a label file as columns name, label, and with three `fields` id, all strings.
+def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame, int]:
+    """The lines of a label file as columns name, label, and with three `fields` id, all strings;
+    and how many there are.
 
-    The last fields hold no spaces, a file's name may. Lines come sorted by name, in partitions of
-    a few hundred, so that a second run makes the same files.
+    The last fields hold no spaces, a file's name may; of three the label is a number. Lines come
+    sorted by name, in partitions of a few hundred, so that a second run makes the same files.
 
     Raises:
-        FlagError: the file has no line, or one with too few fields.
+        FlagError: the file has no line, one with too few fields or a label that is no number.
     """
     from pyspark.sql import functions as sql
 
     tail = r"\s+(\S+)" * (fields - 1)
     pattern = rf"^\s*(\S.*?){tail}\s*$"
-    lines = spark.read.text(label_file).where("trim(value) != ''")
-    bad = lines.where(~sql.col("value").rlike(pattern)).limit(1).collect()
-    if bad:
-        form = "NAME LABEL ID" if fields == 3 else "NAME LABEL"
-        line = f"{bad[0].value!r:.200}"
-        raise FlagError(f"-labelFile {label_file} has a line that is not '{form}': {line}")
-    count = lines.count()
-    if not count:
-        raise FlagError(f"-labelFile {label_file} has no line")
     names = ("name", "label", "id")[:fields]
-    parts = (sql.regexp_extract("value", pattern, i + 1).alias(x) for i, x in enumerate(names))
-    partitions = math.ceil(count / _FILES_PER_PARTITION)
-    return lines.select(*parts).repartitionByRange(partitions, "name")
+    lines = spark.read.text(label_file).where("trim(value) != ''")
+    parts = [sql.regexp_extract("value", pattern, i + 1).alias(x) for i, x in enumerate(names)]
+    rows = lines.select("value", sql.col("value").rlike(pattern).alias("whole"), *parts)
+    is_odd = sql.expr(f"{fields} = 3 and try_cast(label as int) is null")
+    seen = rows.select(
+        sql.count("*").alias("count"),
+        sql.first(sql.when(~sql.col("whole"), sql.col("value")), ignorenulls=True).alias("bad"),
+        sql.first(sql.when(is_odd, sql.struct("name", "label")), ignorenulls=True).alias("odd"),
+    ).first()
+    if not seen["count"]:
+        raise FlagError(f"-labelFile {label_file} has no line")
+    if seen.bad:
+        form = "NAME LABEL ID" if fields == 3 else "NAME LABEL"
+        line = f"{seen.bad!r:.200}"
+        raise FlagError(f"-labelFile {label_file} has a line that is not '{form}': {line}")
+    if seen.odd:
+        name, label = seen.odd
+        raise FlagError(f"-labelFile {label_file}: the label of {name} is no number: {label}")
+    partitions = math.ceil(seen["count"] / _FILES_PER_PARTITION)
+    return rows.select(*names).repartitionByRange(partitions, "name"), seen["count"]
 
 
 def with_pictures(rows: DataFrame, root: str, name: str = "name") -> DataFrame:

@@ -1,4 +1,4 @@
-"""SequenceFiles written by Python tasks themselves: through the JVM every byte would be pickled."""
+"""SequenceFiles of pictures, written by Python tasks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.tfrecord_files import (
-    file_system,
-    finish,
-    publish,
-    remove_hidden,
-    remove_unfinished,
-)
-from hearth.files.uri import is_local, local_path, scheme, whole_uri
+from hearth.caffeonspark.tools.parts import part_file, task_folder, write_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,43 +29,17 @@ def write_sequence(spark: SparkSession, records: Any, output: str) -> None:
     `output`: a folder that is not there. A part file for each partition; nothing is left where one
     fails.
     """
-    try:
-        target = _target(spark, output)
-        system, path = file_system(target)
-    except ValueError:  # of a file system that Hadoop alone knows
+    target = task_folder(spark, output)
+    if target is None:
         pairs = records.map(lambda record: (bytearray(record[0]), bytearray(record[1])))
         pairs.saveAsSequenceFile(output)
         return
-    system.create_dir(path, recursive=True)
-    try:
-        records.mapPartitionsWithIndex(partial(_write_part, target)).count()
-        remove_unfinished(target)  # of attempts that were killed
-        finish(target)
-    except BaseException:
-        system.delete_dir(path)
-        raise
-
-
-def _target(spark: SparkSession, output: str) -> str:
-    """Where tasks write: a path, or a whole URI."""
-    if is_local(output, spark):
-        return local_path(output) or output
-    return whole_uri(output, spark) if scheme(output) in ("", "hdfs", "viewfs") else output
+    write_folder(target, records.mapPartitionsWithIndex(partial(_write_part, target)).count)
 
 
 def _write_part(target: str, part: int, records: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
-    """The file appears when it is complete; of several attempts, the first's."""
-    from pyspark import TaskContext
-
-    attempt = TaskContext.get().taskAttemptId()
-    system, path = file_system(target)
-    hidden, final = f"{path}/_part-{part:05d}.{attempt}", f"{path}/part-{part:05d}"
-    try:
-        with system.open_output_stream(hidden) as file:
-            write_records(file, records)
-        publish(system, hidden, final)
-    finally:
-        remove_hidden(system, hidden)
+    with part_file(target, part) as file:
+        write_records(file, records)
     yield from ()
 
 

@@ -1,0 +1,76 @@
+"""Tables of pictures, as Parquet files that Python tasks write where they read the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hearth.caffeonspark.tools.parts import part_file, task_folder, write_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    # What a task gets of its partition to the rows that it writes.
+    Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+# Spark's names of codecs, as Arrow has them; it knows others, for which Spark writes.
+_CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip"}
+_CODECS |= {"zstd": "zstd", "brotli": "brotli"}
+_GROUP_BYTES = 32 << 20
+
+
+def write_table(frame: DataFrame, rows: Rows, schema: str, output: str, form: str) -> None:
+    """Writes `rows` of each partition of `frame` into the folder `output`, which is not there.
+
+    `schema`: of the rows, as Spark declares it. `form`: of the files; what is not Parquet, of
+    another codec, or of a file system that Hadoop alone knows is written by Spark.
+    """
+    spark = frame.sparkSession
+    codec = _CODECS.get(spark.conf.get("spark.sql.parquet.compression.codec", "snappy").lower())
+    target = task_folder(spark, output) if form == "parquet" and codec else None
+    if target is None:
+        frame.mapInArrow(rows, schema).write.format(form).save(output)
+        return
+    task = partial(_write_part, rows, _arrow_schema(schema), target, codec)
+    write_folder(target, frame.mapInArrow(task, "none int").count)
+
+
+def _arrow_schema(schema: str) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    return to_arrow_schema(StructType.fromDDL(schema))
+
+
+def _write_part(
+    rows: Rows, schema: pa.Schema, target: str, codec: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark import TaskContext
+
+    small = [field.name for field in schema if field.name != "data"]  # pictures do not repeat
+    options = {"compression": codec, "use_dictionary": small, "write_statistics": small}
+    part = TaskContext.get().partitionId()
+    with (
+        part_file(target, part, ".parquet") as file,
+        pq.ParquetWriter(file, schema, **options) as writer,
+    ):
+        for group in _groups(rows(batches)):
+            writer.write_table(pa.Table.from_batches(group, schema))
+    yield from ()
+
+
+def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches for a row group each: of some megabytes, which is what a task holds."""
+    group, held = [], 0
+    for batch in batches:
+        group.append(batch)
+        held += batch.nbytes
+        if held >= _GROUP_BYTES:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group
