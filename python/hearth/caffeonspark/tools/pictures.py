@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
@@ -55,17 +54,6 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
         raise FlagError(f"-labelFile {label_file}: the label of {name} is no number: {label}")
     partitions = math.ceil(seen["count"] / _FILES_PER_PARTITION)
     return rows.select(*names).repartitionByRange(partitions, "name"), seen["count"]
-
-
-def with_pictures(rows: DataFrame, root: str, name: str = "name") -> DataFrame:
-    """The same rows and a column `data`: the bytes of each row's file, which is under `root`.
-
-    `root`: a folder that all hosts see, or a URI. `name`: the column with the file's name in it.
-    """
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    schema = StructType([*rows.schema.fields, StructField("data", BinaryType(), False)])
-    return rows.mapInArrow(partial(read_batches, root, name), schema)
 
 
 def read_picture(root: str, name: str) -> bytes:
