@@ -272,6 +272,19 @@ TEST(RowsInPlace, AFileThatIsWrittenBetweenEpochsIsNoticed) {
               HasSubstr(file.path() + " was written"));
 }
 
+TEST(RowsInPlace, AFileThatIsWrittenInTheLastEpochIsNoticed) {
+  const ValuesInFile file(LargeSizes(3));
+  const auto spool = SpoolOfPlaces(file.values(), 2);
+  SpoolSource source(spool, {true, 1});
+  source.NextEpoch();
+  Minibatch rows;
+  EXPECT_EQ(source.Next(2, &rows), 2);
+  file.Change();
+  const auto is_noticed = HasSubstr(file.path() + " was written");
+  EXPECT_THAT(Thrown([&] { source.Next(2, &rows); }).message(), is_noticed);
+  EXPECT_THAT(Thrown([&] { spool->DigestOf(1); }).message(), is_noticed);
+}
+
 TEST(RowsInPlace, TheirPagesAreDroppedAsThoseOfTheSpillFile) {
   constexpr size_t kBytes = 1 << 20;
   const ValuesInFile file(std::vector<size_t>(32, kBytes));

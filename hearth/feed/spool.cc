@@ -38,7 +38,7 @@ void Spool::Drain() {
     lock.unlock();
     changed_.notify_all();
     reader_.Close();
-    HashTo(starts_.size());
+    HashTo(starts_.size(), false);
   } catch (...) {
     // Waits of the readers rethrow it; here nobody would see it.
     const std::lock_guard lock(mutex_);
@@ -62,23 +62,56 @@ void Spool::Keep(std::span<const std::byte> image) {
   const bool all_but_this = hashed_ + 1 == batches;
   lock.unlock();
   changed_.notify_all();
-  if (all_but_this && kept.file_bytes() == 0) HashTo(batches);
+  if (all_but_this && kept.file_bytes() == 0) HashTo(batches, false);
 }
 
-// Any thread. Ends early where nobody wants the rows any more.
-void Spool::HashTo(size_t batches) {
-  const std::lock_guard hashing(hashing_);
+// While there is one the drain hashes no further than the batch that it is at.
+class Spool::Asking {
+ public:
+  explicit Asking(Spool* spool) : spool_(spool) { Add(1); }
+  ~Asking() { Add(-1); }
+
+ private:
+  void Add(int number) {
+    {
+      const std::lock_guard lock(spool_->mutex_);
+      spool_->asking_ += number;
+    }
+    spool_->changed_.notify_all();
+  }
+  Spool* const spool_;
+};
+
+// Any thread; one hashes at a time. Ends early where nobody wants the rows any more.
+void Spool::HashTo(size_t batches, bool asked) {
   std::unique_lock lock(mutex_);
   while (hashed_ < batches && !stopped_) {
-    const BatchView& batch = *starts_[hashed_].batch;
-    const uint64_t before = starts_[hashed_].hash = hash_;
-    lock.unlock();
-    batches_.CountTouched(batch.file_bytes());
-    const uint64_t hash = HashRows(before, batch.columns(), batch.rows());
-    lock.lock();
-    hash_ = hash;
-    ++hashed_;
+    if (hashing_ || (!asked && asking_ > 0)) {
+      changed_.wait(lock);
+    } else {
+      HashNext(lock);
+    }
   }
+}
+
+void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
+  const BatchView& batch = *starts_[hashed_].batch;
+  uint64_t hash = starts_[hashed_].hash = hash_;
+  hashing_ = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    batches_.CountTouched(batch.file_bytes());
+    hash = HashRows(hash, batch.columns(), batch.rows());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  hashing_ = false;
+  changed_.notify_all();
+  if (failure != nullptr) std::rethrow_exception(failure);
+  hash_ = hash;
+  ++hashed_;
 }
 
 template <typename Ready>
@@ -139,7 +172,9 @@ Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
 // Of so many rows, the last of which is in the last of so many batches.
 Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
   if (batches == 0) return {0, 0};
-  HashTo(batches - 1);
+  const Asking first(this);
+  HashTo(batches - 1, true);
+  batches_.CheckFiles();
   std::unique_lock lock(mutex_);
   Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "no more rows are wanted");
   const Start last = starts_[batches - 1];

@@ -45,8 +45,8 @@ class Spool : public RowStream {
   // Ends the draining, too.
   void Stop() override;
 
-  // The hash is the rolling one of row_hash.h. Waits for the rows, and hashes those that are not
-  // yet.
+  // The hash is the rolling one of row_hash.h. Waits for the rows, hashes those that are not yet,
+  // and throws as KeptBatches::CheckFiles() does.
   Digest DigestOf(int64_t rows) override;
   Digest DigestUpTo(const Minibatch::Row& row) override;
   // All rows come from the first one on.
@@ -58,7 +58,7 @@ class Spool : public RowStream {
 
   // Announces that so many rows are about to be read; now and then all mapped pages are dropped.
   void CountRead(int64_t rows);
-  // As KeptBatches::CheckFiles(), once per epoch.
+  // As KeptBatches::CheckFiles(), at an epoch's begin and end.
   void CheckFiles() const { batches_.CheckFiles(); }
 
  private:
@@ -72,7 +72,9 @@ class Spool : public RowStream {
 
   void Drain();
   void Keep(std::span<const std::byte> image);
-  void HashTo(size_t batches);
+  class Asking;
+  void HashTo(size_t batches, bool asked);
+  void HashNext(std::unique_lock<std::mutex>& lock);
   Digest DigestIn(size_t batches, int64_t rows);
   void IndexStrides();
   template <typename Ready>
@@ -93,8 +95,9 @@ class Spool : public RowStream {
   uint64_t hash_ = 0;   // of their rows
   uint64_t bytes_ = 0;  // the same, those in other files included
   bool complete_ = false, stopped_ = false;
+  bool hashing_ = false;  // a thread hashes a batch
+  int asking_ = 0;        // threads that wait for a digest, which go first
   std::exception_ptr error_;
-  std::mutex hashing_;  // one thread at a time; taken before mutex_
 
   Thread thread_;  // last: it uses everything above
 };

@@ -13,6 +13,7 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   out->keep_alive.push_back(spool_);
   if (epoch_ == 0) {
     TakeArriving(max_rows, out);
+    if (out->size() < max_rows) spool_->CheckFiles();
     spool_->CountRead(out->size());
     return out->size();
   }
@@ -20,6 +21,7 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   for (; position_ < end; ++position_) {
     out->rows.push_back(spool_->RowAt(order_ ? order_->At(position_) : position_));
   }
+  if (out->size() < max_rows) spool_->CheckFiles();
   if (order_) Prefetch(*out);
   spool_->CountRead(out->size());
   return out->size();
