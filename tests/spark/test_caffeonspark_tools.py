@@ -19,6 +19,7 @@ from hearth.caffeonspark.tools import (
     Binary2Sequence,
     LMDB2DataFrame,
     LMDB2Sequence,
+    parts,
     program,
 )
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
@@ -79,6 +80,31 @@ def test_a20_pictures_become_a_dataframe(spark, pictures, tmp_path):
     assert frame.dtypes == [("SampleID", "string"), ("label", "int"), ("data", "binary")]
     rows = {row.SampleID: (row.label, bytes(row.data)) for row in frame.collect()}
     assert rows == {f"id{i}": (i, data) for i, data in enumerate(PICTURES.values())}
+
+
+def test_labels_and_names_are_what_spark_takes_them_for(spark, pictures, tmp_path):
+    (tmp_path / "labels").write_text("a.jpg +1 x\nd.jpg -1 y\n")
+    given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
+    key = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(key, "true")
+    try:
+        Binary2DataFrame.convert(spark, flags(**given, output=f"file:{tmp_path}/out"))
+    finally:
+        spark.conf.unset(key)
+    rows = spark.read.parquet(f"file:{tmp_path}/out").collect()
+    assert {row.SampleID: row.label for row in rows} == {"x": 1, "y": -1}
+
+
+def test_a_folder_with_files_is_refused_and_keeps_them(tmp_path):
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+
+    def fails():
+        raise AssertionError("the folder was taken")
+
+    with pytest.raises(FlagError, match="has files already"):
+        parts.write_folder(str(tmp_path), fails)
+    assert kept.read_text() == "mine"
 
 
 def test_a20_an_lmdb_becomes_a_dataframe(spark, database, tmp_path):

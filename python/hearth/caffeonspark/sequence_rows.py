@@ -54,7 +54,7 @@ class SequenceRows(RankFiles):
             names = sorted(
                 entry.path for entry in os.scandir(path) if not entry.name.startswith(("_", "."))
             )
-        if not names or not all(map(_is_plain, names)):
+        if not names or not all(map(_is_utf8, names)) or not all(map(_is_plain, names)):
             return None
         return cls(tuple((name, os.path.getsize(name)) for name in names))
 
@@ -76,6 +76,15 @@ class SequenceRows(RankFiles):
         parts = max(least, sum(size for _, size in self.files) >> 27)
         numbers = spark.range(0, parts, 1, parts)
         return numbers.mapInArrow(partial(_read_parts, self, parts), SCHEMA)
+
+
+def _is_utf8(path: str) -> bool:
+    """Whether the core can name the file."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_plain(path: str) -> bool:

@@ -40,9 +40,12 @@ def _rows(root: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     import pyarrow as pa
 
     for batch in read_batches(root, "name", batches):
-        label = batch.column("label").cast("int32")
         yield pa.RecordBatch.from_pydict(
-            {"SampleID": batch.column("id"), "label": label, "data": batch.column("data")}
+            {
+                "SampleID": batch.column("id"),
+                "label": batch.column("label"),
+                "data": batch.column("data"),
+            }
         )
 
 

@@ -19,29 +19,33 @@ if TYPE_CHECKING:
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip"}
 _CODECS |= {"zstd": "zstd", "brotli": "brotli"}
 _GROUP_BYTES = 32 << 20
+_ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 
 
 def write_table(frame: DataFrame, rows: Rows, schema: str, output: str, form: str) -> None:
     """Writes `rows` of each partition of `frame` into the folder `output`, which is not there.
 
     `schema`: of the rows, as Spark declares it. `form`: of the files; what is not Parquet, of
-    another codec, or of a file system that Hadoop alone knows is written by Spark.
+    another codec, encrypted, or of a file system that Hadoop alone knows is written by Spark.
+
+    Raises:
+        FlagError: there are files in the folder.
     """
     spark = frame.sparkSession
     codec = _CODECS.get(spark.conf.get("spark.sql.parquet.compression.codec", "snappy").lower())
-    target = task_folder(spark, output) if form == "parquet" and codec else None
+    plain = form == "parquet" and codec and spark.conf.get(_ENCRYPTION, None) is None
+    target = task_folder(spark, output) if plain else None
     if target is None:
         frame.mapInArrow(rows, schema).write.format(form).save(output)
         return
-    task = partial(_write_part, rows, _arrow_schema(schema), target, codec)
+    task = partial(_write_part, rows, _arrow_schema(frame, schema), target, codec)
     write_folder(target, frame.mapInArrow(task, "none int").count)
 
 
-def _arrow_schema(schema: str) -> pa.Schema:
+def _arrow_schema(frame: DataFrame, schema: str) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
 
-    return to_arrow_schema(StructType.fromDDL(schema))
+    return to_arrow_schema(frame.sparkSession.createDataFrame([], schema).schema)
 
 
 def _write_part(
@@ -59,7 +63,7 @@ def _write_part(
         pq.ParquetWriter(file, schema, **options) as writer,
     ):
         for group in _groups(rows(batches)):
-            writer.write_table(pa.Table.from_batches(group, schema))
+            writer.write_table(pa.Table.from_batches(group).cast(schema))
     yield from ()
 
 

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pyarrow.fs import FileSelector
+
+from hearth.caffeonspark.flags import FlagError
+from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.tfrecord_files import (
     file_system,
     finish,
@@ -14,30 +18,45 @@ from hearth.files.tfrecord_files import (
     remove_hidden,
     remove_unfinished,
 )
-from hearth.files.uri import is_local, local_path, scheme, whole_uri
+from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, serving, whole_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def task_folder(spark: SparkSession, output: str) -> str | None:
-    """`output` as tasks name it: a path, or a whole URI; None where Hadoop alone knows its file
-    system."""
-    target = output
+    """`output` as tasks name it: a path, or a whole URI; None where Spark is to write.
+
+    That is where it knows a file system that the core does not, with the user's settings for it,
+    and where a client of Spark Connect cannot know which one is meant.
+    """
+    files, name = HadoopFiles.of(spark), scheme(output)
+    if files is None and not name:
+        return None
     if is_local(output, spark):
-        target = local_path(output) or output
-    elif scheme(output) in ("", "hdfs", "viewfs"):
-        target = whole_uri(output, spark)
+        return local_path(output) or output
+    if name in ("", *CORE_SCHEMES):
+        return whole_uri(output, spark)
+    if serving(files, output) is files:
+        return None
     try:
-        file_system(target)
+        file_system(output)
     except ValueError:
         return None
-    return target
+    return output
 
 
 def write_folder(target: str, job: Callable[[], Any]) -> None:
-    """Makes the folder, whose part files `job` writes, complete; nothing is left where it fails."""
+    """Makes the folder, whose part files `job` writes, complete; nothing is left where it fails.
+
+    A driver that is killed leaves the parts that were complete, without _SUCCESS.
+
+    Raises:
+        FlagError: there are files in it.
+    """
     system, path = file_system(target)
+    if system.get_file_info(FileSelector(path, allow_not_found=True)):
+        raise FlagError(f"-output {target} has files already: name another, or remove it")
     system.create_dir(path, recursive=True)
     try:
         job()

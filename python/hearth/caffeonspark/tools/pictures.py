@@ -20,10 +20,11 @@ _BATCH_BYTES = 8 << 20
 
 
 def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame, int]:
-    """The lines of a label file as columns name, label, and with three `fields` id, all strings;
-    and how many there are.
+    """The lines of a label file as columns name, label, and with three `fields` id; and how many
+    there are.
 
-    The last fields hold no spaces, a file's name may; of three the label is a number. Lines come
+    The last fields hold no spaces, a file's name may. The label is a string, of three fields a
+    number of 32 bits. Lines come
     sorted by name, in partitions of a few hundred, so that a second run makes the same files.
 
     Raises:
@@ -37,7 +38,8 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
     lines = spark.read.text(label_file).where("trim(value) != ''")
     parts = [sql.regexp_extract("value", pattern, i + 1).alias(x) for i, x in enumerate(names)]
     rows = lines.select("value", sql.col("value").rlike(pattern).alias("whole"), *parts)
-    is_odd = sql.expr(f"{fields} = 3 and try_cast(label as int) is null")
+    number = sql.expr("try_cast(label as int)")
+    is_odd = number.isNull() & sql.lit(fields == 3)
     seen = rows.select(
         sql.count("*").alias("count"),
         sql.first(sql.when(~sql.col("whole"), sql.col("value")), ignorenulls=True).alias("bad"),
@@ -53,6 +55,8 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
         name, label = seen.odd
         raise FlagError(f"-labelFile {label_file}: the label of {name} is no number: {label}")
     partitions = math.ceil(seen["count"] / _FILES_PER_PARTITION)
+    if fields == 3:
+        rows = rows.withColumn("label", number)
     return rows.select(*names).repartitionByRange(partitions, "name"), seen["count"]
 
 
