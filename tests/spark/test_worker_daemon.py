@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from hearth.spark import session as spark_session
@@ -29,6 +31,26 @@ def test_a_worker_finds_pandas_imported_and_pyspark_compiled(spark):
     assert row.module == "hearth.spark.worker_daemon"
     assert row.has_pandas
     assert Path(row.pyspark).is_file()  # not within an archive
+
+
+_DRAWS = """
+import os, runpy
+from hearth.spark import worker_daemon
+runpy.run_module = lambda *name, **how: None
+worker_daemon.main()
+import numpy
+for _ in range(2):
+    if os.fork() == 0:
+        print(numpy.random.rand(), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_workers_draw_other_random_numbers():
+    command = [sys.executable, "-c", _DRAWS]
+    first, second = subprocess.run(command, capture_output=True, check=True).stdout.split()
+    assert first != second
 
 
 def test_other_pythons_have_sparks_archive(monkeypatch, tmp_path):

@@ -19,7 +19,7 @@ _MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*
 # What is wrong with the Python of executors, and what is to be said of it.
 _PYTHONS = (
     (
-        r"No module named '(hearth)\b",
+        r"No module named '?(hearth)\b",
         "the executors' Python has no {0}: bring it by an archive (`hearth pack` says how), or "
         "install hearth-spark on the hosts",
     ),

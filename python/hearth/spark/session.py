@@ -85,6 +85,8 @@ def start(
     if ours:
         os.environ["SPARK_HOME"] = str(folders[0])
     defaults |= {"spark.ui.showConsoleProgress": "false", DRIVER_OPTIONS: _QUIET}
+    if master is None:
+        defaults["spark.python.daemon.module"] = "hearth.spark.worker_daemon"
     settings = with_users(defaults, user)
     if master is None:
         own = _own_cluster_conf(executors)
@@ -213,6 +215,5 @@ def _own_cluster_conf(executors: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         DRIVER_OPTIONS: f"{_QUIET} {_SHORT_LIVED_JVM}",
         "spark.executor.extraJavaOptions": _SHORT_LIVED_JVM,
-        "spark.python.daemon.module": "hearth.spark.worker_daemon",
         "spark.sql.shuffle.partitions": str(executors),
     }
