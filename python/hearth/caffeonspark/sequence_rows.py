@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.sequence_file import SCHEMA
+from hearth.rows.file_rows import read_parts
 from hearth.rows.java_keys import KeyReader
 from hearth.rows.picture_keys import PICTURE_COLUMNS, name_of, picture_of
 from hearth.rows.rank_files import RankFiles
@@ -75,7 +76,7 @@ class SequenceRows(RankFiles):
         """All rows as a DataFrame of at least so many partitions."""
         parts = max(least, sum(size for _, size in self.files) >> 27)
         numbers = spark.range(0, parts, 1, parts)
-        return numbers.mapInArrow(partial(_read_parts, self, parts), SCHEMA)
+        return numbers.mapInArrow(partial(read_parts, self, parts), SCHEMA)
 
 
 def _is_utf8(path: str) -> bool:
@@ -94,16 +95,6 @@ def _is_plain(path: str) -> bool:
     except OSError:
         return False
     return head.startswith(_HEADER) and len(head) == _BEGIN
-
-
-def _read_parts(
-    rows: SequenceRows, parts: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for part in batch.column("id").to_pylist():
-            for pictures in rows.read(part, parts):
-                data = pictures.column("data").cast("binary")  # Spark knows no views
-                yield pictures.set_column(pictures.num_columns - 1, "data", data)
 
 
 class _File:

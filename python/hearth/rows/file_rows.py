@@ -207,12 +207,14 @@ class DatabaseRows(RankFiles):
 def frame_of_parts(rows: Any, parts: int, spark: SparkSession) -> DataFrame:
     """The records that `rows` reads of each part, as a DataFrame with a partition per part."""
     numbers = spark.range(0, parts, 1, parts)
-    return numbers.mapInArrow(partial(_read_parts, rows, parts), DATUM_SCHEMA)
+    return numbers.mapInArrow(partial(read_parts, rows, parts), DATUM_SCHEMA)
 
 
-def _read_parts(
+def read_parts(
     rows: Any, parts: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """The rows that `rows` reads of the parts whose numbers are in the batches' `id`; `data`, views
+    of a file, become binaries."""
     for batch in batches:
         for part in batch.column("id").to_pylist():
             for datums in rows.read(part, parts):

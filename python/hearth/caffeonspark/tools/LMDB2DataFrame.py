@@ -11,6 +11,7 @@ from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_rows
 from hearth.caffeonspark.tools.parquet_parts import write_table
 from hearth.caffeonspark.tools.program import check_new, main
+from hearth.rows.file_rows import read_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,14 +43,11 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 def _rows(rows: DatabaseRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for batch in batches:
-        for part in batch.column("id").to_pylist():
-            for datums in rows.read(part, rows.parts):
-                columns = dict(zip(datums.schema.names, datums.columns, strict=True))
-                columns["label"] = columns["label"].cast("string")
-                columns["encoded"] = columns["encoded"].cast("bool")
-                columns["data"] = columns["data"].cast("binary")  # Spark knows no views
-                yield pa.RecordBatch.from_pydict(columns)
+    for datums in read_parts(rows, rows.parts, batches):
+        columns = dict(zip(datums.schema.names, datums.columns, strict=True))
+        columns["label"] = columns["label"].cast("string")
+        columns["encoded"] = columns["encoded"].cast("bool")
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 if __name__ == "__main__":

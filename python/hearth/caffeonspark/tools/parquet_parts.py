@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 # Spark's names of codecs, as Arrow has them; it knows others, for which Spark writes.
-_CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip"}
-_CODECS |= {"zstd": "zstd", "brotli": "brotli"}
+_CODECS = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")}
+_CODECS["uncompressed"] = "none"
 _GROUP_BYTES = 32 << 20
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 
