@@ -29,7 +29,7 @@ def main_fun(args, ctx):
     torch.manual_seed(0)
     model = make_model().to(ctx.device)
     parallel = DistributedDataParallel(model)
-    optimizer = torch.optim.Adam(parallel.parameters(), lr=5e-3)
+    optimizer = torch.optim.Adam(parallel.parameters(), lr=3e-3)
     batches = ctx.get_data_feed().as_iterable_dataset(args.batch_size, ("image", "label"))
     for (image, label), weight in in_step(batches):
         optimizer.zero_grad()
@@ -45,7 +45,7 @@ def main_fun(args, ctx):
 def make_model():
     from torch import nn
 
-    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 def load() -> list[np.ndarray]:
@@ -77,7 +77,7 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True, help="file for the model's state_dict")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch_size", type=int, default=32)
     return parser.parse_args(argv)
 

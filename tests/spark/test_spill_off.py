@@ -1,5 +1,6 @@
 """Rows that are read anew in each epoch: what they cost, and whose rows cannot be."""
 
+import contextlib
 import os
 import re
 import sys
@@ -50,24 +51,31 @@ class TwoTerabytes(RankFiles):
 
 
 def own_bytes(pid):
-    """Memory of a process that no file stands behind."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+    """Memory of a process that no file stands behind; 0 where it has ended, as it may at the last
+    of its events."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"RssAnon:\s+(\d+) kB", status)
+    return int(found[1]) << 10 if found else 0
 
 
-def unnamed_files(pid):
+def unnamed_files(pid, models):
     """Files that have no name any more, as a spool's has none, and their bytes; rings are no files
     of a disk.
 
-    Nor are standard streams a trainer's: pytest catches them in files without names.
+    Nor are standard streams a trainer's: pytest catches them in files without names. A model that
+    is being written, in the folder `models`, will have a name.
     """
     found = {}
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
+    for entry in Path(f"/proc/{pid}/fd").glob("*"):
         if int(entry.name) <= 2:
             continue
-        target = os.readlink(entry)
-        if target.endswith("(deleted)") and not target.startswith("/memfd:"):
-            found[entry.name, target] = os.stat(entry).st_size
+        with contextlib.suppress(FileNotFoundError):  # it has been closed
+            target = os.readlink(entry)
+            if target.endswith("(deleted)") and not target.startswith(("/memfd:", f"{models}/#")):
+                found[entry.name, target] = os.stat(entry).st_size
     return found
 
 
@@ -87,7 +95,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
     def watch(event):
         if event.get("event") == "progress":
             pids = [pid for pid in trainers() if pid not in others]
-            seen.append([(own_bytes(pid), unnamed_files(pid)) for pid in pids])
+            seen.append([(own_bytes(pid), unnamed_files(pid, tmp_path)) for pid in pids])
 
     rows = RowEpochs(TwoTerabytes(), job["seed"])
     done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
