@@ -4,6 +4,7 @@ their JVMs start quickly where `make test` has prepared that.
 
 import gc
 import os
+import signal
 import uuid
 
 import quick_java
@@ -11,6 +12,9 @@ import quick_java
 # A worker of pytest-xdist has inherited the mark of the process above it.
 if "PYTEST_XDIST_WORKER" in os.environ or "HEARTH_TEST_MARK" not in os.environ:
     os.environ["HEARTH_TEST_MARK"] = str(uuid.uuid4())
+# A shell's job in the background ignores it, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if (java := quick_java.home()) is not None:
     os.environ["JAVA_HOME"] = str(java)
 

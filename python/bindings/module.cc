@@ -11,9 +11,9 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterSettings(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
-  hearth::bindings::RegisterFeedFile(m);
   hearth::bindings::RegisterFeedLedger(m);
   hearth::bindings::RegisterFeedQueue(m);
+  hearth::bindings::RegisterFeedSequence(m);
   hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterLmdb(m);
   hearth::bindings::RegisterTfRecord(m);

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from hearth.caffeonspark.sequence_rows import SequenceRows, _File
+from hearth.caffeonspark.sequence_rows import SequenceRows, _batches
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
-from hearth.rows.java_keys import KeyReader, key_values
+from hearth.rows.picture_keys import PictureKeys, picture_of
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
 # two marks.
@@ -60,8 +60,8 @@ def test_a_part_may_end_anywhere_at_a_mark_and_beside_it(tmp_path):
     whole = (tmp_path / "seq").read_bytes()
     mark = whole.index(b"\xff\xff\xff\xff", 200_000)
     for cut in (0, 60, mark - 1, mark, mark + 1, mark + 20, len(whole) - 1, len(whole)):
-        file = _File(str(tmp_path / "seq"), len(whole))
-        parts = [*file.batches(0, cut), *file.batches(cut, len(whole))]
+        file = str(tmp_path / "seq"), len(whole)
+        parts = [*_batches(*file, 0, cut), *_batches(*file, cut, len(whole))]
         found = [name for batch in parts for name in batch.column("id").to_pylist()]
         assert found == [name for name, _ in pictures(20)], cut
 
@@ -134,11 +134,11 @@ def test_a_record_whose_key_is_none_has_nulls(tmp_path):
 def test_keys_of_one_form_are_read_as_each_alone():
     keys = [picture_key(f"{i:05d}", str(i % 13), 3, 256, i % 3, bool(i % 2)) for i in range(100)]
     texts = [("a", "1"), ("b", "2"), ("ä", "x"), ("a", "a"), ("", ""), ("scala", "1"), ("c\0", "3")]
+    texts += [("p" * 200, "1"), ("p" * 201, "2"), ("ß" * 100, "2"), ("p", "ä")]
     keys += [pair_key(*both) for both in texts]
-    reader = KeyReader()
-    assert [reader.values(key) for key in keys] == [key_values(key) for key in keys]
-    reader.values(keys[0])
+    reader = PictureKeys()
+    assert [reader.picture_of(key) for key in keys] == [picture_of(key) for key in keys]
     for key in (keys[0], pair_key("a", "1")):
+        assert reader.picture_of(key) is not None
         for size in range(len(key)):
-            with pytest.raises(ValueError):
-                reader.values(key[:size])
+            assert reader.picture_of(key[:size]) is None

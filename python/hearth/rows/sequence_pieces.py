@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.rows.far_input import FarPiece, check_columns, checked, open_uri
 from hearth.rows.file_parts import Part
-from hearth.rows.picture_keys import PICTURE_COLUMNS, name_of, picture_of
+from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, name_of
 from hearth.rows.rank_files import Count
 from hearth.rows.sequence_reader import SequenceReader
 
@@ -75,8 +75,9 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     check_columns(part.uri, list(_TYPES), columns)
     reader = SequenceReader(part.uri, _Counted(checked(part), part.near, count), part.size)
+    keys = PictureKeys()
     for records in _batched(reader.records(*place)):
-        yield _rows(records, columns or list(_TYPES))
+        yield _rows(keys, records, columns or list(_TYPES))
 
 
 def _batched(records: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -92,12 +93,14 @@ def _batched(records: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[byte
         yield batch
 
 
-def _rows(records: Sequence[tuple[bytes, bytes]], columns: Sequence[str]) -> pa.RecordBatch:
+def _rows(
+    keys: PictureKeys, records: Sequence[tuple[bytes, bytes]], columns: Sequence[str]
+) -> pa.RecordBatch:
     import pyarrow as pa
 
     found: dict[str, list[Any]] = {name: [] for name in _TYPES}
     for key, data in records:
-        picture = picture_of(key)
+        picture = keys.picture_of(key)
         values = picture or (name_of(key), *[None] * (len(PICTURE_COLUMNS) - 1))
         for name, value in zip(PICTURE_COLUMNS, values, strict=True):
             found[name].append(value)
