@@ -26,6 +26,7 @@ ROOMS = [
     "hearth/caffe",
     "hearth/trainer",
     "apps",
+    "python/bindings",
 ]
 # What lies in a room and is compiled as a program or library of its own.
 APART = {"proto", "stand_in"}
@@ -33,6 +34,7 @@ APART = {"proto", "stand_in"}
 NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
 # What begins in the first column: types, aliases, then functions and constants.
+DOCSTRING = re.compile(r'R"\((.*?)\)"', re.DOTALL)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) = ([^;]+);", re.MULTILINE)
 VALUE = re.compile(
@@ -47,7 +49,7 @@ def names(text: str) -> dict[tuple[str, str], str]:
     found = {}
     for anonymous in ANONYMOUS.finditer(text):
         around = ["", *NAMED.findall(text, 0, anonymous.start())][-1]
-        body = anonymous[1]
+        body = DOCSTRING.sub('""', anonymous[1])
         found |= {(around, name): "" for name in TYPE.findall(body) + VALUE.findall(body)}
         found |= {(around, name): stands_for for name, stands_for in ALIAS.findall(body)}
     return found

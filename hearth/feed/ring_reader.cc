@@ -19,10 +19,8 @@ RingEntry RingReader::Next(Deadline deadline) {
   Release();
   if (ended_) return {EntryKind::kEnd, {}};
   RingControl& control = memory_.control();
-  const auto ready = [&] {
-    return control.failed.load() != 0 || control.written.load() != position_;
-  };
-  const RingSignal::Outcome outcome = signal_.WaitUntil(control.reader_waits, deadline, ready);
+  const RingSignal::Outcome outcome =
+      signal_.WaitUntil(control.reader_waits, deadline, [this] { return HasNext(); });
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
@@ -33,6 +31,11 @@ RingEntry RingReader::Next(Deadline deadline) {
   Throw(ErrorCode::kDeadlineExceeded,
         "no rows came into the ring before the deadline; see whether the feeding process is stuck, "
         "or allow more time");
+}
+
+bool RingReader::HasNext() const {
+  const RingControl& control = memory_.control();
+  return ended_ || control.failed.load() != 0 || control.written.load() != position_;
 }
 
 // The other side may be broken: nothing it wrote is used before it is checked.

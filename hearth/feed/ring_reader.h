@@ -29,6 +29,9 @@ class RingReader {
   // kDataLoss for a damaged ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
 
+  // Whether Next() would answer at once, if only by the writer's error. Of the thread that reads.
+  bool HasNext() const;
+
   // Gives the last entry's room back before the next call.
   void Release();
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <thread>
 
 #include "hearth/feed/arrow_export.h"
 #include "hearth/feed/feed_testing.h"
@@ -261,6 +262,26 @@ TEST(RowsInPlace, ASpoolHasTheDigestsOfCopies) {
     whole = HashRows(whole, batch->columns(), batch->rows());
   }
   EXPECT_EQ(spool->DigestOf(1000).hash, whole);
+}
+
+TEST(RowsInPlace, TheyAreHashedWhileTheFeederIsSilent) {
+  constexpr int64_t kBytes = 1 << 20;
+  const ValuesInFile file(std::vector<size_t>(8, kBytes));
+  RingEnds ends = CreateRing(64 << 10);
+  RingWriter writer(std::move(ends.writer));
+  const Spool spool(std::move(ends.reader), {::testing::TempDir(), 10});
+  file.mapped()->DropPages();
+  const int64_t before = ResidentFileBytes();
+  for (const std::string_view value : file.values()) {
+    BatchBuilder rows;
+    EXPECT_TRUE(WriteRows(writer, FillViews(rows, {value})));
+  }
+  writer.WriteFlush(Soon());
+  const Deadline deadline = Soon();
+  while (ResidentFileBytes() - before < 7 * kBytes && !deadline.expired())
+    std::this_thread::yield();
+  EXPECT_GE(ResidentFileBytes() - before, 7 * kBytes);  // nobody else has read them
+  writer.WriteEnd(Soon());
 }
 
 TEST(RowsInPlace, AFileThatIsWrittenBetweenEpochsIsNoticed) {

@@ -28,12 +28,12 @@ std::string Number(uint32_t value) {
   return bytes;
 }
 
-std::string Header() {
+std::string SequenceHeader() {
   const std::string type = "\x22org.apache.hadoop.io.BytesWritable";
   return "SEQ\x06" + type + type + std::string(6, '\0') + kMark.substr(4);
 }
 
-std::string Record(const std::string& key, const std::string& value) {
+std::string SequenceRecord(const std::string& key, const std::string& value) {
   const auto key_size = static_cast<uint32_t>(key.size());
   const auto size = static_cast<uint32_t>(value.size());
   return Number(key_size + size + 8) + Number(key_size + 4) + Number(key_size) + key +
@@ -44,8 +44,9 @@ class SequenceRecordsTest : public ::testing::Test {
  protected:
   SequenceRecordsTest() {
     close(mkstemp(path_.data()));
-    bytes_ = Header() + Record("a", "first") + Record("", "") + kMark +
-             Record("b", std::string(100, 'x')) + kMark + kMark + Record("c", "last");
+    bytes_ = SequenceHeader() + SequenceRecord("a", "first") + SequenceRecord("", "") + kMark +
+             SequenceRecord("b", std::string(100, 'x')) + kMark + kMark +
+             SequenceRecord("c", "last");
   }
   ~SequenceRecordsTest() override { std::filesystem::remove(path_); }
 
@@ -109,7 +110,7 @@ TEST_F(SequenceRecordsTest, ViewsHoldSmallValuesAndThePlacesOfLargeOnes) {
 }
 
 TEST_F(SequenceRecordsTest, OtherKindsAreLeftToOthers) {
-  const std::string head = Header();
+  const std::string head = SequenceHeader();
   EXPECT_EQ(head.size(), SequenceRecords::HeadBytes());
   EXPECT_TRUE(SequenceRecords::Reads(head));
   EXPECT_FALSE(SequenceRecords::Reads(head.substr(0, head.size() - 1)));
@@ -122,7 +123,7 @@ TEST_F(SequenceRecordsTest, OtherKindsAreLeftToOthers) {
 }
 
 TEST_F(SequenceRecordsTest, LengthsThatDoNotAgreeAreNamedWithTheirPlace) {
-  const std::string head = Header(), record = Record("key", "value");
+  const std::string head = SequenceHeader(), record = SequenceRecord("key", "value");
   const std::string place = "is damaged at byte " + std::to_string(head.size());
   for (const size_t at : {0, 1, 3, 4, 7, 8, 11, 15, 18}) {
     std::string broken = record;
@@ -133,7 +134,7 @@ TEST_F(SequenceRecordsTest, LengthsThatDoNotAgreeAreNamedWithTheirPlace) {
     EXPECT_THAT(Damage(head + record.substr(0, size)), HasSubstr(place)) << size;
   }
   // A record with a mark in it: another range begins there.
-  bytes_ = head + Record("a", "1" + kMark + "2") + kMark + Record("b", "2");
+  bytes_ = head + SequenceRecord("a", "1" + kMark + "2") + kMark + SequenceRecord("b", "2");
   SequenceRecords records(Mapped(), 0, head.size() + 10);
   EXPECT_THROW(records.Next(kAll, kAll), Error);
 }

@@ -28,6 +28,9 @@ Spool::~Spool() {
 void Spool::Drain() {
   try {
     for (;;) {
+      reader_.Release();
+      while (!reader_.HasNext() && HashWhileIdle()) {
+      }
       const RingEntry entry = reader_.Next(Deadline::After(options_.timeout_s));
       if (entry.kind == EntryKind::kEnd) break;
       if (entry.kind == EntryKind::kBatch) Keep(entry.image);
@@ -50,7 +53,7 @@ void Spool::Drain() {
 }
 
 // Rows of which the image has all bytes are hashed while these are in the cache. Others wait until
-// the feeder is done: reading their files would keep rows back that training could begin with.
+// no row does: reading their files would keep rows back that training could begin with.
 void Spool::Keep(std::span<const std::byte> image) {
   const BatchView& kept = batches_.Append(image);
   std::unique_lock lock(mutex_);
@@ -81,6 +84,14 @@ class Spool::Asking {
   }
   Spool* const spool_;
 };
+
+// Of the draining thread: hashes a batch. False where there is none, or another thread is at it.
+bool Spool::HashWhileIdle() {
+  std::unique_lock lock(mutex_);
+  if (hashed_ == starts_.size() || stopped_ || hashing_ || asking_ > 0) return false;
+  HashNext(lock);
+  return true;
+}
 
 // Any thread; one hashes at a time. Ends early where nobody wants the rows any more.
 void Spool::HashTo(size_t batches, bool asked) {

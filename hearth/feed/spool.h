@@ -73,6 +73,7 @@ class Spool : public RowStream {
   void Drain();
   void Keep(std::span<const std::byte> image);
   class Asking;
+  bool HashWhileIdle();
   void HashTo(size_t batches, bool asked);
   void HashNext(std::unique_lock<std::mutex>& lock);
   Digest DigestIn(size_t batches, int64_t rows);

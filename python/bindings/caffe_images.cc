@@ -30,7 +30,7 @@ template <typename T>
 using NewArray3 = nb::ndarray<nb::numpy, T, nb::ndim<3>>;
 
 template <typename T>
-NewArray3<T> ToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
+NewArray3<T> ImageToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
   auto owned = std::make_unique<std::vector<T>>(std::move(values));
   T* data = owned->data();
   nb::capsule owner(owned.release(),
@@ -38,9 +38,9 @@ NewArray3<T> ToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
   return NewArray3<T>(data, {a, b, c}, owner);
 }
 
-NewArray3<uint8_t> ToArray(Image image) {
+NewArray3<uint8_t> ImageToArray(Image image) {
   const int64_t height = image.height, width = image.width, channels = image.channels;
-  return ToArray(std::move(image.pixels), height, width, channels);
+  return ImageToArray(std::move(image.pixels), height, width, channels);
 }
 
 caffe::ColorMode ColorModeOf(const std::string& name) {
@@ -51,7 +51,7 @@ caffe::ColorMode ColorModeOf(const std::string& name) {
 }
 
 NewArray3<uint8_t> Decode(const nb::bytes& bytes, const std::string& colors) {
-  return ToArray(caffe::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
+  return ImageToArray(caffe::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
 }
 
 NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int64_t width) {
@@ -60,7 +60,7 @@ NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int
               static_cast<int64_t>(array.shape(2)),
               {}};
   image.pixels.assign(array.data(), array.data() + array.size());
-  return ToArray(caffe::Resize(image, height, width));
+  return ImageToArray(caffe::Resize(image, height, width));
 }
 
 template <typename T>
@@ -77,7 +77,7 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
   std::vector<float> out(channels * out_height * out_width);
   transformer.Transform(PictureView<T>::Planes(array.data(), channels, height, width),
                         transformer.Choose(height, width, random), out.data());
-  return ToArray(std::move(out), channels, out_height, out_width);
+  return ImageToArray(std::move(out), channels, out_height, out_width);
 }
 
 }  // namespace

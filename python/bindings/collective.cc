@@ -22,7 +22,7 @@ namespace {
 
 using collective::Group;
 
-constexpr double kTimeout = 30;  // seconds, where the caller gives none
+constexpr double kCollectiveTimeout = 30;  // seconds, where the caller gives none
 
 std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& listen_host,
                                bool shared_memory, const std::string& host_id, double timeout_s) {
@@ -76,7 +76,7 @@ void RegisterCollective(nb::module_& m) {
                     "methods in the same order. Raises ConnectionError when a rank left and "
                     "TimeoutError, both naming it.")
       .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
-                  "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kTimeout,
+                  "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kCollectiveTimeout,
                   nb::keep_alive<0, 1>(),
                   "Connects to the groups of all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
@@ -85,18 +85,19 @@ void RegisterCollective(nb::module_& m) {
       .def("allocate", &Allocate, "count"_a,
            "A zeroed float32 array in memory that the ranks share; reduced without copies.")
       .def(
-          "all_reduce", &AllReduce, "array"_a.noconvert(), "op"_a = "sum", "timeout_s"_a = kTimeout,
+          "all_reduce", &AllReduce, "array"_a.noconvert(), "op"_a = "sum",
+          "timeout_s"_a = kCollectiveTimeout,
           "Combines the contiguous arrays of all ranks in place, by 'sum', 'mean', 'min' or 'max'.")
-      .def("broadcast", &Broadcast, "array"_a.noconvert(), "root"_a = 0, "timeout_s"_a = kTimeout,
-           "Copies rank root's contiguous array to all ranks.")
+      .def("broadcast", &Broadcast, "array"_a.noconvert(), "root"_a = 0,
+           "timeout_s"_a = kCollectiveTimeout, "Copies rank root's contiguous array to all ranks.")
       .def(
           "barrier",
           [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
-          "timeout_s"_a = kTimeout, ReleaseGil(), "Returns once all ranks have come.")
-      .def("run", &Run, "request"_a, "timeout_s"_a = kTimeout,
+          "timeout_s"_a = kCollectiveTimeout, ReleaseGil(), "Returns once all ranks have come.")
+      .def("run", &Run, "request"_a, "timeout_s"_a = kCollectiveTimeout,
            "Carries out one Request. Raises ValueError, naming both calls, when a rank asked for "
            "another one.")
-      .def("split", &Split, "color"_a, "timeout_s"_a = kTimeout, nb::keep_alive<0, 1>(),
+      .def("split", &Split, "color"_a, "timeout_s"_a = kCollectiveTimeout, nb::keep_alive<0, 1>(),
            "All ranks call it together: those with the same color get a group of their own, those "
            "with a negative one None.")
       .def("abort", &Group::Abort, "reason"_a,

@@ -54,8 +54,8 @@ class PythonRing {
   feed::RingEnd child_;
 };
 
-using PythonWriter = PythonRing<feed::RingWriter>;
-using PythonReader = PythonRing<feed::RingReader>;
+using PythonRingWriter = PythonRing<feed::RingWriter>;
+using PythonRingReader = PythonRing<feed::RingReader>;
 
 template <typename T>
 T* CapsulePointer(nb::handle capsule, const char* name) {
@@ -64,7 +64,7 @@ T* CapsulePointer(nb::handle capsule, const char* name) {
   return static_cast<T*>(pointer);
 }
 
-bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
+bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
   if (nb::isinstance<PythonPieces>(rows)) {
     const feed::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
     const ReleasedGil released;
@@ -78,7 +78,7 @@ bool Write(PythonWriter& ring, nb::handle rows, double timeout_s) {
   return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
 }
 
-nb::tuple Next(PythonReader& ring, double timeout_s) {
+nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
   feed::EntryKind kind;
   std::shared_ptr<const feed::BatchView> batch;
   {
@@ -94,7 +94,7 @@ nb::tuple Next(PythonReader& ring, double timeout_s) {
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
 
-constexpr double kTimeout = 600;  // seconds, where the caller gives none
+constexpr double kRingTimeout = 600;  // seconds, where the caller gives none
 
 template <typename Ring>
 void DefineRing(nb::class_<Ring>& ring, const char* made) {
@@ -108,59 +108,60 @@ void DefineRing(nb::class_<Ring>& ring, const char* made) {
 }
 
 void DefineWriter(nb::module_& m) {
-  nb::class_<PythonWriter> writer(
+  nb::class_<PythonRingWriter> writer(
       m, "RingWriter",
       "Sends record batches to another process through shared memory. Waiting calls return False "
       "once the reader needs no more rows.");
   writer.def(
       "__init__",
-      [](PythonWriter* self, size_t capacity_bytes) {
+      [](PythonRingWriter* self, size_t capacity_bytes) {
         feed::RingEnds ends = feed::CreateRing(capacity_bytes);
-        new (self) PythonWriter(std::move(ends.writer), std::move(ends.reader));
+        new (self) PythonRingWriter(std::move(ends.writer), std::move(ends.reader));
       },
       "capacity_bytes"_a = feed::kDefaultRingBytes);
   DefineRing(writer, "(ring_fd, signal_fd) for the reading child to inherit.");
-  writer.def("write", Write, "rows"_a, "timeout_s"_a = kTimeout,
+  writer.def("write", Write, "rows"_a, "timeout_s"_a = kRingTimeout,
              "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError when the "
              "reader takes nothing, ConnectionError when it died, ValueError for a column type "
              "that cannot be fed, OSError for a row larger than the ring.");
   writer.def(
       "flush",
-      [](PythonWriter& ring, double timeout_s) {
+      [](PythonRingWriter& ring, double timeout_s) {
         return ring.side().WriteFlush(Deadline::After(timeout_s));
       },
-      "timeout_s"_a = kTimeout, ReleaseGil(), "Marks the end of a partition.");
+      "timeout_s"_a = kRingTimeout, ReleaseGil(), "Marks the end of a partition.");
   writer.def(
       "end",
-      [](PythonWriter& ring, double timeout_s) {
+      [](PythonRingWriter& ring, double timeout_s) {
         return ring.side().WriteEnd(Deadline::After(timeout_s));
       },
-      "timeout_s"_a = kTimeout, ReleaseGil(), "After the last row.");
+      "timeout_s"_a = kRingTimeout, ReleaseGil(), "After the last row.");
   writer.def(
       "fail",
-      [](PythonWriter& ring, const std::string& message) {
+      [](PythonRingWriter& ring, const std::string& message) {
         ring.side().Fail(Error(ErrorCode::kInternal, message));
       },
       "message"_a, "Makes the reader fail with this message.");
 }
 
-void DefineReader(nb::module_& m) {
-  nb::class_<PythonReader> reader(m, "RingReader", "Takes what another process wrote into a ring.");
+void DefineRingReader(nb::module_& m) {
+  nb::class_<PythonRingReader> reader(m, "RingReader",
+                                      "Takes what another process wrote into a ring.");
   reader.def(
       "__init__",
-      [](PythonReader* self, size_t capacity_bytes) {
+      [](PythonRingReader* self, size_t capacity_bytes) {
         feed::RingEnds ends = feed::CreateRing(capacity_bytes);
-        new (self) PythonReader(std::move(ends.reader), std::move(ends.writer));
+        new (self) PythonRingReader(std::move(ends.reader), std::move(ends.writer));
       },
       "capacity_bytes"_a = feed::kDefaultRingBytes);
   DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
-  reader.def("next", Next, "timeout_s"_a = kTimeout,
+  reader.def("next", NextEntry, "timeout_s"_a = kRingTimeout,
              "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "
              "writer's failure, ConnectionError when it died, TimeoutError.");
   reader.def(
       "drain",
-      [](PythonReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
-      "timeout_s"_a = kTimeout, ReleaseGil(),
+      [](PythonRingReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },
+      "timeout_s"_a = kRingTimeout, ReleaseGil(),
       "Reads to the next mark or the end, touching each cache line; (rows, bytes). "
       "For measurements.");
 }
@@ -170,7 +171,7 @@ void DefineReader(nb::module_& m) {
 void RegisterFeed(nb::module_& m) {
   DefineBatches(m);
   DefineWriter(m);
-  DefineReader(m);
+  DefineRingReader(m);
   DefineSpoolSource(m);
 }
 

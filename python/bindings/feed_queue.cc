@@ -56,7 +56,7 @@ class PythonFunction {
   std::shared_ptr<nb::object> function_;
 };
 
-Json Parse(const std::string& text) {
+Json ParseMessage(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
   Require(value.is_object(), ErrorCode::kInvalidArgument,
           "a feed's message is not a JSON object: {}", text.substr(0, 80));
@@ -100,7 +100,7 @@ Args:
       .def(
           "announce",
           [](PartitionQueue& queue, std::shared_ptr<TaskLink> link, const std::string& message) {
-            return queue.Announce(std::move(link), Parse(message));
+            return queue.Announce(std::move(link), ParseMessage(message));
           },
           "link"_a, "message"_a, ReleaseGil(),
           "Adds the partition that a feed task's message (JSON text) announces, or refuses it. "
@@ -108,7 +108,7 @@ Args:
       .def(
           "answer",
           [](PartitionQueue& queue, const std::string& message) {
-            return queue.Answer(Parse(message));
+            return queue.Answer(ParseMessage(message));
           },
           "message"_a, ReleaseGil(),
           "Takes the driver's answer to a partition's claim; returns whether this queue has the "

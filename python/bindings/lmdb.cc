@@ -21,7 +21,7 @@ namespace {
 using caffe::DatumBatch;
 using caffe::DatumRows;
 
-nb::tuple Divide(const std::string& path, uint64_t parts) {
+nb::tuple DivideRecords(const std::string& path, uint64_t parts) {
   caffe::LmdbParts divided;
   {
     const ReleasedGil released;
@@ -71,7 +71,7 @@ struct PythonDatums {
   std::shared_ptr<const DatumBatch> batch;
 };
 
-nb::object Next(DatumRows& rows) {
+nb::object NextRecords(DatumRows& rows) {
   std::shared_ptr<const DatumBatch> batch;
   {
     const ReleasedGil released;
@@ -91,7 +91,7 @@ nb::tuple Export(const PythonDatums& datums, nb::handle) {
 }  // namespace
 
 void RegisterLmdb(nb::module_& m) {
-  m.def("divide_lmdb", Divide, "path"_a, "parts"_a,
+  m.def("divide_lmdb", DivideRecords, "path"_a, "parts"_a,
         "(records, the key that each part begins with) of an LMDB's data file, by path or URI, "
         "whose parts differ by at most one record. Raises HearthError.");
   m.def("cut_lmdb", Cut, "path"_a, "wanted"_a,
@@ -111,7 +111,7 @@ void RegisterLmdb(nb::module_& m) {
       .def(nb::new_(&Open), "path"_a, "first_key"_a, "count"_a,
            "`count` records from `first_key` on. Raises HearthError.")
       .def_prop_ro("fetched", &DatumRows::fetched, "Bytes that came from another file system.")
-      .def("next", &Next,
+      .def("next", &NextRecords,
            "The next rows, for pyarrow.record_batch(); None at the end. Raises HearthError where "
            "the file is damaged; a record that is no Datum has nulls.");
 }

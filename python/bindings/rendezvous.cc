@@ -35,7 +35,7 @@ using rendezvous::Json;
 using rendezvous::Member;
 using rendezvous::MemberOptions;
 
-Json Parse(const std::string& text) {
+Json ParseValue(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
   Require(!value.is_discarded(), ErrorCode::kInvalidArgument,
           "a value for the other ranks is not JSON: {}", text.substr(0, 80));
@@ -117,8 +117,8 @@ is; `setting` is what names them). A thread of its own does the work. The token 
            "Log lines dropped in favour of newer ones since the last call.")
       .def(
           "broadcast",
-          [](Coordinator& self, const std::string& json) { self.Broadcast(Parse(json)); }, "json"_a,
-          ReleaseGil(), "Sends a JSON text to every member that is connected.")
+          [](Coordinator& self, const std::string& json) { self.Broadcast(ParseValue(json)); },
+          "json"_a, ReleaseGil(), "Sends a JSON text to every member that is connected.")
       .def("fail", &Coordinator::Fail, "rank"_a, "host"_a, "message"_a, ReleaseGil(),
            "Tells every rank of a failure (rank -1: of no single one); the first one wins.")
       .def(
@@ -218,23 +218,24 @@ HearthError with the first failure of any rank.)")
       .def(
           "reserve",
           [](PythonMember& self, const std::string& json) {
-            return ToPythonList(WithoutGil([&] { return self.Reserve(Parse(json)); }));
+            return ToPythonList(WithoutGil([&] { return self.Reserve(ParseValue(json)); }));
           },
           "json"_a, "Waits for all ranks; every rank's info, by rank.")
       .def(
           "all_gather",
           [](PythonMember& self, const std::string& name, const std::string& json,
              double timeout_s) {
-            return ToPythonList(WithoutGil(
-                [&] { return self.AllGather(name, Parse(json), Deadline::After(timeout_s)); }));
+            return ToPythonList(WithoutGil([&] {
+              return self.AllGather(name, ParseValue(json), Deadline::After(timeout_s));
+            }));
           },
           "name"_a, "json"_a, "timeout_s"_a, "Every rank's value, by rank.")
       .def(
           "send_event",
-          [](PythonMember& self, const std::string& json) { self.SendEvent(Parse(json)); },
+          [](PythonMember& self, const std::string& json) { self.SendEvent(ParseValue(json)); },
           "json"_a, ReleaseGil())
       .def(
-          "done", [](PythonMember& self, const std::string& json) { self.Done(Parse(json)); },
+          "done", [](PythonMember& self, const std::string& json) { self.Done(ParseValue(json)); },
           "json"_a = "null", ReleaseGil())
       .def(
           "send_failure",

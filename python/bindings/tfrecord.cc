@@ -57,7 +57,7 @@ std::string KindText(FeatureKind kind) {
 
 // The vector's memory as a NumPy array, which keeps it alive.
 template <typename Container>
-nb::object ToNumpy(Container values) {
+nb::object VectorToNumpy(Container values) {
   using Value = typename Container::value_type;
   auto owned = std::make_unique<Container>(std::move(values));
   auto* data = owned->data();
@@ -74,14 +74,14 @@ nb::object ToNumpy(Container values) {
 
 nb::dict ToPython(FeatureColumn&& column) {
   nb::dict parts;
-  if (column.kind == FeatureKind::kFloat) parts["values"] = ToNumpy(std::move(column.floats));
-  if (column.kind == FeatureKind::kInt64) parts["values"] = ToNumpy(std::move(column.ints));
+  if (column.kind == FeatureKind::kFloat) parts["values"] = VectorToNumpy(std::move(column.floats));
+  if (column.kind == FeatureKind::kInt64) parts["values"] = VectorToNumpy(std::move(column.ints));
   if (column.kind == FeatureKind::kBytes) {
-    parts["values"] = ToNumpy(std::move(column.bytes));
-    parts["value_offsets"] = ToNumpy(std::move(column.byte_offsets));
+    parts["values"] = VectorToNumpy(std::move(column.bytes));
+    parts["value_offsets"] = VectorToNumpy(std::move(column.byte_offsets));
   }
-  parts["row_offsets"] = ToNumpy(std::move(column.row_offsets));
-  parts["present"] = ToNumpy(std::move(column.present));
+  parts["row_offsets"] = VectorToNumpy(std::move(column.row_offsets));
+  parts["present"] = VectorToNumpy(std::move(column.present));
   return parts;
 }
 
