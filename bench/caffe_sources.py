@@ -131,7 +131,7 @@ def bench_pictures(
 
 
 def read_from_disk(path: str) -> str:
-    """Leaves the file in the page cache in large pieces, as reads do, not in those of its writes."""
+    """Leaves the file in the page cache in large pieces, as reads do and small writes do not."""
     with open(path, "rb", buffering=0) as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hearth import native
@@ -23,16 +21,6 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
   inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 """
-
-
-@contextmanager
-def ctrl_c_heeded() -> Iterator[None]:
-    """Tests that a shell started in the background ignore SIGINT unless they say otherwise."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
