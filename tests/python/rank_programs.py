@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from forks import Fork, forks_with
+
 
 class RankPrograms:
-    """Processes that run the same program; end() them."""
+    """Processes that run the same program, which has `package` imported; end() them."""
 
-    def __init__(self) -> None:
-        self.processes: list[subprocess.Popen[str]] = []
+    def __init__(self, package: str) -> None:
+        self.processes: list[Fork] = []
+        self._forks = forks_with(package)
 
-    def start(self, code: str, given: object, environment: Mapping[str, str] | None = None) -> None:
-        """One more of them, with `given` as its first argument, as JSON."""
-        self.processes.append(
-            subprocess.Popen(
-                [sys.executable, "-c", code, json.dumps(given)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-            )
-        )
+    def start(self, code: str, given: object, more: Mapping[str, str]) -> None:
+        """One more of them, with `given` as its first argument, as JSON, and `more` environment."""
+        fork = self._forks.start(code, json.dumps(given), {**os.environ, **more})
+        self.processes.append(fork)
 
     def say(self, rank: int) -> Any:
         """The next line of a rank; fails the test when it ended without one."""
@@ -36,4 +31,5 @@ class RankPrograms:
     def end(self) -> None:
         for process in self.processes:
             process.kill()
-            process.communicate()
+        for process in self.processes:
+            process.end()

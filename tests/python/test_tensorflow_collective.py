@@ -58,11 +58,10 @@ class Ranks(RankPrograms):
     """Those of one group, by files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
-        super().__init__()
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+        super().__init__("tensorflow")
         for rank in range(world):
             given = [rank, world, str(folder), shared, case, seconds]
-            self.start(START + program, given, environment)
+            self.start(START + program, given, {"TF_CPP_MIN_LOG_LEVEL": "2"})
 
 
 @pytest.fixture

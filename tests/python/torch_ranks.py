@@ -36,13 +36,13 @@ class Ranks(RankPrograms):
     def __init__(self, program, *, world=2, shared=True, case="", seconds=120):
         from torch.distributed import TCPStore
 
-        super().__init__()
+        super().__init__("torch.distributed")
         self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)
         # Else rank 0 opens the store itself.
         environment = {"TORCHELASTIC_USE_AGENT_STORE": "True"}
-        code = f"import os; os.environ.update({environment!r})\n{START}{program}"
         for rank in range(world):
-            self.start(code, [rank, world, self.store.port, shared, case, seconds])
+            given = [rank, world, self.store.port, shared, case, seconds]
+            self.start(START + program, given, environment)
 
 
 @pytest.fixture

@@ -1,0 +1,99 @@
+"""Python programs that begin with their imports done: forks of a process that has imported a package.
+
+PyTorch takes two seconds of the processor to import, TensorFlow five, and tests of ranks start
+hundreds of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+
+# Forks of it run the code of a request as their main module. It ends with its socket.
+_PROGRAM = """
+import importlib, json, os, signal, socket, sys
+door = socket.socket(fileno=int(sys.argv[1]))
+importlib.import_module(sys.argv[2])
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    request, streams, _, _ = socket.recv_fds(door, 1 << 18, 2)
+    if not request:
+        sys.exit()
+    if (pid := os.fork()) == 0:
+        break
+    for stream in streams:
+        os.close(stream)
+    door.send(str(pid).encode())
+door.close()
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+for number, stream in enumerate(streams, 1):
+    os.dup2(stream, number)
+    os.close(stream)
+request = json.loads(request)
+os.environ.clear()
+os.environ.update(request["environment"])
+sys.argv = ["-c", request["argument"]]
+if "numpy" in sys.modules:
+    sys.modules["numpy"].random.seed()
+exec(request["code"])
+"""
+
+
+class Fork:
+    """A running program; kill() it and end() it."""
+
+    def __init__(self, pid: int, stdout: int, stderr: int):
+        self.pid = pid
+        self.stdout, self.stderr = os.fdopen(stdout), os.fdopen(stderr)
+
+    def kill(self) -> None:
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def end(self) -> None:
+        """Kills it, and waits until it is gone."""
+        self.kill()
+        for stream in (self.stdout, self.stderr):
+            stream.read()
+            stream.close()
+
+
+class Forks:
+    """The process that has imported `package`; it ends with this one, if not by end()."""
+
+    def __init__(self, package: str):
+        self._door, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with far:
+            command = [sys.executable, "-c", _PROGRAM, str(far.fileno()), package]
+            self._process = subprocess.Popen(command, pass_fds=[far.fileno()])
+        atexit.register(self.end)
+
+    def start(self, code: str, argument: str, environment: Mapping[str, str]) -> Fork:
+        """Runs `code` with `argument` as its first argument."""
+        (stdout, out), (stderr, err) = os.pipe(), os.pipe()
+        request = {"code": code, "argument": argument, "environment": dict(environment)}
+        socket.send_fds(self._door, [json.dumps(request).encode()], [out, err])
+        os.close(out)
+        os.close(err)
+        pid = self._door.recv(32)
+        assert pid, "the process that was to be forked has ended; see its own error"
+        return Fork(int(pid), stdout, stderr)
+
+    def end(self) -> None:
+        self._door.close()
+        self._process.wait()
+
+
+@cache
+def forks_with(package: str) -> Forks:
+    """This process's own, made by the first call."""
+    return Forks(package)
