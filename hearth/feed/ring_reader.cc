@@ -20,7 +20,7 @@ RingEntry RingReader::Next(Deadline deadline) {
   if (ended_) return {EntryKind::kEnd, {}};
   RingControl& control = memory_.control();
   const RingSignal::Outcome outcome =
-      signal_.WaitUntil(control.reader_waits, deadline, [this] { return HasNext(); });
+      signal_.WaitUntil(control.reader_waits, deadline, [this] { return IsReady(); });
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
@@ -33,7 +33,7 @@ RingEntry RingReader::Next(Deadline deadline) {
         "or allow more time");
 }
 
-bool RingReader::HasNext() const {
+bool RingReader::IsReady() const {
   const RingControl& control = memory_.control();
   return ended_ || control.failed.load() != 0 || control.written.load() != position_;
 }

@@ -29,8 +29,8 @@ class RingReader {
   // kDataLoss for a damaged ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
 
-  // Whether Next() would answer at once, if only by the writer's error. Of the thread that reads.
-  bool HasNext() const;
+  // Whether Next() would answer at once, if only by an error. Of the thread that reads.
+  bool HasNext() { return IsReady() || signal_.PeerGone(); }
 
   // Gives the last entry's room back before the next call.
   void Release();
@@ -39,6 +39,7 @@ class RingReader {
   void Close();
 
  private:
+  bool IsReady() const;
   void ThrowWriterFailure() const;
   RingEntry EntryAt(uint64_t written);
 

@@ -284,6 +284,25 @@ TEST(RowsInPlace, TheyAreHashedWhileTheFeederIsSilent) {
   writer.WriteEnd(Soon());
 }
 
+TEST(RowsInPlace, TheDeathOfTheirFeederIsToldBeforeTheyAreHashed) {
+  constexpr int64_t kBytes = 1 << 20;
+  const ValuesInFile file(std::vector<size_t>(8, kBytes));
+  RingEnds ends = CreateRing(64 << 10);
+  {
+    RingWriter writer(std::move(ends.writer));
+    for (const std::string_view value : file.values()) {
+      BatchBuilder rows;
+      EXPECT_TRUE(WriteRows(writer, FillViews(rows, {value})));
+    }
+    writer.WriteFlush(Soon());
+  }
+  file.mapped()->DropPages();
+  const int64_t before = ResidentFileBytes();
+  Spool spool(std::move(ends.reader), {::testing::TempDir(), 10});
+  EXPECT_EQ(Thrown([&] { spool.WaitComplete(); }).code(), ErrorCode::kUnavailable);
+  EXPECT_LT(ResidentFileBytes() - before, kBytes);
+}
+
 TEST(RowsInPlace, AFileThatIsWrittenBetweenEpochsIsNoticed) {
   const ValuesInFile file(LargeSizes(3));
   SpoolSource source(SpoolOfPlaces(file.values(), 2), {true, 1});

@@ -1,5 +1,6 @@
 #include "hearth/feed/sequence_records.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -39,6 +40,8 @@ bool SequenceRecords::Reads(std::string_view head) {
 SequenceRecords::SequenceRecords(std::shared_ptr<const MappedFile> file, uint64_t low,
                                  uint64_t high)
     : file_(std::move(file)) {
+  Require(low <= high, ErrorCode::kInvalidArgument, "{} is to be read from byte {} to byte {}",
+          file_->path(), low, high);
   Require(Reads(bytes()), ErrorCode::kInvalidArgument,
           "{} is no SequenceFile of BytesWritables without compression", file_->path());
   mark_.append(kEscape).append(bytes().substr(kHeader.size(), kMarkBytes));
@@ -52,26 +55,35 @@ std::string_view SequenceRecords::bytes() const {
 
 uint64_t SequenceRecords::MarkBehind(uint64_t at) const {
   if (at <= kFirst) return kFirst;
-  const size_t found = bytes().find(mark_, at);
-  return found == std::string_view::npos ? file_->size() : found;
+  if (at >= file_->size()) return file_->size();
+  const std::string_view rest = bytes().substr(at);
+  // std::string_view::find() stops at each byte that begins a mark, of which white pixels have
+  // many.
+  const void* found = ::memmem(rest.data(), rest.size(), mark_.data(), mark_.size());
+  return found == nullptr
+             ? file_->size()
+             : at + static_cast<uint64_t>(static_cast<const char*>(found) - rest.data());
 }
 
 std::vector<SequenceRecords::Record> SequenceRecords::Next(size_t most_records, size_t most_bytes) {
+  Require(most_records > 0, ErrorCode::kInvalidArgument, "no records of {} are asked for",
+          file_->path());
   std::vector<Record> records;
-  size_t taken = 0;
+  most_bytes = std::min<size_t>(most_bytes, kMostBytes);
   while (at_ < end_ && records.size() < most_records) {
     if (bytes().substr(at_).starts_with(mark_)) {
       at_ += mark_.size();
       continue;
     }
     const Record record = Look();
-    const size_t size = record.key.size() + record.value.size();
-    if (!records.empty() && taken + size > most_bytes) return records;
-    taken += size;
+    const uint64_t behind = file_->PlaceOf(record.value) + record.value.size();
+    if (!records.empty() && behind - file_->PlaceOf(records[0].value) > most_bytes) return records;
     records.push_back(record);
-    at_ = file_->PlaceOf(record.value) + record.value.size();
+    at_ = behind;
   }
-  if (at_ > end_) ThrowDamaged(end_);  // a record reaches over a mark
+  Require(at_ <= end_, ErrorCode::kInvalidArgument,
+          "{} is damaged at byte {} of {}: a record has the file's mark in it; write it again",
+          file_->path(), end_, file_->size());
   return records;
 }
 
@@ -117,7 +129,10 @@ std::string BinaryViews(const std::vector<SequenceRecords::Record>& records) {
       std::memcpy(view + 4, value.data(), size);
       continue;
     }
-    const auto place = static_cast<uint32_t>(value.data() - records[0].value.data());
+    const auto distance = value.data() - records[0].value.data();
+    Require(distance >= 0 && static_cast<uint64_t>(distance) <= kMostBytes, ErrorCode::kInternal,
+            "values that are {} bytes apart in one batch", distance);
+    const auto place = static_cast<uint32_t>(distance);
     std::memcpy(view + 4, value.data(), 4);
     std::memcpy(view + 12, &place, 4);  // of the first and only buffer
   }

@@ -27,12 +27,12 @@ class SequenceRecords {
   // keys and values, not compressed, no metadata.
   static bool Reads(std::string_view head);
 
-  // Throws kInvalidArgument where Reads() is false of the file.
+  // `low` <= `high`. Throws kInvalidArgument where Reads() is false of the file.
   SequenceRecords(std::shared_ptr<const MappedFile> file, uint64_t low, uint64_t high);
 
-  // The next ones: at most `most_records`, and of at most `most_bytes` but for a single record;
-  // none behind the last. Throws kInvalidArgument where the file is damaged; the records before are
-  // lost then.
+  // The next ones: at most `most_records`, a positive number, whose values lie within `most_bytes`
+  // (and 2 GiB) of the file but for a single one; none behind the last. Throws kInvalidArgument
+  // where the file is damaged; the records before are lost then.
   std::vector<Record> Next(size_t most_records, size_t most_bytes);
 
  private:

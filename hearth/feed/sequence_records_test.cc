@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -96,6 +97,26 @@ TEST_F(SequenceRecordsTest, BatchesEndBeforeARecordThatIsTooMuch) {
   EXPECT_TRUE(records.Next(kAll, 50).empty());
 }
 
+TEST_F(SequenceRecordsTest, BatchesEndBeforeAValueThatLiesTooFarAway) {
+  std::string marks;
+  for (int i = 0; i < 50; ++i) marks += kMark;  // of which a file may have any number
+  bytes_ = SequenceHeader() + SequenceRecord("a", "1") + marks + SequenceRecord("b", "2") +
+           SequenceRecord("c", "3");
+  SequenceRecords records(Mapped(), 0, kAll);
+  EXPECT_EQ(records.Next(kAll, 1000).size(), 1);
+  EXPECT_EQ(records.Next(kAll, 1000).size(), 2);
+}
+
+TEST(BinaryViewsTest, PlacesBeyondThirtyOneBitsAreRefused) {
+  constexpr size_t kBytes = size_t{3} << 30;
+  void* const zeros =
+      ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  const std::string_view all(static_cast<const char*>(zeros), kBytes);
+  EXPECT_THROW(BinaryViews({{"", all.substr(0, 20)}, {"", all.substr(kBytes - 20)}}), Error);
+  ::munmap(zeros, kBytes);
+}
+
 TEST_F(SequenceRecordsTest, ViewsHoldSmallValuesAndThePlacesOfLargeOnes) {
   SequenceRecords records(Mapped(), 0, kAll);
   const auto found = records.Next(kAll, kAll);
@@ -136,7 +157,9 @@ TEST_F(SequenceRecordsTest, LengthsThatDoNotAgreeAreNamedWithTheirPlace) {
   // A record with a mark in it: another range begins there.
   bytes_ = head + SequenceRecord("a", "1" + kMark + "2") + kMark + SequenceRecord("b", "2");
   SequenceRecords records(Mapped(), 0, head.size() + 10);
+  EXPECT_THROW(records.Next(0, kAll), Error);
   EXPECT_THROW(records.Next(kAll, kAll), Error);
+  EXPECT_THROW(SequenceRecords(Mapped(), 2, 1), Error);
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ class Spool::Asking {
   Spool* const spool_;
 };
 
-// Of the draining thread: hashes a batch. False where there is none, or another thread is at it.
+// Of the draining thread: hashes a batch. False where there is none, or another thread is at it;
+// the drain waits for rows then, and goes on behind the next ones.
 bool Spool::HashWhileIdle() {
   std::unique_lock lock(mutex_);
   if (hashed_ == starts_.size() || stopped_ || hashing_ || asking_ > 0) return false;

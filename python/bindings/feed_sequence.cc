@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -53,7 +54,12 @@ class PythonRecords {
  private:
   static std::shared_ptr<const feed::MappedFile> Map(const std::string& path) {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.valid()) ThrowErrno(errno, fmt::format("opening {}", path));
+    struct stat status = {};
+    if (!file.valid() || ::fstat(file.get(), &status) != 0) {
+      ThrowErrno(errno, fmt::format("opening {}", path));
+    }
+    Require(S_ISREG(status.st_mode) && status.st_size > 0, ErrorCode::kInvalidArgument,
+            "{} is no file, or an empty one", path);
     return feed::MappedFile::Map(file, path);
   }
 
@@ -69,9 +75,9 @@ void RegisterFeedSequence(nb::module_& m) {
       m, "SequenceRecords",
       "Records of a local SequenceFile between the first marks at or behind `low` and `high`. The "
       "file is mapped as long as this or a view of its values lives; of large values, "
-      "RingWriter.write() sends where they lie.")
+      "RingWriter.write() sends where they lie. One thread.")
       .def(nb::init<const std::string&, uint64_t, uint64_t>(), "path"_a, "low"_a, "high"_a,
-           "Raises OSError, ValueError where reads() is false of its begin.")
+           ReleaseGil(), "Raises OSError, ValueError where reads() is false of its begin.")
       .def("next", &PythonRecords::Next, "most_records"_a, "most_bytes"_a,
            nb::sig("def next(self, most_records: int, most_bytes: int) -> "
                    "tuple[list[bytes], bytes, memoryview] | None"),

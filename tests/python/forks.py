@@ -1,4 +1,4 @@
-"""Python programs that begin with their imports done: forks of a process that has imported a package.
+"""Python programs that begin with their imports done: forks of a process that has done them.
 
 PyTorch takes two seconds of the processor to import, TensorFlow five, and tests of ranks start
 hundreds of them.
@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 
 # Forks of it run the code of a request as their main module. It ends with its socket.
@@ -54,10 +55,8 @@ class Fork:
         self.stdout, self.stderr = os.fdopen(stdout), os.fdopen(stderr)
 
     def kill(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     def end(self) -> None:
         """Kills it, and waits until it is gone."""

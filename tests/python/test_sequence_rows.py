@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import struct
 
 import pytest
 
@@ -136,6 +137,10 @@ def test_keys_of_one_form_are_read_as_each_alone():
     texts = [("a", "1"), ("b", "2"), ("ä", "x"), ("a", "a"), ("", ""), ("scala", "1"), ("c\0", "3")]
     texts += [("p" * 200, "1"), ("p" * 201, "2"), ("ß" * 100, "2"), ("p", "ä")]
     keys += [pair_key(*both) for both in texts]
+    keys.append(pair_key("q" * 1100, "1"))
+    text = keys[-1].index(b"t\x04\x4c")
+    keys.append(keys[-1][:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011")
+    assert picture_of(keys[-1]) == ("q" * 70_000, "1", None, None, None, True)
     reader = PictureKeys()
     assert [reader.picture_of(key) for key in keys] == [picture_of(key) for key in keys]
     for key in (keys[0], pair_key("a", "1")):

@@ -48,7 +48,7 @@ class PictureKeys:
     What lies around these is remembered with the values that it stands for.
     """
 
-    _MOST_BEFORE, _MOST_BEHIND = 16, 1000
+    _MOST_BEFORE, _MOST_BEHIND, _LONGEST = 16, 1000, 1024
 
     def __init__(self) -> None:
         # Of what comes before the texts and what comes behind them.
@@ -67,17 +67,23 @@ class PictureKeys:
 
     def _remember(self, key: bytes, picture: tuple[Any, ...]) -> None:
         texts = [value for value in picture[:2] if isinstance(value, str) and value.isascii()]
-        if len(texts) < 2 or not all(texts):
+        if len(key) > self._LONGEST or len(texts) < 2 or not all(texts):
             return
-        data = b"".join(b"t" + struct.pack(">H", len(text)) + text.encode() for text in texts)
-        if key.count(data) != 1:  # one refers to the other, or to the name of a class
+        before, found, rest = key.partition(_written(texts))
+        # Not where one refers to the other, or where the same bytes stand for something else.
+        other = picture_of(before + _written(["x", "yy"]) + rest)
+        if not found or other != ("x", "yy", *picture[2:]):
             return
-        before, _, rest = key.partition(data)
         if before not in self._known and len(self._known) == self._MOST_BEFORE:
             return
         behind = self._known.setdefault(before, {})
         if len(behind) < self._MOST_BEHIND:
             behind[rest] = picture[2:]
+
+
+def _written(texts: list[str]) -> bytes:
+    """As Java writes short ones."""
+    return b"".join(b"t" + struct.pack(">H", len(text)) + text.encode() for text in texts)
 
 
 def _two_texts(key: bytes, at: int) -> tuple[str, str, bytes] | None:
