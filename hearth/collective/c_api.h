@@ -9,9 +9,25 @@
 extern "C" {
 #endif
 
-enum hearth_operation_kind { HEARTH_ALL_REDUCE = 0, HEARTH_ALL_GATHER = 1, HEARTH_BROADCAST = 2 };
-enum hearth_reduction { HEARTH_SUM = 0, HEARTH_MEAN = 1, HEARTH_MIN = 2, HEARTH_MAX = 3 };
-enum hearth_data_type {
+/* C++ has room for any number only where the type says so, and any may come over this interface. */
+#ifdef __cplusplus
+#define HEARTH_OF_INT : int
+#else
+#define HEARTH_OF_INT
+#endif
+
+enum hearth_operation_kind HEARTH_OF_INT {
+  HEARTH_ALL_REDUCE = 0,
+  HEARTH_ALL_GATHER = 1,
+  HEARTH_BROADCAST = 2
+};
+enum hearth_reduction HEARTH_OF_INT {
+  HEARTH_SUM = 0,
+  HEARTH_MEAN = 1,
+  HEARTH_MIN = 2,
+  HEARTH_MAX = 3
+};
+enum hearth_data_type HEARTH_OF_INT {
   HEARTH_FLOAT32 = 0,
   HEARTH_FLOAT64 = 1,
   HEARTH_FLOAT16 = 2,
@@ -21,8 +37,12 @@ enum hearth_data_type {
   HEARTH_UINT8 = 6,
   HEARTH_BOOL = 7
 };
-enum hearth_wire { HEARTH_WIRE_AS_IS = 0, HEARTH_WIRE_FLOAT16 = 1, HEARTH_WIRE_BFLOAT16 = 2 };
-enum hearth_result {
+enum hearth_wire HEARTH_OF_INT {
+  HEARTH_WIRE_AS_IS = 0,
+  HEARTH_WIRE_FLOAT16 = 1,
+  HEARTH_WIRE_BFLOAT16 = 2
+};
+enum hearth_result HEARTH_OF_INT {
   HEARTH_DONE = 0,
   HEARTH_INVALID = 1,     /* ranks disagree, or what was asked makes no sense */
   HEARTH_UNAVAILABLE = 2, /* a rank left */

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "hearth/collective/algorithms.h"
 
@@ -23,8 +22,8 @@ void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline dead
   }
   exchange.transport.Run(exchange.plan, deadline);
   if (self != 0) {
-    std::memcpy(slot(self), data.data, bytes);
-    std::memcpy(data.data, slot(0), bytes);
+    std::copy_n(data.data, bytes, slot(self));
+    std::copy_n(slot(0), bytes, data.data);  // unlike memcpy() it takes null and nothing
   }
   for (int rank = 1; rank < world; ++rank) {
     // Rank 0's own data is already the start of its sum.

@@ -99,10 +99,10 @@ void SharedBackend::Leave() { ranks_.Leave(); }
 // The place of the operation before last is free: all came to the last one, after they had read it.
 void SharedBackend::ReduceSmall(Buffer data, Op op, Deadline deadline) {
   std::byte* own = small_ + turn_++ % 2 * kSmallBytes;
-  std::memcpy(own, data.data, data.bytes());
+  std::copy_n(data.data, data.bytes(), own);  // unlike memcpy() it takes null and nothing
   ranks_.Meet(deadline);
   const auto place = *arena_.Find(own, data.bytes());
-  if (ranks_.self() != 0) std::memcpy(data.data, arena_.At(place, 0), data.bytes());
+  if (ranks_.self() != 0) std::copy_n(arena_.At(place, 0), data.bytes(), data.data);
   for (int i = 1; i < ranks_.size(); ++i) {
     Combine({data.type, op}, data.data, arena_.At(place, i), data.count);
   }
@@ -184,7 +184,7 @@ void SharedBackend::CopyFrom(int root, Buffer data, Deadline deadline) {
   ranks_.Meet(deadline);
   if (root != ranks_.self()) {
     const auto place = *arena_.Find(data.data, data.bytes());
-    std::memcpy(data.data, arena_.At(place, root), data.bytes());
+    std::copy_n(arena_.At(place, root), data.bytes(), data.data);
   }
   ranks_.Meet(deadline);
 }
