@@ -28,13 +28,13 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     assert accuracy(found) >= 0.93
     told = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
     assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= told
+    wanted = {row.id: (row.picture, row.ip2) for row in found.collect()}
     model.save(str(tmp_path / "model"))
-    for file in tmp_path.glob("*.caffemodel"):
+    for file in tmp_path.glob("*.caffemodel"):  # the saved model has a copy
         file.unlink()
     again = PipelineModel.load(f"file:{tmp_path / 'model'}")
     unlabelled = again.transform(whole[1].drop("digit"))
     assert unlabelled.columns == ["id", "picture", "ip2", "prediction"]
-    wanted = {row.id: (row.picture, row.ip2) for row in found.collect()}
     assert {row.id: (row.picture, row.ip2) for row in unlabelled.collect()} == wanted
     history = again.stages[0].history
     assert history.collect() == model.stages[0].history.collect()
