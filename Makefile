@@ -56,8 +56,7 @@ $(TEST_JAVA): tests/quick_java.py tools/requirements.txt | build
 # Maven waits for the network while the compilers work.
 test: setup
 	@tools/setup.sh maven openjdk-17-jdk-headless
-	@$(MAKE) -s -j2 build jar
-	@$(MAKE) -s $(TEST_JAVA)
+	@$(MAKE) -s -j2 build jar $(TEST_JAVA)
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile

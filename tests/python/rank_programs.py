@@ -30,6 +30,4 @@ class RankPrograms:
 
     def end(self) -> None:
         for process in self.processes:
-            process.kill()
-        for process in self.processes:
             process.end()
