@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 import report
+
+if TYPE_CHECKING:
+    from hearth.rows.far_lmdb import FarLmdb
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path += [str(TESTS), str(TESTS / "hadoop")]
@@ -152,10 +156,15 @@ def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: in
 
 
 def read_lmdb(uri: str) -> None:
+    assert sum(batch.num_rows for batch in find_lmdb(uri).read(0, 1)) == PICTURES
+
+
+@cache
+def find_lmdb(uri: str) -> FarLmdb:
+    """What the driver looks up once, before the ranks read."""
     from hearth.rows.far_lmdb import FarLmdb
 
-    rows = FarLmdb.find(None, uri, 1)
-    assert sum(batch.num_rows for batch in rows.read(0, 1)) == PICTURES
+    return FarLmdb.find(None, uri, 1)
 
 
 def read_records(uri: str) -> None:

@@ -13,6 +13,10 @@ namespace {
 
 constexpr size_t kFirstWindow = 128 << 10;
 constexpr size_t kLargestWindow = 8 << 20;
+// What reads in order may leave out: the ends of pages, pages of another kind, a column.
+constexpr size_t kLargestGap = kFirstWindow;
+// A window that was fetched ahead waits so often for another to move: they may be read in turns.
+constexpr int kLeft = 3;
 
 }  // namespace
 
@@ -36,58 +40,98 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
   auto* out = static_cast<char*>(data);
   std::unique_lock lock(mutex_);
   LeaveToParent();
-  size_t done = CopyFromWindow(offset, out, size);
-  if (size - done >= kLargestWindow) {
-    lock.unlock();
-    fetch_(offset + done, out + done, size - done, cancellation_);
-    lock.lock();
-    done = size;
+  bool in_order = false;
+  for (size_t done = 0; done < size;) {
+    const uint64_t at = offset + done;
+    const size_t rest = size - done;
+    if (const size_t kept = CopyKept(at, out + done, rest); kept > 0) {
+      done += kept;
+      continue;
+    }
+    in_order = window_.Precedes(at);
+    if (TakeNext(at)) {
+      if (!in_order) window_size_ = std::max(window_size_ / 2, kFirstWindow);
+    } else if (rest < kLargestWindow) {
+      MoveWindow(at, rest);
+    } else {
+      if (in_order) window_ = {at + rest, 0, nullptr};
+      lock.unlock();
+      fetch_(at, out + done, rest, cancellation_);
+      return size;
+    }
   }
-  while (done < size) {
-    MoveWindow(offset + done, size - done);
-    done += CopyFromWindow(offset + done, out + done, size - done);
-  }
-  sequential_at_ = offset + size;
+  if (in_order) StartNext();
   return size;
 }
 
-size_t ReadAhead::CopyFromWindow(uint64_t offset, char* data, size_t size) const {
-  if (offset < window_.offset || offset >= window_.end()) return 0;
-  const size_t start = offset - window_.offset;
-  const size_t count = std::min(size, window_.bytes.size() - start);
-  std::memcpy(data, window_.bytes.data() + start, count);
-  return count;
+bool ReadAhead::Window::Precedes(uint64_t at) const {
+  return at >= end() && at - end() <= kLargestGap;
+}
+
+size_t ReadAhead::CopyKept(uint64_t offset, char* data, size_t size) const {
+  for (const Window* window : {&window_, &previous_, &elsewhere_}) {
+    if (offset < window->offset || offset >= window->end()) continue;
+    const size_t start = offset - window->offset;
+    const size_t count = std::min(size, window->size - start);
+    std::memcpy(data, window->bytes.get() + start, count);
+    return count;
+  }
+  return 0;
+}
+
+bool ReadAhead::TakeNext(uint64_t offset) {
+  if (!next_.valid() || offset < next_at_ || offset >= next_end_) return false;
+  const bool in_order = window_.Precedes(offset);
+  try {
+    Window next = next_.get();
+    if (!in_order) previous_ = std::move(window_);
+    window_ = std::move(next);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // fetched once more, by the thread that can be told
+  }
 }
 
 void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
-  const bool sequential = offset == sequential_at_ || offset == window_.end();
-  window_size_ = sequential ? std::min(2 * window_size_, kLargestWindow) : kFirstWindow;
-  if (next_.valid() && next_at_ == offset) {
-    try {
-      window_ = next_.get();
-      StartNext();
-      return;
-    } catch (const std::exception&) {
-      // Fetched once more below, by the thread that can be told.
-    }
+  if (window_.Precedes(offset)) {
+    const size_t larger = std::min(2 * window_size_, kLargestWindow);
+    window_ = FetchWindow(offset, std::max(larger, size));
+    window_size_ = larger;
+    return;
   }
-  window_ = FetchWindow(offset, std::max(window_size_, size));
-  if (sequential) StartNext();
+  Window* const others[] = {&previous_, &elsewhere_};
+  const auto other = std::ranges::find_if(others, [offset](const Window* window) {
+    return window->size > 0 && window->Precedes(offset);
+  });
+  if (other == std::end(others)) {
+    elsewhere_ = FetchWindow(offset, std::max(kFirstWindow, size));
+    return;
+  }
+  window_size_ = 2 * kFirstWindow;
+  **other = FetchWindow(offset, std::max(window_size_, size));
+  if (*other == &elsewhere_) std::swap(elsewhere_, previous_);
+  std::swap(previous_, window_);
 }
 
 ReadAhead::Window ReadAhead::FetchWindow(uint64_t offset, size_t size) {
-  Window window{offset, std::string(std::min<uint64_t>(size, size_ - offset), '\0')};
-  fetch_(offset, window.bytes.data(), window.bytes.size(), cancellation_);
+  size = std::min<uint64_t>(size, size_ - offset);
+  Window window{offset, size, std::make_unique_for_overwrite<char[]>(size)};
+  fetch_(offset, window.bytes.get(), size, cancellation_);
   return window;
 }
 
 void ReadAhead::StartNext() {
-  next_at_ = window_.end();
-  if (next_at_ >= size_) return;
-  const size_t size = std::min(2 * window_size_, kLargestWindow);
+  if (next_.valid() && ++left_ < kLeft) return;
+  next_ = {};  // waits for one that nobody has come for
+  left_ = 0;
+  const uint64_t at = window_.end();
+  if (at >= size_) return;
+  window_size_ = std::min(2 * window_size_, kLargestWindow);
   try {
     next_ = std::async(std::launch::async,
-                       [this, at = next_at_, size] { return FetchWindow(at, size); });
+                       [this, at, size = window_size_] { return FetchWindow(at, size); });
+    next_at_ = at;
+    next_end_ = std::min<uint64_t>(at + window_size_, size_);
   } catch (const std::system_error&) {
     // No more threads for this process: the window is fetched when it is asked for.
   }

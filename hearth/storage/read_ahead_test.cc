@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "hearth/base/error.h"
@@ -57,12 +58,83 @@ TEST_F(ReadAheadTest, FetchesLittleForReadsHereAndThere) {
   EXPECT_LE(fetched_, 5u << 17);
 }
 
+TEST_F(ReadAheadTest, ReadsInWindowsWhatLeavesOutLittle) {
+  ReadAhead file = Open();
+  for (uint64_t offset = 50'000; offset < bytes_.size(); offset += 103'000) {
+    Expect(file, offset, 100'000);
+  }
+  EXPECT_LE(fetches_, 9);
+  EXPECT_LE(fetched_, bytes_.size());
+}
+
+TEST_F(ReadAheadTest, ReadsOnWhereAFooterCameBetween) {
+  ReadAhead file = Open();
+  for (uint64_t stripe = 0; stripe < bytes_.size(); stripe += 6'000'000) {
+    Expect(file, stripe + 5'999'900, 100);
+    for (uint64_t at = 0; at < 5'900'000; at += 100'000) Expect(file, stripe + at, 100'000);
+  }
+  EXPECT_LE(fetches_, 9 + 5);
+  EXPECT_LE(fetched_, bytes_.size() + (5u << 17)) << "the footers twice";
+}
+
+TEST_F(ReadAheadTest, GrowsAWindowWhereReadsGoOnElsewhere) {
+  ReadAhead file = Open();
+  for (uint64_t offset = 0; offset < 1'000'000; offset += 3001) Expect(file, offset, 3001);
+  const int before = fetches_;
+  for (uint64_t at = 15'000'000; at < bytes_.size(); at += 3001) Expect(file, at, 3001);
+  EXPECT_LE(fetches_ - before, 9);
+}
+
+TEST_F(ReadAheadTest, FetchesNothingAheadWherePlacesAreReadInTurns) {
+  ReadAhead file = Open();
+  for (uint64_t at = 0; at < 9'000'000; at += 130'000) {
+    for (const uint64_t place : {0, 10'000'000, 20'000'000}) Expect(file, place + at, 130'000);
+  }
+  EXPECT_LE(fetched_, 1.5 * 27'000'000);
+}
+
+TEST_F(ReadAheadTest, FetchesLittleForReadsFarApartBehindOthersInOrder) {
+  ReadAhead file = Open();
+  for (uint64_t at = 0; at < 8'000'000; at += 100'000) Expect(file, at, 100'000);
+  for (uint64_t at = 8'000'000; at < bytes_.size(); at += 1'000'000) Expect(file, at, 4000);
+  EXPECT_LE(fetched_, 19'000'000u);
+}
+
+TEST_F(ReadAheadTest, FetchesALargeReadBehindASmallOneAsItIs) {
+  ReadAhead file = Open();
+  Expect(file, 0, 100);
+  Expect(file, 100, 29'000'000);
+  EXPECT_LE(fetches_, 3);
+}
+
 TEST_F(ReadAheadTest, FetchesLargeReadsAsTheyAre) {
   ReadAhead file = Open();
   Expect(file, 1'000'000, 25'000'000);
   EXPECT_EQ(fetches_, 1);
   EXPECT_EQ(fetched_, 25'000'000u);
   Expect(file, 26'000'000, 10'000'000);  // until the end
+}
+
+TEST_F(ReadAheadTest, GivesTheFilesBytesInAnyOrder) {
+  ReadAhead file = Open();
+  std::minstd_rand random(7);
+  const auto below = [&random](uint64_t end) { return random() % end; };
+  uint64_t at = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const size_t size = below(20) == 0 ? below(12'000'000) : below(100'000);
+    if (below(10) == 0) at = below(bytes_.size());
+    if (below(3) == 0) at += below(200'000);
+    fails_ = below(8) == 0;
+    std::string piece(size, '\0');
+    try {
+      piece.resize(file.ReadAt(at, piece.data(), size));
+      const size_t there = bytes_.size() - std::min<uint64_t>(at, bytes_.size());
+      ASSERT_EQ(piece.size(), std::min(size, there));
+      ASSERT_TRUE(at >= bytes_.size() || bytes_.compare(at, piece.size(), piece) == 0) << at;
+    } catch (const Error&) {
+    }
+    at += size;
+  }
 }
 
 TEST_F(ReadAheadTest, FailsWhereTheFetchFailsAndThenReadsOn) {

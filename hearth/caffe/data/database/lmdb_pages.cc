@@ -33,6 +33,14 @@ constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
 constexpr size_t kNodeBytes = 8;
 enum NodeFlag : uint16_t { kLargeValue = 1, kSubDatabase = 2, kDuplicates = 4 };
 
+// Numbers may lie at odd addresses.
+template <typename T>
+T Read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
 }  // namespace
 
 LmdbPages::LmdbPages(const std::string& path) : LmdbPages(std::make_unique<LmdbFile>(path)) {}
@@ -49,13 +57,11 @@ void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const 
           file_->name(), what, page, pages_);
 }
 
-// `page` lies in the file. Numbers may lie at odd addresses.
+// `page` lies in the file.
 template <typename T>
 T LmdbPages::At(uint64_t page, size_t offset) const {
   RequireSound(offset + sizeof(T) <= page_size_, "a number lies outside", page);
-  T value;
-  std::memcpy(&value, PageAt(page) + offset, sizeof(T));
-  return value;
+  return Read<T>(PageAt(page) + offset);
 }
 
 const std::byte* LmdbPages::PageAt(uint64_t page) const {
@@ -234,15 +240,18 @@ void LmdbPages::ReadRecord() {
   value_ = {reinterpret_cast<const char*>(PageAt(page)) + node.data, node.number};
 }
 
-// A value that fills pages of its own, in a row.
+// A value that fills pages of its own, in a row, read with their header: read as a page of the tree
+// this would make a file elsewhere read all values once more, ahead of it.
 std::string_view LmdbPages::LargeValue(uint64_t page, uint64_t bytes) const {
-  RequireSound(page >= 2 && page < pages_ && KindOf(page) == kOverflow,
-               "a large value is not where it should be", page);
-  const uint64_t room = At<uint32_t>(page, kPagesAt) * uint64_t{page_size_} - kHeaderBytes;
-  RequireSound(bytes <= room && room <= (pages_ - page) * page_size_, "a large value lies outside",
-               page);
-  const std::byte* value = file_->Value(page * page_size_ + kHeaderBytes, bytes);
-  return {reinterpret_cast<const char*>(value), bytes};
+  constexpr auto kOutside = "a large value lies outside";
+  RequireSound(page >= 2 && page < pages_, kOutside, page);
+  RequireSound(bytes <= (pages_ - page) * page_size_ - kHeaderBytes, kOutside, page);
+  const std::byte* header = file_->Value(page * page_size_, kHeaderBytes + bytes);
+  const auto kind = Read<uint16_t>(header + kFlagsAt);
+  RequireSound((kind & kAnyKind) == kOverflow, "a large value is not where it should be", page);
+  const uint64_t room = Read<uint32_t>(header + kPagesAt) * uint64_t{page_size_};
+  RequireSound(kHeaderBytes + bytes <= room, kOutside, page);
+  return {reinterpret_cast<const char*>(header) + kHeaderBytes, bytes};
 }
 
 }  // namespace hearth::caffe

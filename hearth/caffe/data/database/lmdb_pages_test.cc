@@ -86,6 +86,15 @@ TEST_F(LmdbPagesTest, ReadsTheSameByPagesWithoutMappingTheFile) {
   }
 }
 
+TEST_F(LmdbPagesTest, ReadsALargeValueOnceWithoutThePageThatItBeginsOn) {
+  auto writer = CreateDatabase(DataParameter::LMDB, path_);
+  for (int i = 0; i < 500; ++i) writer->Put(fmt::format("{:03}", i), std::string(9000, 'v'));
+  writer->Commit();
+  LmdbPages pages(ByPages());
+  EXPECT_EQ(AllOf(&pages).size(), 500U);
+  EXPECT_LE(pages.fetched(), fs::file_size(file_));
+}
+
 TEST_F(LmdbPagesTest, SubtreesAreTheWholeTreeOnEachOfItsLevels) {
   Write(20'000);
   for (const size_t wanted : {1UL, 2UL, 100UL, 1'000'000UL}) {
