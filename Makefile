@@ -9,7 +9,7 @@ CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.
   tests/tensorflow/test_feed_attempts.py
 
 .PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks build setup lint format bench wheel wheel-test \
-  hadoop-shell soak soak-hadoop sanitize asan tsan fuzz clean
+  hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 setup:
 	@tools/setup.sh
@@ -140,6 +140,11 @@ hadoop-shell: build
 test-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD)
+
+# The whole conformance suite there: ten minutes.
+soak-rdma: build
+	@tools/setup.sh qemu-system-x86 libucx0
+	@$(PYTHON) tests/rdma/run_guest.py $(BUILD) whole
 
 # In a build folder of its own, without the tests.
 wheel: setup
