@@ -52,7 +52,7 @@ class Fork:
 
     def __init__(self, pid: int, stdout: int, stderr: int):
         self.pid = pid
-        self.stdout, self.stderr = os.fdopen(stdout), os.fdopen(stderr)
+        self.stdout, self.stderr = (os.fdopen(s, errors="replace") for s in (stdout, stderr))
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):

@@ -30,4 +30,6 @@ class RankPrograms:
 
     def end(self) -> None:
         for process in self.processes:
+            process.kill()
+        for process in self.processes:
             process.end()
