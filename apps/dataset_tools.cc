@@ -31,6 +31,12 @@ namespace {
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+void EnterInterpreterForNet(const std::string& prototxt) {
+  trainer::LocalOptions options;
+  options.model = prototxt;
+  EnterInterpreterFor(options);
+}
+
 void AddConvertImageset(CLI::App* app) {
   CLI::App* tool = app->add_subcommand("convert_imageset", "make a database of listed pictures");
   const auto options = std::make_shared<caffe::ConvertOptions>();
@@ -95,7 +101,7 @@ void AddClassify(CLI::App* app) {
   tool->add_option("--gpu", *gpu, "number of a GPU to compute on");
   tool->callback([options, gpu] {
     if (!gpu->empty()) options->device = trainer::FindDevice(*gpu);
-    EnterInterpreterFor({.model = options->net});
+    EnterInterpreterForNet(options->net);
     const auto predictions = caffe::Classify(*options);
     fmt::print("---------- Prediction for {} ----------\n", options->image);
     for (const caffe::Prediction& one : predictions) {
@@ -162,7 +168,7 @@ void AddExtractFeatures(CLI::App* app) {
     options->databases = SplitAtCommas(*databases);
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
-    EnterInterpreterFor({.model = options->net});
+    EnterInterpreterForNet(options->net);
     caffe::ExtractFeatures(*options);
   });
 }

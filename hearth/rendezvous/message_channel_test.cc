@@ -86,7 +86,7 @@ TEST_F(MessageChannelTest, AnEndBetweenMessagesIsNone) {
 }
 
 TEST_F(MessageChannelTest, AnEndWithinAMessageIsUnavailable) {
-  for (const std::string cut : {std::string("\0\0", 2), EncodeU32(5) + "{\"a"}) {
+  for (const std::string& cut : {std::string("\0\0", 2), EncodeU32(5) + "{\"a"}) {
     auto [near, far] = Connection::Pair();
     MessageChannel channel(std::move(far));
     near.Write(cut, Soon());

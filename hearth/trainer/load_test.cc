@@ -16,11 +16,12 @@ class LoadTest : public TrainSessionFixture {};
 TEST_F(LoadTest, SixtyFourRanksTrainAHundredIterations) {
   const int processes = 8, devices = 8, batch_size = 2, iterations = 100;
   const int rows = processes * devices * batch_size;
-  Training training{.processes = processes,
-                    .devices = devices,
-                    .batch_size = batch_size,
-                    .max_iter = iterations,
-                    .train = Split(processes, 10, rows)};  // ten epochs
+  Training training;
+  training.processes = processes;
+  training.devices = devices;
+  training.batch_size = batch_size;
+  training.max_iter = iterations;
+  training.train = Split(processes, 10, rows);  // ten epochs
   const auto start = std::chrono::steady_clock::now();
   const Trained trained = Train(training);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -15,8 +15,24 @@ using memory_dims = memory::dims;
 
 constexpr auto kFloat = memory::data_type::f32;
 
+template <typename Function>
+auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    Require(!spec.bfloat16 || error.status != dnnl_unimplemented, ErrorCode::kUnimplemented,
+            "this CPU has no bfloat16 arithmetic that oneDNN knows (AVX-512 at least): leave the "
+            "precision at float32");
+    Throw(ErrorCode::kInternal,
+          "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
+          what, error.message, spec.batch, spec.channels, spec.outputs);
+  }
+}
+
+}  // namespace
+
 // Where the primitive wants another order or type than the caller's: the way into scratch memory.
-class Reordered {
+class OnednnConvolution::Reordered {
  public:
   Reordered(OnednnScratch role, const memory::desc& from, const memory::desc& to, bool adds)
       : role_(role), from_(from), to_(to), same_(from == to && !adds) {
@@ -55,22 +71,6 @@ class Reordered {
   bool same_;
   OnednnPrimitive reorder_;
 };
-
-template <typename Function>
-auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) {
-  try {
-    return f();
-  } catch (const dnnl::error& error) {
-    Require(!spec.bfloat16 || error.status != dnnl_unimplemented, ErrorCode::kUnimplemented,
-            "this CPU has no bfloat16 arithmetic that oneDNN knows (AVX-512 at least): leave the "
-            "precision at float32");
-    Throw(ErrorCode::kInternal,
-          "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
-          what, error.message, spec.batch, spec.channels, spec.outputs);
-  }
-}
-
-}  // namespace
 
 struct OnednnConvolution::Primitives {
   using Forward = dnnl::convolution_forward;

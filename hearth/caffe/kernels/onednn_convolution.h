@@ -35,6 +35,7 @@ class OnednnConvolution {
   void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta, at::Tensor& dw);
 
  private:
+  class Reordered;
   struct Primitives;
   std::unique_ptr<Primitives> primitives_;
 };

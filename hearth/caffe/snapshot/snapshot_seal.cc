@@ -213,8 +213,7 @@ std::optional<std::string> RunOf(const std::string& state) {
 
 // The seals under `prefix` by iteration, the newest first.
 std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix) {
-  std::string folder = storage::FolderOf(prefix);
-  if (folder.empty()) folder = ".";
+  const std::string named = storage::FolderOf(prefix), folder = named.empty() ? "." : named;
   const std::string start = storage::NameOf(prefix) + "_iter_";
   std::map<int64_t, std::string, std::greater<>> found;
   storage::FileSystem& files = storage::For(folder);

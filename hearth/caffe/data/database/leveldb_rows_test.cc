@@ -110,9 +110,11 @@ TEST_F(LevelDbRowsTest, ALogThatWasCutOffEndsWithTheLastWholeCommit) {
 
 TEST_F(LevelDbRowsTest, ARangeThatIsNotThereAnyMoreIsAnError) {
   Write(3);
-  EXPECT_THAT([&] { ReadLevelDb(path_, {.first_key = "gone"}); },
+  DatumRange range;
+  range.first_key = "gone";
+  EXPECT_THAT([&] { ReadLevelDb(path_, range); },
               ThrowsMessage<Error>(HasSubstr("has no record 'gone'")));
-  DatumRange range = DivideLevelDb(path_, 1).front();
+  range = DivideLevelDb(path_, 1).front();
   range.count = 4;
   EXPECT_THAT([&] { IdsOf(range); }, ThrowsMessage<Error>(HasSubstr("ends 1 records too early")));
   EXPECT_THAT([&] { DivideLevelDb(path_ + "/gone", 1); },

@@ -133,7 +133,9 @@ TEST_F(LmdbPagesTest, SkipsAndSeeksToTheRecordsThatTheLibraryWouldGive) {
     // What lies between two keys is found at the second one.
     pages.Seek(keys[place] + '\1');
     ASSERT_EQ(pages.valid(), place + 1 < keys.size());
-    if (pages.valid()) EXPECT_EQ(pages.key(), keys[place + 1]);
+    if (pages.valid()) {
+      EXPECT_EQ(pages.key(), keys[place + 1]);
+    }
   }
   pages.Seek("");
   EXPECT_EQ(pages.key(), keys.front());
