@@ -141,7 +141,7 @@ test-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD)
 
-# The whole conformance suite there: ten minutes.
+# The whole conformance suite there: twelve minutes.
 soak-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD) whole
