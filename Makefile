@@ -101,14 +101,15 @@ sanitize: asan tsan
 
 # What sanitizers themselves break: memory that is measured or refused, UCX, which they do not know,
 # and idleness (tsan's own thread works on in a forked child). And a test that looks at a sum while
-# it grows, on purpose.
+# it grows, on purpose. Too much memory is refused, as without them.
 NOT_SANITIZED := FeedLoad.*:*WantOfMemory*:*Ucx*:*Rdma*:Trial.WhatWaitsForALock*
 NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
 
 asan tsan: setup
 	@$(PYTHON) -m cmake --preset $@ >/dev/null
 	@.venv/bin/ninja -C build-$@ -j $(JOBS) hearth_room_tests
-	@GTEST_FILTER='-$(NOT_SANITIZED)' TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
+	@GTEST_FILTER='-$(NOT_SANITIZED)' ASAN_OPTIONS=allocator_may_return_null=1 \
+	  TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
 	  .venv/bin/ctest --test-dir build-$@ --output-on-failure -E '^fuzz_'
 
 # Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
