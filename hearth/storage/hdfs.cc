@@ -9,6 +9,10 @@
 namespace hearth::storage {
 namespace {
 
+bool WantsKerberos(const HadoopConf& conf) {
+  return conf.Get("hadoop.security.authentication") == "kerberos";
+}
+
 std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   Require(named.scheme != "viewfs", ErrorCode::kUnimplemented,
           "cannot open {}: viewfs: needs libhdfs; install it (HADOOP_HOME) and set "
@@ -26,7 +30,7 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
     options.addresses = WebAddresses(uri, conf);
   }
   options.user = HadoopUser();
-  options.kerberos = conf.Get("hadoop.security.authentication") == "kerberos";
+  options.kerberos = WantsKerberos(conf);
   if (uri.authority.empty()) {  // it is what is meant, also where it is reached otherwise
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
@@ -48,8 +52,10 @@ std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri) {
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
   if (told == "webhdfs" || over_http || (told != "libhdfs" && !found)) return OpenWebHdfs(uri);
-  return std::make_unique<LibHdfsFiles>(uri.authority.empty() ? "default" : uri.prefix(),
-                                        HadoopUser());
+  const bool kerberos = WantsKerberos(HadoopConf::FromEnvironment());
+  return std::make_unique<LibHdfsFiles>(
+      uri.authority.empty() ? "default" : uri.prefix(),
+      kerberos ? "the owner of the Kerberos ticket or token" : "user " + HadoopUser());
 }
 
 }  // namespace hearth::storage

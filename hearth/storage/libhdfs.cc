@@ -23,6 +23,7 @@ namespace hearth::storage {
 namespace {
 
 constexpr size_t kLargestCall = 8 << 20;
+constexpr int kOtherException = 255;  // libhdfs's errno for exceptions that it does not know
 
 // Paths are given without scheme and host: those are the connection's.
 std::string PathOf(const std::string& uri) { return ParseRemote(uri).path; }
@@ -107,14 +108,18 @@ void* LibHdfsFiles::fs() {
 void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const {
   const int error_number = errno;
   const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
-  const std::string what = fmt::format("cannot {} {} as user {} by libhdfs", doing, uri, user_);
+  const std::string what = fmt::format("cannot {} {} as {} by libhdfs", doing, uri, who_);
   // "CLASS: MESSAGE", as of a server's answer.
   const std::string_view text = cause == nullptr ? "" : cause;
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
-  const auto known = ReadException(name.substr(name.rfind('.') + 1), text.substr(colon));
+  const std::string_view message = text.substr(std::min(colon + 2, text.size()));
+  const auto known = ReadException(name.substr(name.rfind('.') + 1), message);
   if (known) throw Error(known->code, fmt::format("{}: {}", what, known->text));
-  if (error_number == 0) Throw(ErrorCode::kUnavailable, "{}: {}", what, OneLine(text));
+  if (error_number == 0 || error_number == kOtherException) {
+    const auto code = error_number == 0 ? ErrorCode::kUnavailable : ErrorCode::kInternal;
+    Throw(code, "{}: {}", what, text.empty() ? "no reason given" : OneLine(text));
+  }
   ThrowErrno(error_number, text.empty() ? what : fmt::format("{}: {}", what, OneLine(text)));
 }
 
@@ -132,7 +137,7 @@ std::vector<FileStatus> LibHdfsFiles::List(const std::string& folder) {
   const std::string path = PathOf(folder);
   const auto itself = Stat(folder);
   Require(!itself || itself->is_folder, ErrorCode::kInvalidArgument,
-          "cannot list {} as user {}: it is not a folder", folder, user_);
+          "cannot list {} as {}: it is not a folder", folder, who_);
   int count = 0;
   errno = 0;
   LibHdfsFileInfo* infos = LibHdfs().list(fs(), path.c_str(), &count);
@@ -150,9 +155,9 @@ std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
   const std::string path = PathOf(uri);
   const auto status = Stat(uri);
   Require(status.has_value(), ErrorCode::kNotFound,
-          "cannot open {} as user {}: no such path; look with `hdfs dfs -ls`", uri, user_);
-  Require(!status->is_folder, ErrorCode::kInvalidArgument,
-          "cannot open {} as user {}: it is a folder", uri, user_);
+          "cannot open {} as {}: no such path; look with `hdfs dfs -ls`", uri, who_);
+  Require(!status->is_folder, ErrorCode::kInvalidArgument, "cannot open {} as {}: it is a folder",
+          uri, who_);
   auto file =
       std::make_shared<OpenedFile>(fs(), LibHdfs().open(fs(), path.c_str(), O_RDONLY, 0, 0, 0));
   if (file->get() == nullptr) Fail("open", uri);
@@ -166,7 +171,7 @@ std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) Fail("read", uri);
       Require(count > 0, ErrorCode::kDataLoss,
-              "cannot read {} as user {}: it ends at byte {}; has it been replaced?", uri, user_,
+              "cannot read {} as {}: it ends at byte {}; has it been replaced?", uri, who_,
               offset + done);
       done += static_cast<size_t>(count);
     }
@@ -198,7 +203,7 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
 std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
   const auto there = Stat(uri);
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
-          "cannot create {} as user {}: a folder has that name", uri, user_);
+          "cannot create {} as {}: a folder has that name", uri, who_);
   const std::string temporary = TemporaryFor(uri);
   Write(temporary, SpoolFile(), O_WRONLY);  // whoever may not write here hears it now
   SpooledOutput::Steps steps;
@@ -243,11 +248,11 @@ void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
   const std::string source = PathOf(from), target = PathOnSame(from, to);
   // libhdfs gives no reason why it does not rename.
   Require(Stat(from).has_value(), ErrorCode::kNotFound,
-          "cannot rename {} as user {}: no such path; look with `hdfs dfs -ls`", from, user_);
+          "cannot rename {} as {}: no such path; look with `hdfs dfs -ls`", from, who_);
   if (source == target) return;
   const auto there = Stat(to);
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
-          "cannot rename {} to {} as user {}: a folder has that name", from, to, user_);
+          "cannot rename {} to {} as {}: a folder has that name", from, to, who_);
   const std::string aside = PathOf(TemporaryFor(to));
   if (there && LibHdfs().rename(fs(), target.c_str(), aside.c_str()) != 0) Fail("replace", to);
   if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) != 0) {

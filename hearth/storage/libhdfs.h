@@ -17,9 +17,10 @@ namespace hearth::storage {
 
 class LibHdfsFiles : public FileSystem {
  public:
-  // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. Nothing is loaded before use.
-  LibHdfsFiles(std::string name_node, std::string user)
-      : name_node_(std::move(name_node)), user_(std::move(user)) {}
+  // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. `who`: "user alice", for messages.
+  // Nothing is loaded before use.
+  LibHdfsFiles(std::string name_node, std::string who)
+      : name_node_(std::move(name_node)), who_(std::move(who)) {}
 
   std::optional<FileStatus> Stat(const std::string& uri) override;
   std::vector<FileStatus> List(const std::string& folder) override;
@@ -39,7 +40,7 @@ class LibHdfsFiles : public FileSystem {
   void Discard(const std::string& temporary) noexcept;
   void Write(const std::string& uri, const SpoolFile& bytes, int flags);
 
-  const std::string name_node_, user_;
+  const std::string name_node_, who_;
   std::mutex mutex_;
   void* fs_ = nullptr;
 };

@@ -72,7 +72,7 @@ TEST_F(LibHdfsTest, LooksAtTheClassPathBeforeAJvmWould) {
   SetClassPath({"hadoop-client-api-3.5.0.jar", "hadoop-client-runtime-3.5.0.jar"});
   EXPECT_EQ(MissingOnClassPath(), "commons-lang3");
   Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
-  LibHdfsFiles files("hdfs://nn:1", "alice");
+  LibHdfsFiles files("hdfs://nn:1", "user alice");
   const Error error = Thrown([&] { files.Stat("hdfs://nn:1/a"); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("commons-lang3"), HasSubstr("classpath --glob")));
@@ -113,7 +113,7 @@ TEST_F(LibHdfsTest, LeavesTheProgramItsSignalsAndAForkedChildAnError) {
   const auto before = std::signal(SIGINT, [](int) {});
   const auto mine = std::signal(SIGINT, [](int) {});
   std::signal(SIGINT, mine);
-  LibHdfsFiles files("hdfs://nn:1", "alice");
+  LibHdfsFiles files("hdfs://nn:1", "user alice");
   files.MakeFolders("hdfs://nn:1/a");  // the stand-in takes SIGINT as a JVM does
   EXPECT_EQ(std::signal(SIGINT, before), mine);
   const pid_t child = fork();
@@ -135,11 +135,17 @@ TEST_F(LibHdfsTest, TellsJavasReasonInOneLine) {
   Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
   Set("STAND_IN_LIBHDFS_FOLDER", folder_);
   SetClassPath({"hadoop-common-3.5.0.jar", "commons-lang3-3.17.0.jar"});
-  LibHdfsFiles files("hdfs://nn:1", "alice");
-  const Error error = Thrown([&] { files.Create("hdfs://nn:1/forbidden/a"); });
+  LibHdfsFiles files("hdfs://nn:1", "user alice");
+  Error error = Thrown([&] { files.Create("hdfs://nn:1/forbidden/a"); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("hdfs://nn:1/forbidden/"), HasSubstr("user alice"),
                                      HasSubstr("permission denied"), Not(HasSubstr("X"))));
+  error = Thrown([&] { files.Create("hdfs://nn:1/unknown to Kerberos"); });
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(error.message(), HasSubstr("kinit"));
+  error = Thrown([&] { files.Create("hdfs://nn:1/strange"); });
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("NoMatchingRule: No rules applied to alice"), Not(HasSubstr("255"))));
 }
 
 }  // namespace

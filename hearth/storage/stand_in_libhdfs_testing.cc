@@ -67,6 +67,15 @@ EXPORT void* hdfsOpenFile(void* connection, const char* path, int flags, int, sh
            "Permission denied: user=alice\n\tat org.apache.hadoop.X");
     return nullptr;
   }
+  if (file.find("unknown to Kerberos") != std::string::npos) {
+    Failed(255, "org.apache.hadoop.security.AccessControlException",
+           "Client cannot authenticate via:[TOKEN, KERBEROS]");
+    return nullptr;
+  }
+  if (file.find("strange") != std::string::npos) {
+    Failed(255, "NoMatchingRule", "No rules applied to alice@HERE");
+    return nullptr;
+  }
   if ((flags & O_ACCMODE) == O_WRONLY && (flags & O_APPEND) == 0) flags |= O_CREAT | O_TRUNC;
   if ((flags & O_ACCMODE) == O_WRONLY) {
     std::error_code ignored;

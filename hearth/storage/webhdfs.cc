@@ -80,7 +80,9 @@ std::string WebHdfs::Url(const Call& call, const std::string& address,
 
 void WebHdfs::Fail(const Call& call, const std::string& address, ErrorCode code,
                    const std::string& text) const {
-  const std::string who = options_.token.empty() ? "user " + options_.user : "a delegation token";
+  const std::string own =
+      options_.kerberos ? "the owner of the Kerberos ticket" : "user " + options_.user;
+  const std::string who = options_.token.empty() ? own : "the owner of a delegation token";
   throw Error(code, WithoutToken(fmt::format("cannot {} {} as {} by {}: {}", call.doing, call.uri,
                                              who, address, text),
                                  options_.token));

@@ -58,6 +58,13 @@ FileStatus Entry(const json& object, std::string uri) {
   return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(size), modified, id};
 }
 
+constexpr char kNoLogin[] =
+    "the cluster requires Kerberos, and there is no valid ticket: kinit (`klist` shows what there "
+    "is), or give a delegation token (HADOOP_TOKEN_FILE_LOCATION)";
+constexpr char kNoToken[] =
+    "the delegation token has expired, was cancelled or is not this cluster's; submit the job "
+    "again, with --principal and --keytab if it runs for days";
+
 struct Known {
   std::string_view exception;
   ErrorCode code;
@@ -65,17 +72,25 @@ struct Known {
   const char* text;
 };
 
+// Before any class name: a server wraps these in others, which say less.
+constexpr std::array<Known, 6> kPhrases = {{
+    {"$InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
+    {"can't be found in cache", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
+    {"Client cannot authenticate via", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
+    {"GSSException", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
+    {"SIMPLE authentication is not enabled", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
+    {"not authenticated by filter", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
+}};
+
 constexpr std::array<Known, 18> kKnown = {{
     {"FileNotFoundException", ErrorCode::kNotFound, Remedy::kNone,
      "no such path; look with `hdfs dfs -ls`"},
     {"AccessControlException", ErrorCode::kPermissionDenied, Remedy::kNone,
      "permission denied; ask the owner, or set HADOOP_USER_NAME where the cluster trusts it"},
     {"SecurityException", ErrorCode::kPermissionDenied, Remedy::kNone,
-     "the cluster did not accept this identity; give a delegation token "
-     "(HADOOP_TOKEN_FILE_LOCATION), or use libhdfs with a Kerberos ticket"},
-    {"InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone,
-     "the delegation token has expired or is not this cluster's; submit the job again, with "
-     "--principal and --keytab if it runs for days"},
+     "the cluster did not accept this identity; kinit, or give a delegation token "
+     "(HADOOP_TOKEN_FILE_LOCATION)"},
+    {"InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
     {"NSQuotaExceededException", ErrorCode::kResourceExhausted, Remedy::kNone,
      "the folder's quota of names is used up; delete files, or have it raised"},
     {"DSQuotaExceededException", ErrorCode::kResourceExhausted, Remedy::kNone,
@@ -106,13 +121,16 @@ constexpr std::array<Known, 18> kKnown = {{
 }};
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
+  for (const Known& known : kPhrases) {
+    if (message.find(known.exception) != message.npos) return &known;
+  }
   // HttpFS and some DataNodes wrap the cause, whose class then stands in the message.
   for (const Known& known : kKnown) {
     if (exception == known.exception) return &known;
   }
-  if (message.find("Token") != message.npos && message.find("expired") != message.npos) {
-    return FindKnown("InvalidToken", "");
-  }
+  const bool has_token =
+      message.find("Token") != message.npos || message.find("DELEGATION_TOKEN") != message.npos;
+  if (has_token && message.find("expired") != message.npos) return FindKnown("InvalidToken", "");
   for (const Known& known : kKnown) {
     if (message.find(known.exception) != message.npos) return &known;
   }
@@ -127,8 +145,7 @@ const Known* FindKnown(std::string_view exception, std::string_view message) {
 Refusal OfStatus(long status) {
   if (status == 401) {
     return {ErrorCode::kPermissionDenied, Remedy::kNone,
-            "the server requires a login (HTTP 401); give a delegation token "
-            "(HADOOP_TOKEN_FILE_LOCATION), or use libhdfs with a Kerberos ticket"};
+            fmt::format("the server requires a login (HTTP 401): {}", kNoLogin)};
   }
   if (status == 429 || status >= 500) {
     return {ErrorCode::kUnavailable, Remedy::kRepeat,
