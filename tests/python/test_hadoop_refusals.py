@@ -23,6 +23,11 @@ _TOKEN = (
     "org.apache.hadoop.security.token.SecretManager$InvalidToken: token (token for me: "
     "HDFS_DELEGATION_TOKEN owner=me) can't be found in cache"
 )
+_NO_TICKET = (
+    "java.io.IOException: DestHost:destPort nn:8020 , LocalHost:localPort a/10.0.0.1:0. Failed on "
+    "local exception: java.io.IOException: org.apache.hadoop.security.AccessControlException: "
+    "Client cannot authenticate via:[TOKEN, KERBEROS]"
+)
 _QUOTA = "put: The NameSpace quota (directories and files) of /x is exceeded"
 _KILLED = (
     "ExecutorLostFailure (executor 2 exited caused by one of the running tasks) Reason: Container "
@@ -37,6 +42,7 @@ _KILLED = (
         (_DENIED, "not allowed (Permission denied: user=me, access=WRITE", "permission_denied"),
         (_SAFE, "hdfs dfsadmin -safemode wait", "unavailable"),
         (_TOKEN, "--keytab", "permission_denied"),
+        (_NO_TICKET, "requires Kerberos, and there is no valid ticket: kinit", "permission_denied"),
         (_QUOTA, "quota", "resource_exhausted"),
         ("java.io.FileNotFoundException: File does not exist: /x", "no such file", "not_found"),
         ("ls: `/safemode/quota': No such file or directory", "no such file", "not_found"),

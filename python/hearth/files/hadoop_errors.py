@@ -18,6 +18,13 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "HDFS is in safe mode and takes no changes: wait until it ends "
         "(`hdfs dfsadmin -safemode wait`)",
     ),
+    # Before the class that these are wrapped in.
+    (
+        r"GSSException: |SIMPLE authentication is not enabled|Client cannot authenticate via",
+        "permission_denied",
+        "the cluster requires Kerberos, and there is no valid ticket: kinit, or submit with "
+        "--principal and --keytab",
+    ),
     (
         r"AccessControlException|Permission denied",
         "permission_denied",
@@ -38,11 +45,6 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "permission_denied",
         "the delegation token has expired ({told}): submit with --principal and --keytab, by which "
         "Spark gets new ones",
-    ),
-    (
-        r"GSSException|SIMPLE authentication is not enabled|Client cannot authenticate",
-        "permission_denied",
-        "the cluster requires Kerberos, and there is no ticket: kinit, or submit with --keytab",
     ),
     (
         r"Incomplete HDFS URI|no host",
