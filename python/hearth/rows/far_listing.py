@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.hadoop_tokens import lend_tokens
 from hearth.files.uri import serving
 from hearth.rows.file_parts import Block, StoredFile
 
@@ -20,6 +21,7 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
     """
     from hearth import HearthError
 
+    lend_tokens(session)  # what is listed is looked into
     files = serving(HadoopFiles.of(session), uri)
     found = files.located(uri) if files is not None else _listed_by_core(uri)
     stored = []
