@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import uuid
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hadoop_cluster import HadoopCluster
+from hadoop_variables import found_by_variables
 from yarn_programs import caffe_on_spark
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +19,6 @@ sys.path.insert(0, str(DIGITS))
 
 # A machine that others use, too, starts a JVM in many seconds, and an application starts four.
 _TEST_S = 900
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,49 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_TEST_S))
 
 
-def _spark_settings() -> dict[str, str]:
-    """Small executors that start quickly: Spark's jars are where this machine has them."""
-    import pyspark
-
-    settings = {
-        "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
-        "spark.executor.instances": "2",
-        "spark.executor.memory": "512m",
-        # The default of 384 MB is too little for a heap that is used wholly and a trainer.
-        "spark.executor.memoryOverhead": "640m",
-        "spark.driver.memory": "512m",
-        "spark.yarn.am.memory": "384m",
-        "spark.driver.extraJavaOptions": _QUICK,
-        "spark.executor.extraJavaOptions": _QUICK,
-        "spark.yarn.am.extraJavaOptions": _QUICK,
-        "spark.yarn.report.interval": "200",
-        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",
-        "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
-        "spark.hadoop.yarn.client.application-client-protocol.poll-interval-ms": "100",
-        "spark.pyspark.python": sys.executable,
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    if native := os.environ.get("HEARTH_NATIVE_DIR"):  # another folder's binaries
-        settings["spark.executorEnv.HEARTH_NATIVE_DIR"] = native
-        settings["spark.yarn.appMasterEnv.HEARTH_NATIVE_DIR"] = native
-    return settings
-
-
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[HadoopCluster]:
     """The cluster; this process, and what it starts, finds it as a user's would: by variables."""
-    with HadoopCluster() as cluster:
-        before = dict(os.environ)
-        conf = tmp_path_factory.mktemp("spark-conf")
-        lines = [f"{key} {value}" for key, value in _spark_settings().items()]
-        (conf / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
-        os.environ.update(cluster.environment())
-        os.environ.update(SPARK_CONF_DIR=str(conf), SPARK_LOCAL_IP="127.0.0.1")
-        os.environ["SPARK_SUBMIT_OPTS"] = _QUICK
+    with HadoopCluster() as cluster, found_by_variables(cluster, tmp_path_factory.mktemp("conf")):
         yield cluster
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @pytest.fixture(scope="session")

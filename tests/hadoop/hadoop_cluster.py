@@ -44,6 +44,7 @@ _PROGRAMS = {
     "hdfs": {
         "dfs": "org.apache.hadoop.fs.FsShell",
         "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
+        "fetchdt": "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher",
         "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
     },
     "yarn": {
@@ -81,13 +82,18 @@ class HadoopCluster:
         self._keeper: subprocess.Popen[str] | None = None
         self._pids: dict[str, int] = {}
 
+    @property
+    def java_options(self) -> list[str]:
+        """Of every JVM that uses the cluster."""
+        return []
+
     def start(self) -> HadoopCluster:
         """Starts all daemons at once; returns when all serve.
 
         Raises:
             RuntimeError: one ended, or they were not ready in time; with the end of its log.
         """
-        hadoop_conf.write_all(self.folder, self._ports, _NODES)
+        hadoop_conf.write_all(self.folder, self._ports, _NODES, self._settings())
         for name in ("tmp", "log", "bin"):
             (self.folder / name).mkdir()
         self._write_programs()
@@ -100,6 +106,7 @@ class HadoopCluster:
             start_new_session=True,
         )
         try:
+            self._before_daemons()
             for name in _DAEMONS:
                 self.start_daemon(name)
             self.wait_until_ready()
@@ -138,6 +145,10 @@ class HadoopCluster:
         if name == "namenode" and not (self.folder / "namenode").exists():
             script = '"$@" -format -nonInteractive && exec "$@"'
             command = ["sh", "-c", script, "sh", *command]
+        self._spawn(name, command, environment)
+
+    def _spawn(self, name: str, command: list[str], environment: dict[str, str]) -> None:
+        """Starts a process that ends with the cluster."""
         order = {"command": command, "environment": environment, "log": str(self.log(name))}
         assert self._keeper and self._keeper.stdin and self._keeper.stdout
         self._keeper.stdin.write(json.dumps(order) + "\n")
@@ -178,7 +189,7 @@ class HadoopCluster:
         Raises:
             RuntimeError: its status is not 0; with what it said.
         """
-        who = {"HADOOP_USER_NAME": user} if user else {}
+        who = self._who(user) if user else {}
         environment = {**os.environ, **self.environment(), **who}
         program = str(self.folder / "bin" / command[0])
         done = subprocess.run(
@@ -207,6 +218,17 @@ class HadoopCluster:
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.loads(answer.read())
 
+    def _settings(self) -> dict[str, dict[str, str]]:
+        """Settings beyond hadoop_conf's, by file ("core-site")."""
+        return {}
+
+    def _before_daemons(self) -> None:
+        """Starts what the daemons need."""
+
+    def _who(self, user: str) -> dict[str, str]:
+        """Variables by which a program is this user to HDFS."""
+        return {"HADOOP_USER_NAME": user}
+
     def _java_command(self, conf: Path, *options: str) -> list[str]:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
         return [
@@ -214,6 +236,7 @@ class HadoopCluster:
             *_QUICK_JVM,
             *opens,
             "-Djava.net.preferIPv4Stack=true",
+            *self.java_options,
             f"-Djava.io.tmpdir={self.folder / 'tmp'}",
             *options,
             "-cp",
@@ -242,11 +265,15 @@ class HadoopCluster:
         query = f"Hadoop:service=NameNode,name={name}"
         url = f"http://{HOST}:{self._ports.webhdfs}/jmx?qry={query}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                beans = json.loads(answer.read())["beans"]
+            beans = json.loads(self._read(url))["beans"]
         except (OSError, ValueError):
             return {}
         return beans[0] if beans else {}
+
+    def _read(self, url: str) -> bytes:
+        """Of a page of HDFS's daemons."""
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return bytes(answer.read())
 
     def _yarn_ready(self) -> bool:
         try:

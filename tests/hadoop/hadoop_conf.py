@@ -23,7 +23,8 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 _CLIENT_LOG = _LOG.replace("INFO", "WARN").replace("%d{ISO8601} ", "")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
     while True:
         port = random.choice(_PORTS)
         with socket.socket() as probe:
@@ -38,19 +39,25 @@ def _free_port() -> int:
 class Ports:
     """Those that others must know; the DataNode and the NodeManagers take any."""
 
-    namenode: int = field(default_factory=_free_port)
-    webhdfs: int = field(default_factory=_free_port)
-    scheduler: int = field(default_factory=_free_port)
-    tracker: int = field(default_factory=_free_port)
-    client: int = field(default_factory=_free_port)
-    admin: int = field(default_factory=_free_port)
-    yarn_web: int = field(default_factory=_free_port)
+    namenode: int = field(default_factory=free_port)
+    webhdfs: int = field(default_factory=free_port)
+    scheduler: int = field(default_factory=free_port)
+    tracker: int = field(default_factory=free_port)
+    client: int = field(default_factory=free_port)
+    admin: int = field(default_factory=free_port)
+    yarn_web: int = field(default_factory=free_port)
 
 
-def write_all(folder: Path, ports: Ports, nodes: int) -> None:
-    """Writes `conf` (for HDFS, the ResourceManager and clients) and `conf-node0` and so on."""
-    yarn = _yarn(folder, ports)
-    sites = {"core-site": _core(folder, ports), "hdfs-site": _hdfs(folder, ports)}
+def write_all(
+    folder: Path, ports: Ports, nodes: int, more: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Writes `conf` (for clients), `conf-daemons` (for HDFS and the ResourceManager) and
+    `conf-node0` and so on. `more`: other settings, by file ("core-site")."""
+    yarn = {**_yarn(folder, ports), **more.get("yarn-site", {})}
+    sites = {
+        "core-site": {**_core(folder, ports), **more.get("core-site", {})},
+        "hdfs-site": {**_hdfs(folder, ports), **more.get("hdfs-site", {})},
+    }
     _write(folder / "conf", {**sites, "yarn-site": yarn}, _CLIENT_LOG)
     daemons = {**sites, "yarn-site": yarn, "capacity-scheduler": _scheduler()}
     _write(folder / "conf-daemons", daemons, _LOG)

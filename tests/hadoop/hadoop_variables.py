@@ -1,0 +1,59 @@
+"""A user's environment for the tests' cluster: variables, and Spark's defaults."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hadoop_cluster import HadoopCluster
+
+_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+
+
+def _spark_settings(java_options: str) -> dict[str, str]:
+    """Small executors that start quickly: Spark's jars are where this machine has them."""
+    import pyspark
+
+    settings = {
+        "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
+        "spark.executor.instances": "2",
+        "spark.executor.memory": "512m",
+        # The default of 384 MB is too little for a heap that is used wholly and a trainer.
+        "spark.executor.memoryOverhead": "640m",
+        "spark.driver.memory": "512m",
+        "spark.yarn.am.memory": "384m",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": java_options,
+        "spark.yarn.am.extraJavaOptions": java_options,
+        "spark.yarn.report.interval": "200",
+        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",
+        "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
+        "spark.hadoop.yarn.client.application-client-protocol.poll-interval-ms": "100",
+        "spark.pyspark.python": sys.executable,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    if native := os.environ.get("HEARTH_NATIVE_DIR"):  # another folder's binaries
+        settings["spark.executorEnv.HEARTH_NATIVE_DIR"] = native
+        settings["spark.yarn.appMasterEnv.HEARTH_NATIVE_DIR"] = native
+    return settings
+
+
+@contextmanager
+def found_by_variables(cluster: HadoopCluster, conf: Path) -> Iterator[None]:
+    """Meanwhile this process, and what it starts, uses the cluster. `conf`: an empty folder."""
+    before = dict(os.environ)
+    java_options = " ".join([*_QUICK, *cluster.java_options])
+    lines = [f"{key} {value}" for key, value in _spark_settings(java_options).items()]
+    (conf / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
+    os.environ.update(cluster.environment())
+    os.environ.update(SPARK_CONF_DIR=str(conf), SPARK_LOCAL_IP="127.0.0.1")
+    os.environ["SPARK_SUBMIT_OPTS"] = java_options
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
