@@ -1,0 +1,139 @@
+"""`make soak-hadoop`: files and trainings on a secure Hadoop, with a KDC of this machine.
+
+pytest does not find this file by itself. It is skipped where there is no KDC to start:
+`apt-get install krb5-kdc krb5-admin-server krb5-user curl`, whose service need not run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import hadoop_jars
+import pytest
+import test_hadoop_tensorflow
+from hadoop_libhdfs import libhdfs
+from hadoop_variables import found_by_variables
+from kerberos_cluster import REALM, USER, KerberosCluster, missing
+from test_hadoop_files import conformance, in_process
+from yarn_programs import GOAL, accuracy, content, names, run_program, spark_submit
+
+from hearth import caffeonspark
+
+NO_TICKETS = {"KRB5CCNAME": "FILE:/nowhere"}
+
+
+@pytest.fixture(scope="session")
+def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
+    """In place of the other tests' cluster; the user has a ticket."""
+    if lacking := missing():
+        pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
+    conf = tmp_path_factory.mktemp("conf")
+    with KerberosCluster() as cluster, found_by_variables(cluster, conf):
+        yield cluster
+
+
+@pytest.fixture(params=["webhdfs", "libhdfs"])
+def client(hadoop, request) -> dict[str, str]:
+    """The variables that choose one of the core's clients."""
+    if request.param == "webhdfs":
+        return {"HEARTH_HDFS": "webhdfs"}
+    library = libhdfs(Path(hadoop.environment()["JAVA_HOME"]))
+    if library is None:
+        pytest.skip("libhdfs is built of a crate, which cargo fetches, with a JDK's headers")
+    return {
+        "HEARTH_HDFS": "libhdfs",
+        "HEARTH_LIBHDFS": str(library),
+        "CLASSPATH": f"{os.environ['HADOOP_CONF_DIR']}:{hadoop_jars.jars()}/*",
+        "LIBHDFS_OPTS": " ".join(["-Xmx128m -XX:TieredStopAtLevel=1", *hadoop.java_options]),
+    }
+
+
+@pytest.fixture(scope="session")
+def tokens(hadoop) -> tuple[str, str]:
+    """Files with a delegation token each; the second one is cancelled."""
+    files = tuple(str(hadoop.krb5 / f"{name}.token") for name in ("valid", "cancelled"))
+    for file in files:
+        hadoop.run("hdfs", "fetchdt", "--renewer", "yarn", file)
+    hadoop.run("hdfs", "fetchdt", "--cancel", files[1])
+    return files
+
+
+def last_line(program: str, client: dict[str, str], **variables: str) -> str:
+    """Of what a program prints that has the core's bindings; its error's own line if it fails."""
+    return in_process(program, **client, **variables).strip().splitlines()[-1]
+
+
+def test_conforms_with_a_ticket(hadoop, client):
+    output = conformance(f"hdfs:///user/{USER}/{client['HEARTH_HDFS']}", client)
+    assert "[  PASSED  ] 14 tests." in output
+
+
+def test_reads_and_writes_with_a_token_alone(hadoop, client, tokens):
+    uri = f"{hadoop.uri}/user/{USER}/by_token"
+    program = f"core.write_file('{uri}', b'x' * 3_000_000)\nprint(len(core.read_file('{uri}')))"
+    variables = {"HADOOP_TOKEN_FILE_LOCATION": tokens[0], **NO_TICKETS}
+    said = in_process(program, **client, **variables)
+    assert "3000000" in said.splitlines(), said
+
+
+def test_without_a_ticket_one_line_says_what_to_do(hadoop, client):
+    said = last_line("core.stat_file('hdfs:///user')", client, **NO_TICKETS)
+    assert said.startswith("PermissionError: cannot look at hdfs:///user as the owner of the ")
+    assert "kinit" in said, said
+
+
+def test_a_cancelled_token_is_named(hadoop, client, tokens):
+    variables = {"HADOOP_TOKEN_FILE_LOCATION": tokens[1], **NO_TICKETS}
+    said = last_line("core.stat_file('hdfs:///user')", client, **variables)
+    assert said.startswith("PermissionError: cannot look at hdfs:///user"), said
+    assert "the delegation token has expired, was cancelled" in said
+    assert "--principal and --keytab" in said
+
+
+def test_what_is_someone_elses_is_not_written(hadoop, client):
+    said = last_line("core.write_file('hdfs:///theirs', b'x')", client)
+    assert said.startswith("PermissionError: cannot ") and f"user={USER}" in said, said
+
+
+def test_tensorflow_uses_the_ticket(hadoop):
+    test_hadoop_tensorflow.test_gfile_records_checkpoints_models_and_summaries(hadoop)
+
+
+def trained(hadoop, digits, folder: str, *options: str, **variables: str) -> str:
+    """What a training and test by spark-submit have said, whose model and means are in HDFS."""
+    program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+    solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
+    done = run_program(
+        spark_submit(), "--master", "yarn", *options, program, "-train", "-test", "-conf", solver,
+        "-clusterSize", "2", "-model", f"{folder}/lenet.caffemodel", "-output", f"{folder}.txt",
+        folder=digits.folder, **variables,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-3000:]
+    assert "lenet_iter_100.hearth.json" in names(hadoop, folder)
+    assert accuracy(content(hadoop, f"{folder}.txt").decode()) > GOAL
+    assert "100 % of them on their own hosts" in said  # the ranks have read, not Spark
+    assert "is read by Spark" not in said
+    return said
+
+
+def test_a_training_with_a_ticket(hadoop, digits):
+    trained(hadoop, digits, "ticket")
+
+
+def test_a_training_with_a_keytab(hadoop, digits):
+    who = ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)))
+    trained(hadoop, digits, "keytab", *who, **NO_TICKETS)
+
+
+def test_a_training_without_a_ticket_says_kinit(hadoop, digits):
+    flags = ["-train", "-conf", digits.solver(), "-clusterSize", "2", "-model", "none/m.caffemodel"]
+    program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+    done = run_program(
+        spark_submit(), "--master", "yarn", program, *flags, folder=digits.folder, **NO_TICKETS
+    )
+    said = (done.stdout + done.stderr).splitlines()
+    assert done.returncode != 0
+    assert any(line.startswith("caffeonspark: -model ") and "kinit" in line for line in said), said
