@@ -101,22 +101,28 @@ def test_tensorflow_uses_the_ticket(hadoop):
     test_hadoop_tensorflow.test_gfile_records_checkpoints_models_and_summaries(hadoop)
 
 
-def trained(hadoop, digits, folder: str, *options: str, **variables: str) -> str:
-    """What a training and test by spark-submit have said, whose model and means are in HDFS."""
-    program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+PROGRAM = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+KEYTAB = ("--principal", f"{USER}@{REALM}", "--keytab")
+
+
+def trained(hadoop, digits, folder: str, *options: str, **variables: str) -> None:
+    """A training and a test by spark-submit, with model and means in HDFS."""
     solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
+    net = Path(solver).with_name("lenet_cos_train_test.prototxt")
     done = run_program(
-        spark_submit(), "--master", "yarn", *options, program, "-train", "-test", "-conf", solver,
-        "-clusterSize", "2", "-model", f"{folder}/lenet.caffemodel", "-output", f"{folder}.txt",
+        spark_submit(), "--master", "yarn", "--files", f"{solver},{net}", *options, PROGRAM,
+        "-train", "-test", "-conf", Path(solver).name, "-clusterSize", "2",
+        "-model", f"{folder}/lenet.caffemodel", "-output", f"{folder}.txt",
         folder=digits.folder, **variables,
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-3000:]
     assert "lenet_iter_100.hearth.json" in names(hadoop, folder)
     assert accuracy(content(hadoop, f"{folder}.txt").decode()) > GOAL
+    logs = (hadoop.folder.glob(f"node*/containers/*/*/{name}") for name in ("stdout", "stderr"))
+    said += "".join(log.read_text(errors="replace") for found in logs for log in found)
     assert "100 % of them on their own hosts" in said  # the ranks have read, not Spark
     assert "is read by Spark" not in said
-    return said
 
 
 def test_a_training_with_a_ticket(hadoop, digits):
@@ -124,15 +130,18 @@ def test_a_training_with_a_ticket(hadoop, digits):
 
 
 def test_a_training_with_a_keytab(hadoop, digits):
-    who = ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)))
-    trained(hadoop, digits, "keytab", *who, **NO_TICKETS)
+    trained(hadoop, digits, "keytab", *KEYTAB, str(hadoop.keytab(USER)), **NO_TICKETS)
+
+
+def test_a_training_in_cluster_mode(hadoop, digits):
+    options = ("--deploy-mode", "cluster", *KEYTAB, str(hadoop.keytab(USER)))
+    trained(hadoop, digits, "cluster", *options, **NO_TICKETS)
 
 
 def test_a_training_without_a_ticket_says_kinit(hadoop, digits):
     flags = ["-train", "-conf", digits.solver(), "-clusterSize", "2", "-model", "none/m.caffemodel"]
-    program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
     done = run_program(
-        spark_submit(), "--master", "yarn", program, *flags, folder=digits.folder, **NO_TICKETS
+        spark_submit(), "--master", "yarn", PROGRAM, *flags, folder=digits.folder, **NO_TICKETS
     )
     said = (done.stdout + done.stderr).splitlines()
     assert done.returncode != 0
