@@ -63,7 +63,7 @@ constexpr char kNoLogin[] =
     "is), or give a delegation token (HADOOP_TOKEN_FILE_LOCATION)";
 constexpr char kNoToken[] =
     "the delegation token has expired, was cancelled or is not this cluster's; submit the job "
-    "again, with --principal and --keytab if it runs for days";
+    "again, and let none run longer than dfs.namenode.delegation.token.max-lifetime (7 days)";
 
 struct Known {
   std::string_view exception;

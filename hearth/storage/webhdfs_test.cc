@@ -281,7 +281,7 @@ TEST_F(WebHdfsTest, TellsWhatToDo) {
   error = refused(403, "SecurityException",
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
-  EXPECT_THAT(error.message(), HasSubstr("--keytab"));
+  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
   Refuse("GETFILESTATUS", 1, WebHdfsServer::Json(401, "<html>"));
   error = Thrown([&] { files_.Open("hdfs://nn/a"); });
   EXPECT_THAT(error.message(), AllOf(HasSubstr("Kerberos"), HasSubstr("kinit")));
