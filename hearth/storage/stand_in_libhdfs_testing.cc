@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,11 @@ void Fill(const std::string& file, LibHdfsFileInfo* info) {
 
 extern "C" {
 
-EXPORT void* hdfsNewBuilder() { return new Connection; }
+// Connections stay until the process ends, as those of the real one do, which nobody closes.
+EXPORT void* hdfsNewBuilder() {
+  static auto& all = *new std::list<Connection>;
+  return &all.emplace_back();
+}
 EXPORT void hdfsBuilderSetNameNode(void* builder, const char*) {
   static_cast<Connection*>(builder)->folder = std::getenv("STAND_IN_LIBHDFS_FOLDER");
 }
