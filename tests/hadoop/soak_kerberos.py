@@ -89,7 +89,7 @@ def test_a_cancelled_token_is_named(hadoop, client, tokens):
     said = last_line("core.stat_file('hdfs:///user')", client, **variables)
     assert said.startswith("PermissionError: cannot look at hdfs:///user"), said
     assert "the delegation token has expired, was cancelled" in said
-    assert "--principal and --keytab" in said
+    assert "max-lifetime" in said
 
 
 def test_what_is_someone_elses_is_not_written(hadoop, client):
