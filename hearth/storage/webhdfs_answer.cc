@@ -72,8 +72,11 @@ struct Known {
   const char* text;
 };
 
-// Before any class name: a server wraps these in others, which say less.
-constexpr std::array<Known, 6> kPhrases = {{
+constexpr char kStandby[] = "the NameNode is on standby and no other one answers";
+
+// What a server wraps in other exceptions, which say less: before their class names.
+constexpr std::array<Known, 7> kPhrases = {{
+    {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
     {"$InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
     {"can't be found in cache", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
     {"Client cannot authenticate via", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
@@ -100,8 +103,7 @@ constexpr std::array<Known, 18> kKnown = {{
     {"SafeModeException", ErrorCode::kUnavailable, Remedy::kRepeat,
      "the NameNode is in safe mode and takes no changes; look with `hdfs dfsadmin -safemode get`"},
     {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, "the NameNode is not ready"},
-    {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther,
-     "the NameNode is on standby and no other one answers"},
+    {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
     {"ObserverRetryOnActiveException", ErrorCode::kUnavailable, Remedy::kOther,
      "the NameNode only observes and no other one answers"},
     {"FileAlreadyExistsException", ErrorCode::kInvalidArgument, Remedy::kNone,
@@ -120,14 +122,21 @@ constexpr std::array<Known, 18> kKnown = {{
      "the server does not accept the request"},
 }};
 
+// A message of others may have any text in a path.
+bool MayWrap(std::string_view exception, std::string_view message) {
+  return exception == "SecurityException" ||
+         (exception == "AccessControlException" && !message.starts_with("Permission denied"));
+}
+
 const Known* FindKnown(std::string_view exception, std::string_view message) {
+  const auto exact = std::ranges::find(kKnown, exception, &Known::exception);
+  const bool is_exact = exact != kKnown.end();
+  if (is_exact && !MayWrap(exception, message)) return &*exact;
   for (const Known& known : kPhrases) {
     if (message.find(known.exception) != message.npos) return &known;
   }
   // HttpFS and some DataNodes wrap the cause, whose class then stands in the message.
-  for (const Known& known : kKnown) {
-    if (exception == known.exception) return &known;
-  }
+  if (is_exact) return &*exact;
   const bool has_token =
       message.find("Token") != message.npos || message.find("DELEGATION_TOKEN") != message.npos;
   if (has_token && message.find("expired") != message.npos) return FindKnown("InvalidToken", "");

@@ -282,6 +282,12 @@ TEST_F(WebHdfsTest, TellsWhatToDo) {
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
   EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
+  // Such texts in a path say nothing.
+  error = refused(404, "FileNotFoundException", "File /GSSException/$InvalidToken does not exist");
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  error =
+      refused(403, "AccessControlException", "Permission denied: user=alice, inode=/GSSException");
+  EXPECT_THAT(error.message(), HasSubstr("ask the owner"));
   Refuse("GETFILESTATUS", 1, WebHdfsServer::Json(401, "<html>"));
   error = Thrown([&] { files_.Open("hdfs://nn/a"); });
   EXPECT_THAT(error.message(), AllOf(HasSubstr("Kerberos"), HasSubstr("kinit")));

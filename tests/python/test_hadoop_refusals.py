@@ -41,7 +41,7 @@ _KILLED = (
     [
         (_DENIED, "not allowed (Permission denied: user=me, access=WRITE", "permission_denied"),
         (_SAFE, "hdfs dfsadmin -safemode wait", "unavailable"),
-        (_TOKEN, "--keytab", "permission_denied"),
+        (_TOKEN, "max-lifetime", "permission_denied"),
         (_NO_TICKET, "requires Kerberos, and there is no valid ticket: kinit", "permission_denied"),
         (_QUOTA, "quota", "resource_exhausted"),
         ("java.io.FileNotFoundException: File does not exist: /x", "no such file", "not_found"),
