@@ -14,7 +14,6 @@ namespace hearth::storage {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -28,7 +27,7 @@ class WebHdfsTest : public testing::Test {
     file->Commit();
   }
   // The first `count` requests of an operation get `reply`.
-  void Refuse(const std::string& operation, int count, WebHdfsServer::Reply reply) {
+  void Refuse(const std::string& operation, int count, const WebHdfsServer::Reply& reply) {
     server_.Intercept([=, left = std::make_shared<std::atomic<int>>(count)](
                           const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
       if (request.operation() != operation || left->fetch_sub(1) <= 0) return std::nullopt;
