@@ -31,7 +31,7 @@ class LevelDbRowsTest : public testing::Test {
     auto writer = CreateDatabase(DataParameter::LEVELDB, path_);
     std::vector<std::string> keys;
     for (int i = 0; i < records; ++i) {
-      for (size_t j = 0; j < data.size(); ++j) data[j] = static_cast<char>(i * 31 + j * j);
+      for (size_t j = 0; j < data.size(); ++j) data[j] = static_cast<char>(31UL * i + j * j);
       datum.set_data(data);
       datum.set_label(i);
       keys.push_back(fmt::format("{:08}_n{:04}/{}.jpg", i, i % 1000, i));
