@@ -52,7 +52,12 @@ std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri) {
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
   if (told == "webhdfs" || over_http || (told != "libhdfs" && !found)) return OpenWebHdfs(uri);
-  const bool kerberos = WantsKerberos(HadoopConf::FromEnvironment());
+  bool kerberos = false;
+  try {
+    kerberos = WantsKerberos(HadoopConf::FromEnvironment());
+  } catch (const Error&) {
+    // For messages alone: libhdfs reads its own.
+  }
   return std::make_unique<LibHdfsFiles>(
       uri.authority.empty() ? "default" : uri.prefix(),
       kerberos ? "the owner of the Kerberos ticket or token" : "user " + HadoopUser());

@@ -143,6 +143,8 @@ TEST_F(LibHdfsTest, TellsJavasReasonInOneLine) {
   error = Thrown([&] { files.Create("hdfs://nn:1/unknown to Kerberos"); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), HasSubstr("kinit"));
+  error = Thrown([&] { files.Create("hdfs://nn:1/too late"); });
+  EXPECT_THAT(error.message(), HasSubstr("kinit"));
   error = Thrown([&] { files.Create("hdfs://nn:1/strange"); });
   EXPECT_THAT(error.message(),
               AllOf(HasSubstr("NoMatchingRule: No rules applied to alice"), Not(HasSubstr("255"))));

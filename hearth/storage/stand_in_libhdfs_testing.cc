@@ -77,6 +77,10 @@ EXPORT void* hdfsOpenFile(void* connection, const char* path, int flags, int, sh
            "Client cannot authenticate via:[TOKEN, KERBEROS]");
     return nullptr;
   }
+  if (file.find("too late") != std::string::npos) {
+    Failed(255, "org.ietf.jgss.GSSException", "No valid credentials provided");
+    return nullptr;
+  }
   if (file.find("strange") != std::string::npos) {
     Failed(255, "NoMatchingRule", "No rules applied to alice@HERE");
     return nullptr;

@@ -75,7 +75,8 @@ struct Known {
 constexpr char kStandby[] = "the NameNode is on standby and no other one answers";
 
 // What a server wraps in other exceptions, which say less: before their class names.
-constexpr std::array<Known, 7> kPhrases = {{
+constexpr std::array<Known, 8> kPhrases = {{
+    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, "the NameNode is not ready"},
     {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
     {"$InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
     {"can't be found in cache", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
@@ -124,7 +125,7 @@ constexpr std::array<Known, 18> kKnown = {{
 
 // A message of others may have any text in a path.
 bool MayWrap(std::string_view exception, std::string_view message) {
-  return exception == "SecurityException" ||
+  return exception == "SecurityException" || exception == "InvalidToken" ||
          (exception == "AccessControlException" && !message.starts_with("Permission denied"));
 }
 
@@ -133,7 +134,9 @@ const Known* FindKnown(std::string_view exception, std::string_view message) {
   const bool is_exact = exact != kKnown.end();
   if (is_exact && !MayWrap(exception, message)) return &*exact;
   for (const Known& known : kPhrases) {
-    if (message.find(known.exception) != message.npos) return &known;
+    if (exception == known.exception || message.find(known.exception) != message.npos) {
+      return &known;
+    }
   }
   // HttpFS and some DataNodes wrap the cause, whose class then stands in the message.
   if (is_exact) return &*exact;

@@ -31,7 +31,8 @@ class Users:
 def session(users: Users) -> SimpleNamespace:
     security = SimpleNamespace(UserGroupInformation=users)
     hadoop = SimpleNamespace(security=security, fs=SimpleNamespace(Path=str))
-    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=hadoop)))
+    java = SimpleNamespace(net=SimpleNamespace(URI=str))
+    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=hadoop)), java=java)
     return SimpleNamespace(_jvm=jvm, _jsc=SimpleNamespace(hadoopConfiguration=lambda: None))
 
 

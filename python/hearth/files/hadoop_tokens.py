@@ -30,6 +30,6 @@ def lend_tokens(spark: Any) -> None:
     folder = tempfile.mkdtemp(prefix="hearth-tokens-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder) / "tokens"
-    path = spark._jvm.org.apache.hadoop.fs.Path(file.as_uri())
+    path = spark._jvm.org.apache.hadoop.fs.Path(spark._jvm.java.net.URI(file.as_uri()))
     credentials.writeTokenStorageFile(path, spark._jsc.hadoopConfiguration())
     os.environ[_VARIABLE] = str(file)
