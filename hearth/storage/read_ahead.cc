@@ -49,9 +49,8 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
       continue;
     }
     in_order = window_.Precedes(at);
-    if (TakeNext(at)) {
-      if (!in_order) window_size_ = std::max(window_size_ / 2, kFirstWindow);
-    } else if (rest < kLargestWindow) {
+    if (TakeNext(at)) continue;
+    if (rest < kLargestWindow) {
       MoveWindow(at, rest);
     } else {
       if (in_order) window_ = {at + rest, 0, nullptr};
@@ -84,7 +83,10 @@ bool ReadAhead::TakeNext(uint64_t offset) {
   const bool in_order = window_.Precedes(offset);
   try {
     Window next = next_.get();
-    if (!in_order) previous_ = std::move(window_);
+    if (!in_order) {
+      previous_ = std::move(window_);
+      window_size_ = std::max(window_size_ / 2, kFirstWindow);
+    }
     window_ = std::move(next);
     return true;
   } catch (const std::exception&) {

@@ -16,7 +16,7 @@ namespace {
 
 class ReadAheadTest : public testing::Test {
  protected:
-  ReadAheadTest() : bytes_(30'000'000, '\0') {
+  ReadAheadTest() : bytes_(30'000'000, '\0') {  // NOLINT(bugprone-string-constructor)
     for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<char>(i * 31 >> 4);
   }
   ReadAhead Open() {

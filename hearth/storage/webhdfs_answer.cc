@@ -72,11 +72,12 @@ struct Known {
   const char* text;
 };
 
+constexpr char kNotReady[] = "the NameNode is not ready";
 constexpr char kStandby[] = "the NameNode is on standby and no other one answers";
 
 // What a server wraps in other exceptions, which say less: before their class names.
 constexpr std::array<Known, 8> kPhrases = {{
-    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, "the NameNode is not ready"},
+    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, kNotReady},
     {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
     {"$InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
     {"can't be found in cache", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
@@ -103,7 +104,7 @@ constexpr std::array<Known, 18> kKnown = {{
      "the folder's quota of space is used up; delete files, or have it raised"},
     {"SafeModeException", ErrorCode::kUnavailable, Remedy::kRepeat,
      "the NameNode is in safe mode and takes no changes; look with `hdfs dfsadmin -safemode get`"},
-    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, "the NameNode is not ready"},
+    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, kNotReady},
     {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
     {"ObserverRetryOnActiveException", ErrorCode::kUnavailable, Remedy::kOther,
      "the NameNode only observes and no other one answers"},

@@ -179,7 +179,7 @@ TEST_F(WebHdfsTest, SaysAtOnceThatAFileHasBecomeShorter) {
 }
 
 TEST_F(WebHdfsTest, ReadsALargeFileInPiecesOfBoundedTime) {
-  const std::string bytes(70'000'000, 'x');
+  const std::string bytes(70'000'000, 'x');  // NOLINT(bugprone-string-constructor)
   Write(files_, "hdfs://nn/a", bytes);
   std::string read(bytes.size(), '\0');
   EXPECT_EQ(files_.Open("hdfs://nn/a")->ReadAt(0, read.data(), read.size()), bytes.size());
@@ -337,7 +337,8 @@ TEST_F(WebHdfsTest, ShowsATicketWhereTheClusterWantsKerberos) {
 }
 
 TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
-  Write(files_, "hdfs://nn/a", std::string(20'000'000, 'x'));
+  const std::string bytes(20'000'000, 'x');  // NOLINT(bugprone-string-constructor)
+  Write(files_, "hdfs://nn/a", bytes);
   const auto file = files_.Open("hdfs://nn/a");
   std::string piece(10'000, '\0');
   uint64_t offset = 0;
