@@ -88,13 +88,19 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     def seals() -> int:
         return sum(name.endswith(".hearth.json") for name in names(hadoop, "killed"))
 
-    victims, before = [executors, trainers], 0
+    victims, begun = [executors, trainers], None
 
     def strike(event: dict) -> None:
-        """As soon as there is a snapshot more than at the last blow."""
-        nonlocal before
-        if victims and event["event"] == "progress" and seals() > before:
-            before = seals()
+        """One blow for each generation, as soon as it has left a snapshot of its own.
+
+        What the last one left between its blow and its end does not count: no later start
+        would follow from it.
+        """
+        nonlocal begun
+        if event["event"] == "ready":
+            begun = seals()
+        elif victims and event["event"] == "progress" and begun is not None and seals() > begun:
+            begun = None
             kill_one(victims.pop(0), application)
 
     train(spark, digits, "whole", 0)
