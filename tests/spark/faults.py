@@ -9,11 +9,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from conftest import marked_processes
+from waiting import wait_until
 
 Event = dict[str, Any]
 
@@ -66,13 +66,6 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
     assert processes_with(mark) == [], processes_with(mark)
     assert list(folder.rglob("*hearth*")) == []
     assert set(os.listdir("/dev/shm")) - shared == set()
-
-
-def wait_until(condition: Callable[[], Any], timeout_s: float) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (result := condition()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return result
 
 
 def victim(kind: str, trainer: int) -> int:

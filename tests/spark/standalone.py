@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from faults import wait_until
+from waiting import wait_until
 
 _START_S = 180.0
 

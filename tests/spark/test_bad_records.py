@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from faults import wait_until
 from PIL import Image
+from waiting import wait_until
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import check_nothing_left, processes_with, wait_until
+from faults import check_nothing_left, processes_with
+from waiting import wait_until
 
 SLEEPS = """
 import time

@@ -8,7 +8,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from faults import check_nothing_left, processes_with, wait_until
+from faults import check_nothing_left, processes_with
+from waiting import wait_until
 
 PROGRAM = """
 import sys

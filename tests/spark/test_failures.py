@@ -15,13 +15,7 @@ from hearth.spark import session as spark_session
 from hearth.trainer.launch import session_conf
 
 from conftest import marked_processes  # isort: skip
-
-
-def wait_until(condition, timeout_s):
-    deadline = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
+from waiting import wait_until  # isort: skip
 
 
 def no_trainer_left():

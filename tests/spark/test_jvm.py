@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from conftest import MARK, ROOT, marked_processes
-from faults import check_nothing_left, processes_with, wait_until
+from faults import check_nothing_left, processes_with
+from waiting import wait_until
 
 _TARGET = ROOT / "jvm" / "target"
 JAR = _TARGET / "hearth-spark_2.13.jar"

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 from conftest import MARK
-from faults import wait_until
 from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
+from waiting import wait_until
 
 HEARTBEAT_S = 10
 ROWS = 600

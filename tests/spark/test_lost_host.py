@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from conftest import MARK
-from faults import trainers, wait_until
+from faults import trainers
 from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
+from waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 HEARTBEAT_S = 10

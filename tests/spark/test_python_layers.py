@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from faults import trainers, wait_until
+from faults import trainers
+from waiting import wait_until
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource

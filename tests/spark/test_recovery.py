@@ -4,7 +4,8 @@ import random
 import re
 
 import pytest
-from faults import KINDS, FullDisk, Quiet, Striker, trainers, wait_until
+from faults import KINDS, FullDisk, Quiet, Striker, trainers
+from waiting import wait_until
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource

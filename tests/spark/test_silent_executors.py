@@ -3,7 +3,8 @@
 import os
 import signal
 
-from faults import is_alive, wait_until
+from faults import is_alive
+from waiting import wait_until
 
 from hearth.spark import silent_executors
 from hearth.spark.silent_executors import give_up_executor

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest import MARK
-from faults import check_nothing_left, processes_with, wait_until
+from faults import check_nothing_left, processes_with
 from standalone import StandaloneCluster
+from waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 SOAK = HERE.parent / "soak" / "soak.py"

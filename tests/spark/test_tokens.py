@@ -5,7 +5,8 @@ import secrets
 from base64 import b64encode
 from pathlib import Path
 
-from faults import Striker, wait_until
+from faults import Striker
+from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 
