@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/storage/hadoop_conf.h"
 #include "hearth/storage/local_files.h"
 #include "hearth/storage/uri.h"
@@ -229,6 +230,25 @@ std::string TokenFor(std::string_view authority, const HadoopConf& conf) {
   } catch (const Error& error) {
     throw Error(error.code(), "cannot use the tokens of HADOOP_TOKEN_FILE_LOCATION=" + file, error);
   }
+}
+
+std::string CurrentToken::Get() const {
+  const std::lock_guard lock(mutex_);
+  return token_;
+}
+
+bool CurrentToken::Replace(const std::string& refused) {
+  const std::lock_guard lock(mutex_);
+  if (token_ != refused) return true;  // another thread was here
+  try {
+    std::string found = find_ ? find_() : "";
+    if (found.empty() || found == refused) return false;
+    token_ = std::move(found);
+  } catch (const Error& error) {
+    log::Warning("There is no other delegation token: {}", error.what());
+    return false;
+  }
+  return true;
 }
 
 std::string WithoutToken(std::string text, const std::string& token) {

@@ -2,8 +2,11 @@
 // never appear in a log or an error.
 #pragma once
 
+#include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hearth/storage/hadoop_conf.h"
@@ -20,6 +23,24 @@ std::string TokenIn(std::string_view credentials, const std::vector<std::string>
 // That of HEARTH_HDFS_TOKEN, else of the file at HADOOP_TOKEN_FILE_LOCATION, else "". Looks the
 // host's addresses up where there is such a file.
 std::string TokenFor(std::string_view authority, const HadoopConf& conf);
+
+// The token that a client shows. Any thread.
+class CurrentToken {
+ public:
+  // `find` looks for one, as TokenFor() does; without it `token` stays.
+  explicit CurrentToken(std::string token, std::function<std::string()> find = nullptr)
+      : token_(std::move(token)), find_(std::move(find)) {}
+
+  std::string Get() const;
+  // Whether there is another one than `refused` by now, which Get() gives from then on: whoever
+  // leaves tokens in files leaves newer ones there before the old ones end.
+  bool Replace(const std::string& refused);
+
+ private:
+  mutable std::mutex mutex_;
+  std::string token_;
+  const std::function<std::string()> find_;
+};
 
 // `text` with '***' for the token, for whatever follows "delegation=", and for users and passwords
 // in addresses.

@@ -35,7 +35,8 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
   }
-  options.token = TokenFor(uri.authority, conf);
+  options.find_token = [authority = uri.authority, conf] { return TokenFor(authority, conf); };
+  options.token = options.find_token();
   return std::make_unique<WebHdfs>(std::move(options));
 }
 

@@ -49,32 +49,36 @@ class WebHdfs::Attempts {
     return (cancellation == nullptr ? &never : cancellation)->Pause(pause);
   }
   bool DamagedAgain() { return ++damaged_ < kMostDamagedAnswers; }
+  bool FirstNewToken() { return !std::exchange(new_token_, true); }
   void NextAddress() { ++moved_; }
 
   size_t moved() const { return moved_; }
   bool sent = false;  // a file's bytes, perhaps in part
   // The DataNode that failed last: NameNodes pass over it once.
   std::string excluded;
+  std::string token;  // that is shown
 
  private:
   Deadline until_;
   double pause_ = kFirstPause;
   int damaged_ = 0;
+  bool new_token_ = false;
   size_t moved_ = 0;
 };
 
-WebHdfs::WebHdfs(WebHdfsOptions options) : options_(std::move(options)) {}
+WebHdfs::WebHdfs(WebHdfsOptions options)
+    : options_(std::move(options)), token_(options_.token, options_.find_token) {}
 
 std::string WebHdfs::Url(const Call& call, const std::string& address,
-                         const std::string& excluded) const {
+                         const Attempts& attempts) const {
   std::string url = fmt::format("{}/webhdfs/v1{}?op={}", address,
                                 Escaped(ParseRemote(call.uri).path), call.operation);
-  if (!options_.token.empty()) {
-    url += "&delegation=" + Escaped(options_.token);
+  if (!attempts.token.empty()) {
+    url += "&delegation=" + Escaped(attempts.token);
   } else if (!options_.kerberos) {
     url += "&user.name=" + Escaped(options_.user);
   }
-  if (!excluded.empty()) url += "&excludedatanodes=" + Escaped(excluded);
+  if (!attempts.excluded.empty()) url += "&excludedatanodes=" + Escaped(attempts.excluded);
   return url;
 }
 
@@ -82,21 +86,24 @@ void WebHdfs::Fail(const Call& call, const std::string& address, ErrorCode code,
                    const std::string& text) const {
   const std::string own =
       options_.kerberos ? "the owner of the Kerberos ticket" : "user " + options_.user;
-  const std::string who = options_.token.empty() ? own : "the owner of a delegation token";
+  const std::string token = token_.Get();
+  const std::string who = token.empty() ? own : "the owner of a delegation token";
   throw Error(code, WithoutToken(fmt::format("cannot {} {} as {} by {}: {}", call.doing, call.uri,
                                              who, address, text),
-                                 options_.token));
+                                 token));
 }
 
 HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* attempts) {
   HttpRequest request;
   request.method = call.method;
-  request.url = Url(call, address, std::exchange(attempts->excluded, ""));
+  attempts->token = token_.Get();
+  request.url = Url(call, address, *attempts);
+  attempts->excluded.clear();
   request.largest_answer = call.largest_answer;
   request.seconds = options_.answer_seconds;
   request.cancellation = call.cancellation;
   request.only_once = call.lost != nullptr || !call.repeat;
-  request.negotiate = options_.kerberos && options_.token.empty();
+  request.negotiate = options_.kerberos && attempts->token.empty();
   const bool has_data_node = call.body != nullptr || !call.store.empty();
   // A body goes to the DataNode alone; OPEN gets its bytes from there or, of HttpFS, at once.
   request.store = call.store;
@@ -154,7 +161,8 @@ HttpAnswer WebHdfs::Do(const Call& call) {
                                answer.stored, call.store.size())};
       } else {
         refusal = ReadRefusal(answer.status, answer.body);
-        if (refusal.remedy == Remedy::kNone) active_ = index;
+        const bool final = refusal.remedy == Remedy::kNone || refusal.remedy == Remedy::kNewToken;
+        if (final) active_ = index;
       }
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
@@ -163,14 +171,21 @@ HttpAnswer WebHdfs::Do(const Call& call) {
       attempts.NextAddress();
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
+    const bool may_repeat = !(call.once && attempts.sent);
+    if (refusal.remedy == Remedy::kNewToken && may_repeat && attempts.FirstNewToken() &&
+        token_.Replace(attempts.token)) {
+      log::Info("Another delegation token is used from now on: {}",
+                WithoutToken(refusal.text, attempts.token));
+      continue;
+    }
     const bool again =
-        refusal.remedy != Remedy::kNone && !(call.once && attempts.sent) &&
+        (refusal.remedy == Remedy::kRepeat || refusal.remedy == Remedy::kOther) && may_repeat &&
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
         attempts.Next(call.cancellation, contacted_ ? Deadline::Never() : first_contact);
-    if (!again) Fail(call, address, refusal.code, refusal.text);
+    if (!again) Fail(call, address, refusal.code, WithoutToken(refusal.text, attempts.token));
     if (!std::exchange(told, true)) {
       log::Warning("Trying again to {} {}: {}", call.doing, call.uri,
-                   WithoutToken(refusal.text, options_.token));
+                   WithoutToken(refusal.text, attempts.token));
     }
   }
 }

@@ -12,6 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/storage/file_system.h"
+#include "hearth/storage/hadoop_token.h"
 #include "hearth/storage/http.h"
 #include "hearth/storage/spool_file.h"
 
@@ -21,7 +22,8 @@ struct WebHdfsOptions {
   std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
   std::string user = "";
   std::string token = "";  // a delegation token; replaces the user; appears in no message
-  bool kerberos = false;   // without a token the process's ticket is shown (SPNEGO)
+  std::function<std::string()> find_token = nullptr;  // asked where that one is refused
+  bool kerberos = false;  // without a token the process's ticket is shown (SPNEGO)
   double first_contact_seconds = 10;
   double repeat_seconds = 120;  // how long a failure that may pass is retried
   double answer_seconds = 120;  // how long one answer may take
@@ -63,7 +65,7 @@ class WebHdfs : public FileSystem {
   // The answer of a success; throws the failure that remains.
   HttpAnswer Do(const Call& call);
   HttpAnswer Try(const Call& call, const std::string& address, Attempts* attempts);
-  std::string Url(const Call& call, const std::string& address, const std::string& excluded) const;
+  std::string Url(const Call& call, const std::string& address, const Attempts& attempts) const;
   [[noreturn]] void Fail(const Call& call, const std::string& address, ErrorCode code,
                          const std::string& text) const;
   void Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
@@ -78,6 +80,7 @@ class WebHdfs : public FileSystem {
   void CheckSame(const std::string& uri, uint64_t id, const Cancellation& cancellation);
 
   const WebHdfsOptions options_;
+  CurrentToken token_;
   HttpClient client_;
   std::atomic<size_t> active_ = 0;  // the address that answered last
   std::atomic<bool> contacted_ = false;

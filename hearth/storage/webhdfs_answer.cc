@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "hearth/storage/uri.h"
 
@@ -63,96 +64,93 @@ constexpr char kNoLogin[] =
     "is), or give a delegation token (HADOOP_TOKEN_FILE_LOCATION)";
 constexpr char kNoToken[] =
     "the delegation token has expired, was cancelled or is not this cluster's; submit the job "
-    "again, and let none run longer than dfs.namenode.delegation.token.max-lifetime (7 days)";
-
-struct Known {
-  std::string_view exception;
-  ErrorCode code;
-  Remedy remedy;
-  const char* text;
-};
+    "again, with --principal and --keytab if it runs longer than "
+    "dfs.namenode.delegation.token.max-lifetime (7 days)";
 
 constexpr char kNotReady[] = "the NameNode is not ready";
 constexpr char kStandby[] = "the NameNode is on standby and no other one answers";
+constexpr char kSafeMode[] =
+    "the NameNode is in safe mode and takes no changes; look with `hdfs dfsadmin -safemode get`";
+constexpr char kNoSpace[] =
+    "the folder's quota of space is used up; delete files, or have it raised";
+constexpr char kNotEmpty[] = "the folder is not empty";
+constexpr char kPastTheEnd[] =
+    "the file has become shorter since it was opened; has it been replaced?";
 
-// What a server wraps in other exceptions, which say less: before their class names.
-constexpr std::array<Known, 8> kPhrases = {{
-    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, kNotReady},
-    {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
-    {"$InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
-    {"can't be found in cache", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
-    {"Client cannot authenticate via", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
-    {"GSSException", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
-    {"SIMPLE authentication is not enabled", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
-    {"not authenticated by filter", ErrorCode::kPermissionDenied, Remedy::kNone, kNoLogin},
-}};
+struct Known {
+  std::string_view words;  // an exception's class, or what its message says
+  ErrorCode code;
+  Remedy remedy;
+  const char* text;
+  std::string_view more = "";  // words that the message must have, too
 
-constexpr std::array<Known, 18> kKnown = {{
-    {"FileNotFoundException", ErrorCode::kNotFound, Remedy::kNone,
-     "no such path; look with `hdfs dfs -ls`"},
-    {"AccessControlException", ErrorCode::kPermissionDenied, Remedy::kNone,
-     "permission denied; ask the owner, or set HADOOP_USER_NAME where the cluster trusts it"},
-    {"SecurityException", ErrorCode::kPermissionDenied, Remedy::kNone,
-     "the cluster did not accept this identity; kinit, or give a delegation token "
-     "(HADOOP_TOKEN_FILE_LOCATION)"},
-    {"InvalidToken", ErrorCode::kPermissionDenied, Remedy::kNone, kNoToken},
-    {"NSQuotaExceededException", ErrorCode::kResourceExhausted, Remedy::kNone,
-     "the folder's quota of names is used up; delete files, or have it raised"},
-    {"DSQuotaExceededException", ErrorCode::kResourceExhausted, Remedy::kNone,
-     "the folder's quota of space is used up; delete files, or have it raised"},
-    {"QuotaByStorageTypeExceededException", ErrorCode::kResourceExhausted, Remedy::kNone,
-     "the folder's quota of space is used up; delete files, or have it raised"},
-    {"SafeModeException", ErrorCode::kUnavailable, Remedy::kRepeat,
-     "the NameNode is in safe mode and takes no changes; look with `hdfs dfsadmin -safemode get`"},
-    {"RetriableException", ErrorCode::kUnavailable, Remedy::kRepeat, kNotReady},
-    {"StandbyException", ErrorCode::kUnavailable, Remedy::kOther, kStandby},
-    {"ObserverRetryOnActiveException", ErrorCode::kUnavailable, Remedy::kOther,
-     "the NameNode only observes and no other one answers"},
-    {"FileAlreadyExistsException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "a file or folder of that name is there already"},
-    {"ParentNotDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "a part of the path is a file"},
-    {"PathIsNotEmptyDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "the folder is not empty"},
-    {"PathIsNotDirectoryException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "it is not a folder"},
-    {"InvalidPathException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "HDFS does not accept that name"},
-    {"PastTheEnd", ErrorCode::kDataLoss, Remedy::kNone,
-     "the file has become shorter since it was opened; has it been replaced?"},
-    {"IllegalArgumentException", ErrorCode::kInvalidArgument, Remedy::kNone,
-     "the server does not accept the request"},
-}};
+  bool IsSaidBy(std::string_view exception, std::string_view message) const {
+    return exception == words ||
+           (message.find(words) != message.npos && message.find(more) != message.npos);
+  }
+};
 
-// A message of others may have any text in a path.
+// The first that fits is taken. What servers wrap in classes that say less comes before those.
+constexpr size_t kWrapped = 8;
+constexpr auto kKnown = [] {
+  using enum ErrorCode;
+  using enum Remedy;
+  return std::to_array<Known>({
+      {"RetriableException", kUnavailable, kRepeat, kNotReady},
+      {"StandbyException", kUnavailable, kOther, kStandby},
+      {"$InvalidToken", kPermissionDenied, kNewToken, kNoToken},
+      {"can't be found in cache", kPermissionDenied, kNewToken, kNoToken},
+      {"Client cannot authenticate via", kPermissionDenied, kNone, kNoLogin},
+      {"GSSException", kPermissionDenied, kNone, kNoLogin},
+      {"SIMPLE authentication is not enabled", kPermissionDenied, kNone, kNoLogin},
+      {"not authenticated by filter", kPermissionDenied, kNone, kNoLogin},
+      {"Token", kPermissionDenied, kNewToken, kNoToken, "expired"},
+      {"DELEGATION_TOKEN", kPermissionDenied, kNewToken, kNoToken, "expired"},
+      {"FileNotFoundException", kNotFound, kNone, "no such path; look with `hdfs dfs -ls`"},
+      {"AccessControlException", kPermissionDenied, kNone,
+       "permission denied; ask the owner, or set HADOOP_USER_NAME where the cluster trusts it"},
+      {"SecurityException", kPermissionDenied, kNone,
+       "the cluster did not accept this identity; kinit, or give a delegation token "
+       "(HADOOP_TOKEN_FILE_LOCATION)"},
+      {"InvalidToken", kPermissionDenied, kNewToken, kNoToken},
+      {"NSQuotaExceededException", kResourceExhausted, kNone,
+       "the folder's quota of names is used up; delete files, or have it raised"},
+      {"DSQuotaExceededException", kResourceExhausted, kNone, kNoSpace},
+      {"QuotaByStorageTypeExceededException", kResourceExhausted, kNone, kNoSpace},
+      {"SafeModeException", kUnavailable, kRepeat, kSafeMode},
+      {"ObserverRetryOnActiveException", kUnavailable, kOther,
+       "the NameNode only observes and no other one answers"},
+      {"FileAlreadyExistsException", kInvalidArgument, kNone,
+       "a file or folder of that name is there already"},
+      {"ParentNotDirectoryException", kInvalidArgument, kNone, "a part of the path is a file"},
+      {"PathIsNotEmptyDirectoryException", kInvalidArgument, kNone, kNotEmpty},
+      {"PathIsNotDirectoryException", kInvalidArgument, kNone, "it is not a folder"},
+      {"InvalidPathException", kInvalidArgument, kNone, "HDFS does not accept that name"},
+      {"IllegalArgumentException", kInvalidArgument, kNone,
+       "the server does not accept the request"},
+      {"safe mode", kUnavailable, kRepeat, kSafeMode},
+      {"out of the range", kDataLoss, kNone, kPastTheEnd},
+      {"is non empty", kInvalidArgument, kNone, kNotEmpty},
+  });
+}();
+
+// Whether this class may hold another one's text. That of others may have any words in a path.
 bool MayWrap(std::string_view exception, std::string_view message) {
   return exception == "SecurityException" || exception == "InvalidToken" ||
          (exception == "AccessControlException" && !message.starts_with("Permission denied"));
 }
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
-  const auto exact = std::ranges::find(kKnown, exception, &Known::exception);
-  const bool is_exact = exact != kKnown.end();
-  if (is_exact && !MayWrap(exception, message)) return &*exact;
-  for (const Known& known : kPhrases) {
-    if (exception == known.exception || message.find(known.exception) != message.npos) {
-      return &known;
-    }
-  }
+  const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
+  const auto exact = std::ranges::find(kKnown, exception, &Known::words);
   // HttpFS and some DataNodes wrap the cause, whose class then stands in the message.
-  if (is_exact) return &*exact;
-  const bool has_token =
-      message.find("Token") != message.npos || message.find("DELEGATION_TOKEN") != message.npos;
-  if (has_token && message.find("expired") != message.npos) return FindKnown("InvalidToken", "");
-  for (const Known& known : kKnown) {
-    if (message.find(known.exception) != message.npos) return &known;
+  if (exact == kKnown.end()) {
+    const auto said = std::ranges::find_if(kKnown, says);
+    return said != kKnown.end() ? &*said : nullptr;
   }
-  if (message.find("safe mode") != message.npos) return FindKnown("SafeModeException", "");
-  if (message.find("out of the range") != message.npos) return FindKnown("PastTheEnd", "");
-  if (message.find("is non empty") != message.npos) {
-    return FindKnown("PathIsNotEmptyDirectoryException", "");
-  }
-  return nullptr;
+  const auto wrapped = std::span(kKnown).first<kWrapped>();
+  const auto said = std::ranges::find_if(wrapped, says);
+  return MayWrap(exception, message) && said != wrapped.end() ? &*said : &*exact;
 }
 
 Refusal OfStatus(long status) {

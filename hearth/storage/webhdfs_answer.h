@@ -14,9 +14,10 @@ namespace hearth::storage {
 
 // What a server that refused wants done.
 enum class Remedy {
-  kNone,    // it will refuse again
-  kRepeat,  // it may pass: safe mode, a leader being elected, an overloaded server
-  kOther,   // another NameNode of the same name service is in charge
+  kNone,      // it will refuse again
+  kRepeat,    // it may pass: safe mode, a leader being elected, an overloaded server
+  kOther,     // another NameNode of the same name service is in charge
+  kNewToken,  // it will take a newer delegation token, if there is one
 };
 
 struct Refusal {

@@ -317,6 +317,40 @@ TEST_F(WebHdfsTest, ShowsItsTokenToTheServerAlone) {
               AllOf(HasSubstr("delegation=c2VjcmV0"), Not(HasSubstr("user.name"))));
 }
 
+TEST_F(WebHdfsTest, TakesANewerTokenWhereTheOldOneHasEnded) {
+  server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
+    if (request.query.at("delegation") == "bmV3") return std::nullopt;
+    return WebHdfsServer::Exception(403, "InvalidToken", "token is expired");
+  });
+  WebHdfsOptions options = Options();
+  options.token = "b2xk";
+  int asked = 0;
+  options.find_token = [&asked] { return std::string(++asked == 1 ? "b2xk" : "bmV3"); };
+  WebHdfs files(options);
+  const Error error = Thrown([&] { files.Stat("hdfs://nn/a"); });
+  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));  // it found the same one
+  Write(files, "hdfs://nn/a", "bytes");
+  EXPECT_EQ(files.ReadAll("hdfs://nn/a"), "bytes");
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(WebHdfsTest, TellsTheRefusalWhereThereIsNoOtherToken) {
+  WebHdfsOptions options = Options();
+  options.token = "b2xk";
+  options.find_token = []() -> std::string { Throw(ErrorCode::kDataLoss, "damaged"); };
+  WebHdfs files(options);
+  const auto reply = WebHdfsServer::Exception(403, "InvalidToken", "token is expired");
+  Refuse("GETFILESTATUS", 1, reply);
+  EXPECT_THAT(Thrown([&] { files.Stat("hdfs://nn/a"); }).message(), HasSubstr("max-lifetime"));
+  // Newer ones that are refused, too, are no reason to ask for ever.
+  int number = 0;
+  options.find_token = [&number] { return std::to_string(++number); };
+  WebHdfs others(options);
+  Refuse("GETFILESTATUS", 1 << 20, reply);
+  EXPECT_THAT(Thrown([&] { others.Stat("hdfs://nn/a"); }).message(), HasSubstr("max-lifetime"));
+  EXPECT_EQ(number, 1);
+}
+
 TEST_F(WebHdfsTest, ShowsATicketWhereTheClusterWantsKerberos) {
   // There is no ticket here, and the server is told no user; tests/hadoop/soak_kerberos.py has one.
   WebHdfsOptions options = Options();
