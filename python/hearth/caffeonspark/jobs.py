@@ -8,6 +8,7 @@ from typing import Any
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.caffeonspark.places import Places
+from hearth.files.hadoop_tokens import lend_tokens
 from hearth.files.uri import local_path
 from hearth.trainer.far_files import far_plan
 from hearth.trainer.predict_task import PredictSpec
@@ -55,7 +56,8 @@ def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
 def predict_spec(conf: Config, mode: str, spark: Any) -> PredictSpec:
     """The same job as tasks take it. Raises as train_job() does."""
     job = predict_job(conf, mode, Places.of(spark))
-    return PredictSpec(key=str(uuid.uuid4()), job=job, far=far_plan(job, spark))
+    key, far = str(uuid.uuid4()), far_plan(job, spark)
+    return PredictSpec(key, job, far=far, tokens=lend_tokens(spark) if far else None)
 
 
 def _net_job(conf: Config) -> dict[str, Any]:

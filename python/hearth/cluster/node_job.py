@@ -84,6 +84,7 @@ def make_job(
         "world": meta["num_executors"],
         "token": meta["token"],
         "coordinator": meta["coordinator"],
+        "tokens": asdict(meta["tokens"]) if meta["tokens"] else None,
         "defaultFS": meta["default_fs"],
         "working_dir": meta["working_dir"],
         "release_port": meta["release_port"],

@@ -13,6 +13,7 @@ from hearth.cluster import reservation, roles
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
+from hearth.files.hadoop_tokens import lend_tokens
 from hearth.native.failure import TaskError
 from hearth.spark.ports import coordinator_ports
 from hearth.spark.silent_executors import give_up_executor
@@ -55,6 +56,7 @@ class ClusterStart:
         )
         meta["token"] = Key(token)
         meta["coordinator"] = (host, self.coordinator.port())
+        meta["tokens"] = lend_tokens(spark.session)
         self.inferences = MarkedRdds(spark.handle)
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)

@@ -24,7 +24,9 @@ from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
+from hearth.files.borrowed_tokens import borrowed
 from hearth.files.hadoop import add_hadoop_classpath
+from hearth.files.hadoop_tokens import TokenLoan
 from hearth.spark.addresses import address_towards
 from hearth.spark.ports import FEED, NODE, first_free
 
@@ -340,8 +342,10 @@ def main() -> None:
     task = Channel(socket.socket(fileno=int(sys.argv[1])))
     message, _ = task.receive()
     program = task.receive_data(message["bytes"])
+    tokens = message["job"]["tokens"]
     try:
-        Supervisor(message["job"], program, task).run()
+        with borrowed(tokens and TokenLoan(**tokens)):
+            Supervisor(message["job"], program, task).run()
     except Exception as error:
         name = f"{message['job']['name']} on host {socket.gethostname()}"
         task.send({"error": f"{name} could not start: {type(error).__name__}: {error}"})

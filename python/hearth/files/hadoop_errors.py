@@ -43,8 +43,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         r"InvalidToken|token .*(expired|can't be found)",
         "permission_denied",
-        "the delegation token has expired ({told}): submit the job again, and let none run longer "
-        "than dfs.namenode.delegation.token.max-lifetime (7 days)",
+        "the delegation token has expired ({told}): submit the job again, with --principal and "
+        "--keytab if it runs longer than dfs.namenode.delegation.token.max-lifetime (7 days)",
     ),
     (
         r"Incomplete HDFS URI|no host",

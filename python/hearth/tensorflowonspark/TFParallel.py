@@ -8,6 +8,7 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError, own_error, told_to_driver
 from hearth.cluster.node_job import make_job, start_node
+from hearth.files.hadoop_tokens import lend_tokens
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
 from hearth.tensorflowonspark import TFSparkNode
@@ -35,12 +36,14 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     if use_barrier:
         _check_slots(context, num_executors)
     program = TFSparkNode.node_program(map_fn, tf_args).pickled()
+    access = spark_access(sc)
     meta = {
         "cluster_template": {"worker": list(range(num_executors))},
         "num_executors": num_executors,
         "token": os.urandom(32).hex(),
         "coordinator": None,
-        "default_fs": spark_access(sc).default_fs(),
+        "tokens": lend_tokens(access.session),
+        "default_fs": access.default_fs(),
         "working_dir": os.getcwd(),
         "release_port": True,
         "restart_count": 0,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.hadoop_tokens import lend_tokens
 from hearth.native.failure import Failure
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
@@ -311,6 +312,7 @@ class _Attempt:
             hosts=plan.hosts,
             ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
             listener=self._live.listener if self._live is not None else None,
+            tokens=lend_tokens(self._spark),
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)

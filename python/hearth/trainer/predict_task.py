@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.borrowed_tokens import borrowed
+from hearth.files.hadoop_tokens import TokenLoan
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.unusable_rows import PLACE, Tally
 from hearth.trainer.far_files import FarFiles, FarPlan
@@ -38,6 +40,7 @@ class PredictSpec:
     parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
     once: bool = False  # one action computes all partitions, so their numbers tell them apart
     far: FarPlan | None = None  # where files of the job lie elsewhere
+    tokens: TokenLoan | None = None  # for HDFS with Kerberos
 
 
 class Predictor:
@@ -61,7 +64,8 @@ class Predictor:
         }
         self._far = FarFiles(job, spec.far) if spec.far else None
         try:
-            job = self._far.local_job() if self._far else job
+            with borrowed(spec.tokens):
+                job = self._far.local_job() if self._far else job
             self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         except BaseException:
             self._remove_files()

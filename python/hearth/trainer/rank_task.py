@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.borrowed_tokens import borrowed
+from hearth.files.hadoop_tokens import TokenLoan
 from hearth.rows.rank_files import RankFiles
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
@@ -49,6 +51,7 @@ class RankSpec:
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
     ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
+    tokens: TokenLoan | None = None  # for HDFS with Kerberos
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"RankSpec(world={self.world}, generation={self.generation})"
@@ -71,6 +74,7 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     place = Place.of(context, spec.hosts)
     rank = place.rank
     with ExitStack() as stack:
+        stack.enter_context(borrowed(spec.tokens))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
             endpoint, kept = _host_coordinator(spec, context, stack)

@@ -1,0 +1,104 @@
+"""`make soak-hadoop`: what outlives its delegation tokens goes on with newer ones.
+
+HDFS takes a token for a minute here, instead of a week. pytest does not find this file by itself;
+it is skipped as soak_kerberos.py is.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hadoop_variables import found_by_variables
+from kerberos_cluster import REALM, USER, KerberosCluster, missing
+from yarn_programs import GOAL, accuracy, content, names, run_program, spark_submit
+
+from hearth import caffeonspark
+
+TOKEN_S = 60.0
+PROGRAM = str(Path(caffeonspark.__file__).with_name("__main__.py"))
+NEW = "new delegation tokens are here"
+
+NODES = """
+import time
+from hearth import cluster
+from hearth.spark import session
+def beat(args, ctx):
+    from hearth.native._core import write_file
+    for number in range(args["beats"]):
+        write_file(f"{args['folder']}/{ctx.index}-{number:02}", b"x" * 100_000)
+        time.sleep(5)
+spark = session.start("tokens")
+args = {"folder": "FOLDER", "beats": BEATS}
+with cluster.run(spark, beat, args, nodes=2):
+    pass
+session.stop(spark)
+"""
+
+
+@pytest.fixture(scope="session")
+def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
+    """In place of the other tests' cluster."""
+    if lacking := missing():
+        pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
+    conf = tmp_path_factory.mktemp("conf")
+    with KerberosCluster(token_s=TOKEN_S) as cluster, found_by_variables(cluster, conf):
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def webhdfs(monkeypatch):
+    monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
+
+
+def keytab(hadoop) -> tuple[str, ...]:
+    return ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)))
+
+
+def said_by(program) -> str:
+    """What it printed, without Spark's narration."""
+    lines = (program.stdout + program.stderr).splitlines()
+    return "\n".join(line for line in lines if " INFO " not in line)[-5000:]
+
+
+def executors_logs(hadoop, program) -> str:
+    """Of the application that a program has started."""
+    said = program.stdout + program.stderr
+    application = re.findall(r"application_\d+_\d+", said)[-1]
+    logs = hadoop.folder.glob(f"node*/containers/{application}/*/std*")
+    return "".join(log.read_text(errors="replace") for log in logs)
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_a_training_outlives_its_tokens(hadoop, digits, mode):
+    solver = digits.solver(max_iter=12_000, snapshot=1000, snapshot_prefix='"lenet"')
+    net = Path(solver).with_name("lenet_cos_train_test.prototxt")
+    started = time.monotonic()
+    done = run_program(
+        spark_submit(), "--master", "yarn", "--deploy-mode", mode, *keytab(hadoop),
+        "--files", f"{solver},{net}", PROGRAM, "-train", "-test", "-conf", Path(solver).name,
+        "-clusterSize", "2", "-spill", "off", "-maxRestarts", "0",
+        "-model", f"{mode}/lenet.caffemodel", "-output", f"{mode}.txt",
+        folder=digits.folder, KRB5CCNAME="FILE:/nowhere",
+    )  # fmt: skip
+    assert done.returncode == 0, said_by(done)
+    assert time.monotonic() - started > 2 * TOKEN_S, "it was too short to show anything"
+    assert "lenet_iter_12000.hearth.json" in names(hadoop, mode)
+    assert accuracy(content(hadoop, f"{mode}.txt").decode()) > GOAL
+    assert executors_logs(hadoop, done).count(NEW) >= 2
+
+
+def test_nodes_outlive_their_tokens(hadoop, tmp_path):
+    program = tmp_path / "nodes.py"
+    folder = f"{hadoop.uri}/user/{USER}/beats"
+    program.write_text(NODES.replace("FOLDER", folder).replace("BEATS", "30"))
+    done = run_program(
+        spark_submit(), "--master", "yarn", *keytab(hadoop), str(program),
+        folder=tmp_path, KRB5CCNAME="FILE:/nowhere",
+    )  # fmt: skip
+    assert done.returncode == 0, said_by(done)
+    assert len(names(hadoop, "beats")) == 60
+    assert executors_logs(hadoop, done).count(NEW) >= 2
