@@ -85,7 +85,7 @@ TEST_F(ReadAheadTest, GrowsAWindowWhereReadsGoOnElsewhere) {
   EXPECT_LE(fetches_ - before, 9);
 }
 
-TEST_F(ReadAheadTest, FetchesNothingAheadWherePlacesAreReadInTurns) {
+TEST_F(ReadAheadTest, FetchesAtMostHalfTooMuchWherePlacesAreReadInTurns) {
   ReadAhead file = Open();
   for (uint64_t at = 0; at < 9'000'000; at += 130'000) {
     for (const uint64_t place : {0, 10'000'000, 20'000'000}) Expect(file, place + at, 130'000);
