@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
-from hearth.rows.picture_keys import name_of, picture_of
+from hearth.rows.picture_keys import picture_of, values_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +46,7 @@ def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
         )
     key = bytes(pair[0])
     picture = picture_of(key)
-    if picture is None:
-        return (name_of(key), None, None, None, None, None, None)
-    return (*picture, pair[1])
+    return (*values_of(key, picture), None if picture is None else pair[1])
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.sequence_file import SCHEMA
 from hearth.rows.file_rows import read_parts
-from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, name_of
+from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.rows.rank_files import RankFiles
 
 if TYPE_CHECKING:
@@ -113,10 +113,8 @@ def _rows(
     import pyarrow as pa
 
     pictures = [reader.picture_of(key) for key in keys]
-    named = [
-        picture or (name_of(key), *[None] * 5) for picture, key in zip(pictures, keys, strict=True)
-    ]
-    ids, labels, *numbers, encoded = zip(*named, strict=True)
+    rows = map(values_of, keys, pictures)
+    ids, labels, *numbers, encoded = zip(*rows, strict=True)
     columns = [pa.array(ids, pa.string()), pa.array(labels, pa.string())]
     columns += [pa.array(column, pa.int32()) for column in numbers]
     columns.append(pa.array(encoded, pa.bool_()))

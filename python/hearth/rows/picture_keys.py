@@ -22,9 +22,9 @@ def picture_of(key: bytes) -> tuple[Any, ...] | None:
         return None
 
 
-def name_of(key: bytes) -> str:
-    """The id of a row whose key cannot be read."""
-    return f"key {zlib.crc32(key):08x}"
+def values_of(key: bytes, picture: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """Those of PICTURE_COLUMNS in a row: the picture's, or an id made of the key and nulls."""
+    return picture or (f"key {zlib.crc32(key):08x}", *[None] * (len(PICTURE_COLUMNS) - 1))
 
 
 def _picture_of(values: list[Any]) -> tuple[Any, ...]:

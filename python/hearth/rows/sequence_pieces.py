@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.rows.far_input import FarPiece, check_columns, checked, open_uri
 from hearth.rows.file_parts import Part
-from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, name_of
+from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.rows.rank_files import Count
 from hearth.rows.sequence_reader import SequenceReader
 
@@ -101,8 +101,7 @@ def _rows(
     found: dict[str, list[Any]] = {name: [] for name in _TYPES}
     for key, data in records:
         picture = keys.picture_of(key)
-        values = picture or (name_of(key), *[None] * (len(PICTURE_COLUMNS) - 1))
-        for name, value in zip(PICTURE_COLUMNS, values, strict=True):
+        for name, value in zip(PICTURE_COLUMNS, values_of(key, picture), strict=True):
             found[name].append(value)
         found["data"].append(None if picture is None else data)
     types = {name: pa.type_for_alias(_TYPES[name]) for name in columns}
