@@ -1,7 +1,8 @@
 #include "apps/cuda_devices.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "hearth/base/shared_library.h"
 
 namespace hearth::program {
 namespace {
@@ -36,16 +37,11 @@ struct Driver {
   int (*attribute)(int*, int, int);
 
   bool Load() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return false;
-    const auto find = [library](const char* symbol, auto* function) {
-      *function =
-          reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, symbol));
-      return *function != nullptr;
-    };
-    return find("cuInit", &init) && find("cuDeviceGetCount", &count) && find("cuDeviceGet", &get) &&
-           find("cuDeviceGetName", &name) && find("cuDeviceTotalMem_v2", &memory) &&
-           find("cuDeviceGetAttribute", &attribute);
+    const SharedLibrary library({"libcuda.so.1"});
+    return library.Find("cuInit", &init) && library.Find("cuDeviceGetCount", &count) &&
+           library.Find("cuDeviceGet", &get) && library.Find("cuDeviceGetName", &name) &&
+           library.Find("cuDeviceTotalMem_v2", &memory) &&
+           library.Find("cuDeviceGetAttribute", &attribute);
   }
 };
 

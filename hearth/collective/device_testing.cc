@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
 #include "hearth/collective/cuda_api.h"
 #include "hearth/collective/nccl_api.h"
 #include "hearth/collective/ranks_testing.h"
@@ -15,11 +16,8 @@ StandIn Load() {
   nccl::Library();
   StandIn found = {};
   const auto find = [](const char* library, const char* name, auto*& function) {
-    void* loaded = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-    void* symbol = loaded == nullptr ? nullptr : ::dlsym(loaded, name);
-    Require(symbol != nullptr, ErrorCode::kUnavailable, "{} is no stand-in: it has no {}", library,
-            name);
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    Require(SharedLibrary({library}, RTLD_NOLOAD).Find(name, &function), ErrorCode::kUnavailable,
+            "{} is no stand-in: it has no {}", library, name);
   };
   constexpr const char* kCuda = "libcuda.so.1";
   constexpr const char* kNccl = "libnccl.so.2";

@@ -1,14 +1,13 @@
-// A library that is loaded at run time, as a table of its functions. Stays loaded: threads of its
-// own may still run when the last group ends.
+// A library that is loaded at run time, as a table of its functions.
 #pragma once
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <string>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
 
 namespace hearth::collective {
 
@@ -29,18 +28,16 @@ class LibraryLoader {
  public:
   // `product` and `hint`: what it is and where to get it, for errors.
   LibraryLoader(const char* file, const char* product, const char* hint)
-      : file_(file), hint_(hint), library_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (library_ == nullptr) {
-      loaded_.problem = fmt::format("{} cannot be loaded ({}); {}", product, ::dlerror(), hint);
+      : file_(file), hint_(hint), library_({file}) {
+    if (!library_.loaded()) {
+      loaded_.problem =
+          fmt::format("{} cannot be loaded ({}); {}", product, library_.problem(), hint);
     }
   }
 
   template <typename Function>
   void operator()(const char* symbol, Function* Api::*member) {
-    if (library_ == nullptr) return;
-    Function*& function = loaded_.api.*member;
-    function = reinterpret_cast<Function*>(::dlsym(library_, symbol));
-    if (function == nullptr && loaded_.problem.empty()) {
+    if (!library_.Find(symbol, &(loaded_.api.*member)) && loaded_.problem.empty()) {
       loaded_.problem = fmt::format("{} has no {}; {}", file_, symbol, hint_);
     }
   }
@@ -50,7 +47,7 @@ class LibraryLoader {
  private:
   const char* file_;
   const char* hint_;
-  void* library_;
+  SharedLibrary library_;
   Loaded<Api> loaded_;
 };
 

@@ -2,9 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <string>
-
 #include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
 
 namespace hearth::storage {
 namespace {
@@ -17,38 +16,30 @@ constexpr int kOwnSymbolsFirst = 0;  // sanitizers cannot have it
 constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 #endif
 
-template <typename Function>
-void LoadFunction(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-  Require(*function != nullptr, ErrorCode::kUnimplemented,
-          "the libcurl of this machine lacks {}; install a newer one", name);
-}
-
 CurlLibrary LoadCurl() {
-  std::string why;
-  void* library = nullptr;
-  for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
-    if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL | kOwnSymbolsFirst)) != nullptr) break;
-    if (why.empty()) why = dlerror();
-  }
-  Require(library != nullptr, ErrorCode::kUnimplemented,
+  const SharedLibrary library({"libcurl.so.4", "libcurl-gnutls.so.4"}, kOwnSymbolsFirst);
+  Require(library.loaded(), ErrorCode::kUnimplemented,
           "HDFS over HTTP needs libcurl on every host ({}): install the package libcurl4 (Debian, "
           "Ubuntu) or libcurl (Red Hat, Conda), or use libhdfs with HEARTH_HDFS=libhdfs",
-          why);
+          library.problem());
+  const auto load = [&library](const char* name, auto* function) {
+    Require(library.Find(name, function), ErrorCode::kUnimplemented,
+            "the libcurl of this machine lacks {}; install a newer one", name);
+  };
   decltype(&curl_global_init) global_init = nullptr;
-  LoadFunction(library, "curl_global_init", &global_init);
+  load("curl_global_init", &global_init);
   Require(global_init(CURL_GLOBAL_ALL) == CURLE_OK, ErrorCode::kInternal,
           "libcurl could not be set up");
   CurlLibrary curl;
-  LoadFunction(library, "curl_easy_init", &curl.init);
-  LoadFunction(library, "curl_easy_cleanup", &curl.cleanup);
-  LoadFunction(library, "curl_easy_reset", &curl.reset);
-  LoadFunction(library, "curl_easy_setopt", &curl.set);
-  LoadFunction(library, "curl_easy_perform", &curl.perform);
-  LoadFunction(library, "curl_easy_getinfo", &curl.get);
-  LoadFunction(library, "curl_easy_strerror", &curl.text_of);
-  LoadFunction(library, "curl_slist_append", &curl.append);
-  LoadFunction(library, "curl_slist_free_all", &curl.free_list);
+  load("curl_easy_init", &curl.init);
+  load("curl_easy_cleanup", &curl.cleanup);
+  load("curl_easy_reset", &curl.reset);
+  load("curl_easy_setopt", &curl.set);
+  load("curl_easy_perform", &curl.perform);
+  load("curl_easy_getinfo", &curl.get);
+  load("curl_easy_strerror", &curl.text_of);
+  load("curl_slist_append", &curl.append);
+  load("curl_slist_free_all", &curl.free_list);
   return curl;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
 #include "hearth/storage/hadoop_conf.h"
 #include "hearth/storage/uri.h"
 
@@ -46,44 +47,39 @@ void LoadJvm() {
   for (const char* folder : {"/lib/server", "/jre/lib/amd64/server", "/jre/lib/aarch64/server"}) {
     const std::string file = home + folder + "/libjvm.so";
     if (!home.empty() && IsFile(file)) {
-      dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+      const SharedLibrary jvm({file}, RTLD_GLOBAL);
       return;
     }
   }
 }
 
-template <typename Function>
-void Load(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-  Require(*function != nullptr, ErrorCode::kUnimplemented,
-          "the libhdfs of this machine lacks {}; take that of Hadoop 2.2 or later", name);
-}
-
 LibHdfsLibrary LoadLibrary() {
   const std::string file = LocateLibHdfs();
   LoadJvm();
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    Throw(ErrorCode::kUnimplemented,
+  const SharedLibrary library({file});
+  Require(library.loaded(), ErrorCode::kUnimplemented,
           "cannot load {}: {}; set JAVA_HOME to the Java that Hadoop uses ('{}' now), or "
           "HEARTH_HDFS=webhdfs, which needs none",
-          file, dlerror(), Environment("JAVA_HOME"));
-  }
+          file, library.problem(), Environment("JAVA_HOME"));
+  const auto load = [&library](const char* name, auto* function) {
+    Require(library.Find(name, function), ErrorCode::kUnimplemented,
+            "the libhdfs of this machine lacks {}; take that of Hadoop 2.2 or later", name);
+  };
   LibHdfsLibrary hdfs;
-  Load(library, "hdfsNewBuilder", &hdfs.new_builder);
-  Load(library, "hdfsBuilderSetNameNode", &hdfs.set_name_node);
-  Load(library, "hdfsBuilderConnect", &hdfs.connect);
-  Load(library, "hdfsOpenFile", &hdfs.open);
-  Load(library, "hdfsCloseFile", &hdfs.close);
-  Load(library, "hdfsPread", &hdfs.pread);
-  Load(library, "hdfsWrite", &hdfs.write);
-  Load(library, "hdfsGetPathInfo", &hdfs.stat);
-  Load(library, "hdfsListDirectory", &hdfs.list);
-  Load(library, "hdfsFreeFileInfo", &hdfs.free_info);
-  Load(library, "hdfsRename", &hdfs.rename);
-  Load(library, "hdfsDelete", &hdfs.remove);
-  Load(library, "hdfsCreateDirectory", &hdfs.make_folders);
-  hdfs.root_cause = reinterpret_cast<char* (*)()>(dlsym(library, "hdfsGetLastExceptionRootCause"));
+  load("hdfsNewBuilder", &hdfs.new_builder);
+  load("hdfsBuilderSetNameNode", &hdfs.set_name_node);
+  load("hdfsBuilderConnect", &hdfs.connect);
+  load("hdfsOpenFile", &hdfs.open);
+  load("hdfsCloseFile", &hdfs.close);
+  load("hdfsPread", &hdfs.pread);
+  load("hdfsWrite", &hdfs.write);
+  load("hdfsGetPathInfo", &hdfs.stat);
+  load("hdfsListDirectory", &hdfs.list);
+  load("hdfsFreeFileInfo", &hdfs.free_info);
+  load("hdfsRename", &hdfs.rename);
+  load("hdfsDelete", &hdfs.remove);
+  load("hdfsCreateDirectory", &hdfs.make_folders);
+  library.Find("hdfsGetLastExceptionRootCause", &hdfs.root_cause);  // not in every version
   return hdfs;
 }
 

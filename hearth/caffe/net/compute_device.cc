@@ -11,6 +11,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/base/shared_library.h"
 
 namespace hearth::caffe {
 namespace {
@@ -18,13 +19,14 @@ namespace {
 // PyTorch's CUDA part registers itself where it is loaded. It lies beside the CPU part, and is too
 // large to load where there is no driver.
 bool LoadCuda() {
-  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) return false;
+  if (!SharedLibrary({"libcuda.so.1"}).loaded()) return false;
   Dl_info torch{};
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return false;
-  const auto library = std::filesystem::path(torch.dli_fname).parent_path() / "libtorch_cuda.so";
-  if (!std::filesystem::exists(library)) return false;
-  if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    log::Warning("PyTorch's CUDA library cannot be loaded; nets compute on the CPU: {}", dlerror());
+  const auto file = std::filesystem::path(torch.dli_fname).parent_path() / "libtorch_cuda.so";
+  if (!std::filesystem::exists(file)) return false;
+  if (const SharedLibrary library({file}, RTLD_GLOBAL); !library.loaded()) {
+    log::Warning("PyTorch's CUDA library cannot be loaded; nets compute on the CPU: {}",
+                 library.problem());
     return false;
   }
   // ATen asks once whether it has CUDA, in the first convolution for one, and keeps the answer.

@@ -1,0 +1,23 @@
+#include "hearth/base/shared_library.h"
+
+#include <dlfcn.h>
+
+namespace hearth {
+
+SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
+  for (const std::string& file : files) {
+    handle_ = ::dlopen(file.c_str(), RTLD_NOW | mode);
+    if (handle_ != nullptr) {
+      problem_.clear();
+      return;
+    }
+    if (problem_.empty()) problem_ = ::dlerror();
+  }
+}
+
+// Without a handle dlsym would look in the whole process.
+void* SharedLibrary::Address(const char* symbol) const {
+  return handle_ == nullptr ? nullptr : ::dlsym(handle_, symbol);
+}
+
+}  // namespace hearth
