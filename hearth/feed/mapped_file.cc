@@ -80,16 +80,15 @@ bool IsLocal(const Fd& file) {
 }
 
 // Looked at before it is opened: what is no file may wait for another process, or do something.
-Fd OpenFile(const std::string& path) {
+// `attempt`: for an error.
+Fd OpenFile(const std::string& path, const std::string& attempt) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0) {
     Require(S_ISREG(status.st_mode), ErrorCode::kDataLoss, "{} is no file", path);
     Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.valid()) return file;
   }
-  ThrowErrno(errno, fmt::format("opening {} on host {}, of which a run reads large values where "
-                                "they lie; put the file back, or start the run again",
-                                path, HostName()));
+  ThrowErrno(errno, attempt);
 }
 
 }  // namespace
@@ -105,6 +104,12 @@ MappedFile::~MappedFile() {
   const std::lock_guard lock(all.mutex);
   all.by_address.erase(data());
   std::erase_if(all.by_inode, [this](const auto& entry) { return entry.second == this; });
+}
+
+std::shared_ptr<const MappedFile> MappedFile::Open(const std::string& path) {
+  const Fd file = OpenFile(path, fmt::format("opening {}", path));
+  Require(IdentityOf(file, path).bytes > 0, ErrorCode::kDataLoss, "{} is empty", path);
+  return Map(file, path);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::Map(const Fd& file, const std::string& path) {
@@ -129,7 +134,10 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
       if (auto found = file.weak_from_this().lock()) return found;
     }
   }
-  const Fd file = OpenFile(path);
+  const Fd file =
+      OpenFile(path, fmt::format("opening {} on host {}, of which a run reads large values where "
+                                 "they lie; put the file back, or start the run again",
+                                 path, HostName()));
   const FileIdentity found = IdentityOf(file, path);
   if (found != identity) ThrowChanged(path, found, identity);
   return Map(file, path);

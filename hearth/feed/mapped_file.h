@@ -27,8 +27,9 @@ struct FileIdentity {
 // folder may have thousands of files. Bytes of a file that is cut while it is mapped are a SIGBUS.
 class MappedFile : public std::enable_shared_from_this<MappedFile> {
  public:
-  // Of a writer. `file` is open on `path` and not empty; throws as Mapping does.
-  static std::shared_ptr<const MappedFile> Map(const Fd& file, const std::string& path);
+  // Of a writer. Throws kNotFound, kPermissionDenied or, where it is no file or an empty one,
+  // kDataLoss.
+  static std::shared_ptr<const MappedFile> Open(const std::string& path);
   // Of a reader: the file that a writer had mapped, which this process maps once. Throws kNotFound,
   // kPermissionDenied or, where it is another one by now, kDataLoss.
   static std::shared_ptr<const MappedFile> Find(const std::string& path,
@@ -58,6 +59,7 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
 
  private:
   MappedFile(const Fd& file, const std::string& path);
+  static std::shared_ptr<const MappedFile> Map(const Fd& file, const std::string& path);
 
   std::string path_;
   FileIdentity identity_;

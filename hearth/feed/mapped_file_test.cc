@@ -21,8 +21,7 @@ TEST(MappedFile, IsFoundByTheAddressOfItsBytesWhileItIsMapped) {
   EXPECT_EQ(file.mapped()->PlaceOf(value), 104u);
   EXPECT_EQ(MappedFile::Around({value.data(), value.size() + 1}), nullptr);
   EXPECT_EQ(MappedFile::Around("elsewhere"), nullptr);
-  const char* const after = value.data() + value.size();
-  EXPECT_EQ(MappedFile::Around({after, 0}), file.mapped());
+  EXPECT_EQ(MappedFile::Around(value.substr(value.size())), file.mapped());
   file.Forget();
   EXPECT_EQ(MappedFile::Around(value), nullptr);
 }
@@ -64,17 +63,29 @@ TEST(MappedFile, OneThatIsGoneIsNamed) {
     path = file.path();
     identity = file.mapped()->identity();
   }
-  const Error error = Thrown([&] { MappedFile::Find(path, identity); });
-  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-  EXPECT_THAT(error.message(), HasSubstr(path));
+  for (const Error& error : {Thrown([&] { MappedFile::Find(path, identity); }),
+                             Thrown([&] { MappedFile::Open(path); })}) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.message(), HasSubstr(path));
+  }
 }
 
 TEST(MappedFile, WhatIsNoFileIsNotOpened) {
   const std::string path = ::testing::TempDir() + "pipe_in_place";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const Error error = Thrown([&] { MappedFile::Find(path, {104, 0, 1}); });
+  const Error found = Thrown([&] { MappedFile::Find(path, {104, 0, 1}); });
+  const Error opened = Thrown([&] { MappedFile::Open(path); });
   std::filesystem::remove(path);
-  EXPECT_THAT(error.message(), EndsWith("pipe_in_place is no file"));
+  EXPECT_THAT(found.message(), EndsWith("pipe_in_place is no file"));
+  EXPECT_THAT(opened.message(), EndsWith("pipe_in_place is no file"));
+}
+
+TEST(MappedFile, OneWithoutBytesIsRefused) {
+  const ValuesInFile file({});
+  std::filesystem::resize_file(file.path(), 0);
+  const Error error = Thrown([&] { MappedFile::Open(file.path()); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(error.message(), file.path() + " is empty");
 }
 
 TEST(MappedFile, ThatIsWrittenOrCutIsNoticed) {

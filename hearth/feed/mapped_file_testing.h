@@ -1,7 +1,6 @@
 // A file of values for tests, and this process's mapping of it.
 #pragma once
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ class ValuesInFile {
  public:
   explicit ValuesInFile(const std::vector<size_t>& sizes) {
     std::string name = ::testing::TempDir() + "values-XXXXXX";
-    const Fd file(::mkstemp(name.data()));
+    ::close(::mkstemp(name.data()));
     path_ = name;
     std::string bytes = "head";
     std::vector<size_t> places;
@@ -30,7 +29,7 @@ class ValuesInFile {
       bytes += std::string(sizes[i], static_cast<char>('a' + i % 26));
     }
     std::ofstream(path_) << bytes;
-    mapped_ = MappedFile::Map(file, path_);
+    mapped_ = MappedFile::Open(path_);
     const auto* begin = reinterpret_cast<const char*>(mapped_->data());
     for (size_t i = 0; i < sizes.size(); ++i) values_.emplace_back(begin + places[i], sizes[i]);
   }

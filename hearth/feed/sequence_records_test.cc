@@ -1,6 +1,5 @@
 #include "hearth/feed/sequence_records.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -53,8 +52,7 @@ class SequenceRecordsTest : public ::testing::Test {
 
   std::shared_ptr<const MappedFile> Mapped() const {
     std::ofstream(path_) << bytes_;
-    const Fd file(::open(path_.c_str(), O_RDONLY));
-    return MappedFile::Map(file, path_);
+    return MappedFile::Open(path_);
   }
 
   std::string Keys(uint64_t low, uint64_t high) const {

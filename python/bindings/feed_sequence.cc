@@ -1,19 +1,14 @@
 // Records of mapped SequenceFiles, whose values a ring need not copy.
-#include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gil.h"
-#include "hearth/base/error.h"
 #include "hearth/feed/mapped_file.h"
 #include "hearth/feed/sequence_records.h"
 #include "module.h"
@@ -29,7 +24,7 @@ using feed::SequenceRecords;
 class PythonRecords {
  public:
   PythonRecords(const std::string& path, uint64_t low, uint64_t high)
-      : records_(Map(path), low, high) {}
+      : records_(feed::MappedFile::Open(path), low, high) {}
 
   static nb::object Next(nb::handle self, size_t most_records, size_t most_bytes) {
     auto& reader = nb::cast<PythonRecords&>(self);
@@ -52,17 +47,6 @@ class PythonRecords {
   }
 
  private:
-  static std::shared_ptr<const feed::MappedFile> Map(const std::string& path) {
-    const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat status = {};
-    if (!file.valid() || ::fstat(file.get(), &status) != 0) {
-      ThrowErrno(errno, fmt::format("opening {}", path));
-    }
-    Require(S_ISREG(status.st_mode) && status.st_size > 0, ErrorCode::kInvalidArgument,
-            "{} is no file, or an empty one", path);
-    return feed::MappedFile::Map(file, path);
-  }
-
   SequenceRecords records_;
 };
 
@@ -77,7 +61,9 @@ void RegisterFeedSequence(nb::module_& m) {
       "file is mapped as long as this or a view of its values lives; of large values, "
       "RingWriter.write() sends where they lie. One thread.")
       .def(nb::init<const std::string&, uint64_t, uint64_t>(), "path"_a, "low"_a, "high"_a,
-           ReleaseGil(), "Raises OSError, ValueError where reads() is false of its begin.")
+           ReleaseGil(),
+           "Raises OSError, HearthError where it is no file or an empty one, ValueError where "
+           "reads() is false of its begin.")
       .def("next", &PythonRecords::Next, "most_records"_a, "most_bytes"_a,
            nb::sig("def next(self, most_records: int, most_bytes: int) -> "
                    "tuple[list[bytes], bytes, memoryview] | None"),

@@ -1,15 +1,10 @@
 #include "hearth/caffe/data/database/lmdb_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/base/fd.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::caffe {
@@ -22,21 +17,11 @@ bool IsElsewhere(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
 
-std::shared_ptr<const feed::MappedFile> MapFile(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status = {};
-  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
-    ThrowErrno(errno, fmt::format("opening the LMDB {}", path));
-  }
-  Require(status.st_size > 0, ErrorCode::kDataLoss, "the LMDB {} is empty", path);
-  return feed::MappedFile::Map(file, path);
-}
-
 }  // namespace
 
 LmdbFile::LmdbFile(const std::string& path) : name_(path) {
   if (!IsElsewhere(path)) {
-    mapped_ = MapFile(path);
+    mapped_ = feed::MappedFile::Open(path);
     size_ = mapped_->size();
     return;
   }
