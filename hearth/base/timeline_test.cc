@@ -108,7 +108,7 @@ TEST_F(Timeline, AProcessThatIsKilledLeavesWhatItDid) {
 TEST_F(Timeline, ThreadsAndTheProcessHaveTheirNames) {
   InChild([&] {
     WriteTo(folder_);
-    NameProcess("rank 3 (host b)");
+    NameProcess("rank 3 on host b");
     NameProcess("another");
     std::thread([] {
       ::pthread_setname_np(::pthread_self(), "gradients");
@@ -117,7 +117,7 @@ TEST_F(Timeline, ThreadsAndTheProcessHaveTheirNames) {
   });
   const auto process = Named("process_name");
   ASSERT_EQ(process.size(), 1u);
-  EXPECT_EQ(process[0].at("args").at("name"), "rank 3 (host b)");
+  EXPECT_EQ(process[0].at("args").at("name"), "rank 3 on host b");
   const auto thread = Named("thread_name");
   ASSERT_EQ(thread.size(), 1u);
   EXPECT_EQ(thread[0].at("args").at("name"), "gradients");

@@ -151,7 +151,7 @@ std::string RefusalOfRdma(const GroupOptions& options) {
 
 TEST(Transport, OfRdmaIsRefusedWhereNoDeviceIsUp) {
   if (!FindRdmaDevice().name.empty()) GTEST_SKIP() << "there is a device";
-  const std::string reason = "rank 0 (host host0) uses no RDMA: " + FindRdmaDevice().missing;
+  const std::string reason = "rank 0 on host host0 uses no RDMA: " + FindRdmaDevice().missing;
   EXPECT_EQ(RefusalOfRdma({.wire = Medium::kRdma}),
             "RDMA is asked for, but " + reason + "; ask for auto or tcp");
   const ScopedVariable chosen("rdma");
@@ -202,7 +202,7 @@ TEST(Transport, OfWhichOnlySomeRanksEncryptIsRefused) {
     FAIL() << "connected";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(error.message().find("rank 1 (host host1) differ in HEARTH_TLS"), std::string::npos)
+    EXPECT_NE(error.message().find("rank 1 on host host1 differ in HEARTH_TLS"), std::string::npos)
         << error.message();
   }
 }

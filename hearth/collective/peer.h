@@ -1,16 +1,16 @@
 // How error messages name another rank.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
+
+#include "hearth/rendezvous/rank_name.h"
 
 namespace hearth::collective {
 
 struct Peer {
   int rank = 0;
   std::string host;
-  std::string name() const { return fmt::format("rank {} (host {})", rank, host); }
+  std::string name() const { return rendezvous::RankName(rank, host); }
 };
 
 }  // namespace hearth::collective

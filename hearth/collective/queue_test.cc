@@ -47,7 +47,7 @@ TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
     const Error error = ErrorOf(first, 60);
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
     EXPECT_THAT(error.message(),
-                AllOf(HasSubstr("all-reduce 'conv1' of 40 bytes"), HasSubstr("rank 1 (host ")));
+                AllOf(HasSubstr("all-reduce 'conv1' of 40 bytes"), HasSubstr("rank 1 on host ")));
     EXPECT_EQ(ErrorOf(second, 60).message(), error.message());
     EXPECT_EQ(ErrorOf(first, 60).message(), error.message()) << "once more";
   });

@@ -73,7 +73,7 @@ TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
       }
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kSoon));
     });
-    EXPECT_THAT(told, ::testing::Contains(HasSubstr("rank 3 (host ")))
+    EXPECT_THAT(told, ::testing::Contains(HasSubstr("rank 3 on host ")))
         << static_cast<int>(each.operation);
   }
 }
@@ -137,7 +137,7 @@ TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      EXPECT_THAT(error.message(), HasSubstr("rank 0 (host "));
+      EXPECT_THAT(error.message(), HasSubstr("rank 0 on host "));
       EXPECT_THAT(error.message(), HasSubstr("send of 400 bytes"));
     }
   });

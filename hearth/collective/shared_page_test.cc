@@ -56,7 +56,7 @@ TEST(RankInfo, ComesBackFromItsJson) {
   info.address = "10.0.0.1";
   info.port = 4321;
   const RankInfo back = RankInfo::FromJson(info.ToJson(), 3);
-  EXPECT_EQ(back.peer.name(), "rank 3 (host a)");
+  EXPECT_EQ(back.peer.name(), "rank 3 on host a");
   EXPECT_EQ(back.ToJson(), info.ToJson());
 }
 

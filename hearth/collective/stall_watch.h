@@ -36,7 +36,7 @@ class StallWatch {
   void Begin(const Call& call, Deadline deadline);
   void End(bool succeeded);
 
-  // Of the operation that runs, the ranks that have not come to it: "rank 1 (host b)". Empty where
+  // Of the operation that runs, the ranks that have not come to it: "rank 1 on host b". Empty where
   // all have, or where that is not known, as of an operation that has just begun.
   std::string Absentees();
 

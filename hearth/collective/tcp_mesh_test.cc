@@ -110,7 +110,7 @@ TEST_F(TcpMesh, RefusesAWrongTokenAndWaitsOnForTheRightRank) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   MeshSetup wrong = Setup(1);
   wrong.token = NewToken();
-  EXPECT_THAT(ErrorOf(wrong, 20), HasSubstr("connecting to rank 0 (host host0)"));
+  EXPECT_THAT(ErrorOf(wrong, 20), HasSubstr("connecting to rank 0 on host host0"));
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   accepting.Join();
 }
@@ -141,7 +141,7 @@ TEST_F(TcpMesh, RefusesAnOldGeneration) {
   MeshSetup earlier = Setup(1), right = Setup(1);
   earlier.generation = 2;
   right.generation = 3;
-  EXPECT_THAT(ErrorOf(earlier, 20), HasSubstr("connecting to rank 0 (host host0)"));
+  EXPECT_THAT(ErrorOf(earlier, 20), HasSubstr("connecting to rank 0 on host host0"));
   EXPECT_TRUE(Connect(right)[0].has_value());
   accepting.Join();
 }
@@ -201,7 +201,7 @@ TEST_F(TcpMesh, FailuresToAcceptKeepTheDoorOpen) {
 }
 
 TEST_F(TcpMesh, NamesTheRankThatDidNotCome) {
-  EXPECT_THAT(ErrorOf(Setup(0), 0.1), HasSubstr("rank 1 (host host1) did not connect in time"));
+  EXPECT_THAT(ErrorOf(Setup(0), 0.1), HasSubstr("rank 1 on host host1 did not connect in time"));
 }
 
 TEST_F(TcpMesh, AbortEndsTheWaitForRanks) {

@@ -104,12 +104,12 @@ TEST(TlsStream, AnotherKeyIsRefusedByBothSides) {
     const Error error = Thrown(
         [&] { MakeTlsStream(std::move(left), kServer, TlsSide::kClient, NewKey(), Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
-    EXPECT_THAT(error.message(), HasSubstr("rank 0 (host b) did not prove by TLS"));
+    EXPECT_THAT(error.message(), HasSubstr("rank 0 on host b did not prove by TLS"));
   });
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
-  EXPECT_THAT(error.message(), HasSubstr("rank 1 (host a) did not prove by TLS"));
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a did not prove by TLS"));
   client.Join();
 }
 
@@ -166,14 +166,14 @@ TEST(TlsStream, PeerThatIsSilentOrLeavesInTheHandshakeIsNamed) {
       MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Deadline::After(0.05));
     });
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded) << error.message();
-    EXPECT_THAT(error.message(), HasSubstr("rank 1 (host a)"));
+    EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a"));
   }
   auto [left, right] = Connection::Pair();
   left.Shutdown();
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
-  EXPECT_THAT(error.message(), HasSubstr("rank 1 (host a)"));
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a"));
 }
 
 TEST(TlsStream, EndOfTheConnectionIsThePeersLeavingAfterWhatItSent) {
@@ -189,7 +189,7 @@ TEST(TlsStream, EndOfTheConnectionIsThePeersLeavingAfterWhatItSent) {
   EXPECT_STREQ(got, "last words");
   const Error error = Thrown([&] { server->Receive(room); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
-  EXPECT_EQ(error.message(), "rank 1 (host a) closed the connection");
+  EXPECT_EQ(error.message(), "rank 1 on host a closed the connection");
 }
 
 TEST(TlsStream, BytesThatWereChangedOnTheWayAreNotTaken) {

@@ -1,10 +1,12 @@
 #include "hearth/rendezvous/failure.h"
 
+#include "hearth/rendezvous/rank_name.h"
+
 namespace hearth::rendezvous {
 
 std::string Failure::Describe() const {
   if (rank < 0) return message;
-  return fmt::format("rank {} on host {} {}{}", rank, host, lost ? "" : "failed: ", message);
+  return fmt::format("{} {}{}", RankName(rank, host), lost ? "" : "failed: ", message);
 }
 
 std::string Shortened(const std::string& text) {

@@ -6,6 +6,7 @@
 
 #include "hearth/base/log.h"
 #include "hearth/rendezvous/handshake.h"
+#include "hearth/rendezvous/rank_name.h"
 
 namespace hearth::rendezvous {
 namespace {
@@ -21,10 +22,11 @@ Connection JoinCluster(const MemberOptions& options, Deadline deadline) {
                    {options.generation, static_cast<uint32_t>(options.rank)}, deadline);
     return connection;
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("rank {} on host {} cannot join the cluster at {}", options.rank,
-                            options.host_name, EndpointName(options.host, options.port)),
-                error);
+    throw Error(
+        error.code(),
+        fmt::format("{} cannot join the cluster at {}", RankName(options.rank, options.host_name),
+                    EndpointName(options.host, options.port)),
+        error);
   }
 }
 
@@ -73,8 +75,9 @@ std::vector<Json> Member::Reserve(const Json& info) {
   const auto roster =
       Ask({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}}, "roster", deadline);
   Require(roster.has_value(), ErrorCode::kDeadlineExceeded,
-          "rank {} on host {} got no roster from the coordinator at {} within {} s", options_.rank,
-          options_.host_name, connection_.peer(), reserve_timeout_s_ + heartbeat_timeout_s_);
+          "{} got no roster from the coordinator at {} within {} s",
+          RankName(options_.rank, options_.host_name), connection_.peer(),
+          reserve_timeout_s_ + heartbeat_timeout_s_);
   return roster->get<std::vector<Json>>();
 }
 
@@ -84,8 +87,8 @@ std::vector<Json> Member::AllGather(const std::string& name, const Json& value, 
   if (values) return values->get<std::vector<Json>>();
   const auto missing =
       Ask({{"type", "missing"}, {"name", name}}, "missing " + name, Deadline::After(kAskTimeout));
-  Throw(ErrorCode::kDeadlineExceeded, "rank {} on host {} waited for '{}' in vain: {} did not come",
-        options_.rank, options_.host_name, name,
+  Throw(ErrorCode::kDeadlineExceeded, "{} waited for '{}' in vain: {} did not come",
+        RankName(options_.rank, options_.host_name), name,
         missing ? missing->get<std::string>() : "other ranks");
 }
 

@@ -77,7 +77,7 @@ TEST(Member, WaitThatIsOverNamesWhoDidNotCome) {
       const Error error = Thrown([&] { member.Barrier("weights", Deadline::After(0.05)); });
       EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
       EXPECT_EQ(error.message(),
-                "rank 0 on host host0 waited for 'weights' in vain: rank 1 (host host1) "
+                "rank 0 on host host0 waited for 'weights' in vain: rank 1 on host host1 "
                 "did not come");
     }
     member.Barrier("end", Soon());

@@ -6,18 +6,23 @@
 
 #include <utility>
 
+#include "hearth/rendezvous/rank_name.h"
+
 namespace hearth::rendezvous {
 namespace {
 
 // A thousand ranks would make a line that nobody reads.
 constexpr size_t kNamedRanks = 16;
 
-std::string ListRanks(const std::vector<std::string>& ranks) {
+std::string List(const std::vector<std::string>& ranks) {
   const size_t named = std::min(ranks.size(), kNamedRanks);
-  std::string list = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
-                                 fmt::join(ranks.begin(), ranks.begin() + named, ", "));
+  std::string list = fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + named, ", "));
   if (named == ranks.size()) return list;
   return fmt::format("{} and {} more", list, ranks.size() - named);
+}
+
+std::string ListNumbers(const std::vector<std::string>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", List(ranks));
 }
 
 }  // namespace
@@ -55,12 +60,12 @@ std::string Membership::DescribeReservation() const {
     const State& member = members_[rank];
     (member.reserved ? came[member.host] : missing).push_back(std::to_string(rank));
   }
-  std::string text = fmt::format("{} of {} did not reserve", ListRanks(missing), members_.size());
+  std::string text = fmt::format("{} of {} did not reserve", ListNumbers(missing), members_.size());
   if (came.empty()) return text + "; nobody came";
   const char* separator = "; ";
   for (const auto& [host, ranks] : came) {
-    text += fmt::format("{}{} came from host {}", std::exchange(separator, ", "), ListRanks(ranks),
-                        host);
+    text += fmt::format("{}{} came from host {}", std::exchange(separator, ", "),
+                        ListNumbers(ranks), host);
   }
   return text;
 }
@@ -70,9 +75,9 @@ std::string Membership::DescribeMissing(const std::string& gather) const {
   const auto found = gathers_.find(gather);
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     if (found != gathers_.end() && found->second.contains(static_cast<int>(rank))) continue;
-    missing.push_back(fmt::format("{} (host {})", rank, members_[rank].host));
+    missing.push_back(RankName(static_cast<int>(rank), members_[rank].host));
   }
-  return missing.empty() ? "" : ListRanks(missing);
+  return List(missing);
 }
 
 }  // namespace hearth::rendezvous

@@ -31,7 +31,7 @@ class Membership {
 
   // "ranks 1, 3 did not reserve; ranks 0, 2 came from host a"
   std::string DescribeReservation() const;
-  // "ranks 1 (host b), 3 (host c)": who has not brought a value to the gather.
+  // "rank 1 on host b, rank 3 on host c": who has not brought a value to the gather.
   std::string DescribeMissing(const std::string& gather) const;
 
  private:

@@ -53,7 +53,7 @@ TEST(Membership, NamesTheRanksThatAGatherWaitsFor) {
   Membership membership(3);
   for (int rank = 0; rank < 3; ++rank) membership.Reserve(rank, fmt::format("h{}", rank), {});
   membership.Gather(1, "x", 0);
-  EXPECT_EQ(membership.DescribeMissing("x"), "ranks 0 (host h0), 2 (host h2)");
+  EXPECT_EQ(membership.DescribeMissing("x"), "rank 0 on host h0, rank 2 on host h2");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/feed/row_hash.h"
+#include "hearth/rendezvous/rank_name.h"
 #include "hearth/trainer/device_trainer.h"
 
 namespace hearth::trainer {
@@ -65,10 +66,10 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   const auto ranks = std::count(differs.begin(), differs.end(), 1);
   if (ranks == 0) return true;
   if (std::find(differs.begin(), differs.end(), 1) - differs.begin() != group_.rank()) return false;
-  Refuse(position,
-         fmt::format("rank {} on host {} reads other rows than before the snapshot of iteration "
-                     "{}: {} ({} of {} ranks do)",
-                     rank, job_.host, position.iteration, Describe(found, sealed), ranks, world));
+  Refuse(position, fmt::format("{} reads other rows than before the snapshot of iteration "
+                               "{}: {} ({} of {} ranks do)",
+                               rendezvous::RankName(group_.rank(), job_.host), position.iteration,
+                               Describe(found, sealed), ranks, world));
   return false;
 }
 

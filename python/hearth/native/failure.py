@@ -34,6 +34,14 @@ class Failure:
         return cls(**{**known, **others})
 
     @classmethod
+    def of_rank(
+        cls, rank: int, host: str, reason: object, known: Mapping[str, Any] | None = None
+    ) -> Failure:
+        """Of a rank that fails by itself, in the rendezvous' words; `known` as in of()."""
+        text = f"rank {rank} on host {host} failed: {reason}"
+        return cls.of(known or {}, text=text, rank=rank, host=host)
+
+    @classmethod
     def of_rendezvous(cls, failure: Mapping[str, Any]) -> Failure:
         """From what Coordinator.failure() gives."""
         return cls.of({**failure["details"], **failure}, text=_one_line(failure["message"]))

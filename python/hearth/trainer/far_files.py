@@ -230,9 +230,7 @@ class FarFiles:
         return f"{self._model.rpartition('/')[0]}/{below}"
 
     def _rank_error(self, error: BaseException) -> RankError:
-        rank, host = self._job["rank"], self._job["host"]
-        text = f"rank {rank} on host {host} failed: {error}"
-        return RankError(Failure(text, rank=rank, host=host))
+        return RankError(Failure.of_rank(self._job["rank"], self._job["host"], error))
 
     def _stop(self) -> None:
         self._ending.set()

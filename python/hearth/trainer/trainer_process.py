@@ -106,8 +106,7 @@ class TrainerProcess:
 
     def _failed(self, reason: str, **known: Any) -> Failure:
         """A failure of this rank."""
-        text = f"rank {self._rank} on host {self._host} failed: {reason}"
-        return Failure.of(known, text=text, rank=self._rank, host=self._host)
+        return Failure.of_rank(self._rank, self._host, reason, known)
 
     def _how_it_ended(self) -> Failure:
         try:
