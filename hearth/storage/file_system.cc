@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/storage/hdfs.h"
@@ -49,7 +50,7 @@ std::string FileSystem::ReadAll(const std::string& uri) {
   return contents;
 }
 
-FileSystem& For(std::string_view uri) {
+FileSystem& For(std::string_view uri, bool without_jvm) {
   static LocalFiles& local = *new LocalFiles;
   if (IsLocal(uri)) return local;
   Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
@@ -58,11 +59,11 @@ FileSystem& For(std::string_view uri) {
           WithoutPassword(std::string(uri)), Scheme(uri));
   // Kept until the end of the process, as threads may still read then.
   static std::mutex& mutex = *new std::mutex;
-  static auto& opened = *new std::map<std::string, std::unique_ptr<FileSystem>>;
+  static auto& opened = *new std::map<std::pair<std::string, bool>, std::unique_ptr<FileSystem>>;
   const RemoteUri parts = ParseRemote(uri);
   const std::lock_guard lock(mutex);
-  auto& system = opened[parts.prefix()];
-  if (!system) system = OpenHdfs(parts);
+  auto& system = opened[{parts.prefix(), without_jvm}];
+  if (!system) system = OpenHdfs(parts, without_jvm);
   return *system;
 }
 

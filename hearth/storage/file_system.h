@@ -63,8 +63,9 @@ class FileSystem {
 };
 
 // The file system that a path or URI belongs to: local, hdfs:, webhdfs:, swebhdfs:, viewfs:. It
-// lives as long as the process. Throws kUnimplemented for any other scheme.
-FileSystem& For(std::string_view uri);
+// lives as long as the process. Throws kUnimplemented for any other scheme. `without_jvm`: HDFS by
+// WebHDFS, for a process that is not worth a JVM's memory.
+FileSystem& For(std::string_view uri, bool without_jvm = false);
 
 // The files and folders whose names match, in order. Of a name's parts, those with *, ? or [a-z]
 // match as in a shell; a hidden name needs its dot. Nothing where nothing matches.

@@ -46,7 +46,8 @@ bool IsHdfs(std::string_view scheme) {
   return scheme == "hdfs" || scheme == "viewfs" || scheme == "webhdfs" || scheme == "swebhdfs";
 }
 
-std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri) {
+std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
+  if (without_jvm) return OpenWebHdfs(uri);
   const std::string told = Environment("HEARTH_HDFS");
   Require(told.empty() || told == "auto" || told == "libhdfs" || told == "webhdfs",
           ErrorCode::kInvalidArgument, "HEARTH_HDFS={} is none of auto, libhdfs and webhdfs", told);

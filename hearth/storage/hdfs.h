@@ -15,7 +15,7 @@ namespace hearth::storage {
 bool IsHdfs(std::string_view scheme);
 
 // The file system of a URI's scheme and authority. Contacts no server; throws kInvalidArgument if
-// nothing says where the cluster is.
-std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri);
+// nothing says where the cluster is. `without_jvm`: by WebHDFS, whatever is found and chosen.
+std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm);
 
 }  // namespace hearth::storage

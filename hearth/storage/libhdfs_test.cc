@@ -81,8 +81,9 @@ TEST_F(LibHdfsTest, LooksAtTheClassPathBeforeAJvmWould) {
 }
 
 TEST_F(LibHdfsTest, IsTakenWhereItIsFoundWithAClassPath) {
-  const auto takes_libhdfs = [](const char* uri) {
-    return dynamic_cast<LibHdfsFiles*>(OpenHdfs(ParseRemote(uri)).get()) != nullptr;
+  const auto takes_libhdfs = [](const char* uri, bool without_jvm = false) {
+    const auto files = OpenHdfs(ParseRemote(uri), without_jvm);
+    return dynamic_cast<LibHdfsFiles*>(files.get()) != nullptr;
   };
   EXPECT_FALSE(takes_libhdfs("hdfs://nn:1/a"));
   Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
@@ -91,6 +92,7 @@ TEST_F(LibHdfsTest, IsTakenWhereItIsFoundWithAClassPath) {
   EXPECT_TRUE(takes_libhdfs("hdfs://nn:1/a"));
   EXPECT_TRUE(takes_libhdfs("hdfs:///a"));
   EXPECT_FALSE(takes_libhdfs("webhdfs://nn:1/a"));
+  EXPECT_FALSE(takes_libhdfs("hdfs://nn:1/a", /*without_jvm=*/true));
   Set("HEARTH_HDFS", "webhdfs");
   EXPECT_FALSE(takes_libhdfs("hdfs://nn:1/a"));
   EXPECT_THAT(Thrown([&] { takes_libhdfs("viewfs://nn/a"); }).message(), HasSubstr("libhdfs"));

@@ -85,11 +85,11 @@ class PythonOutput {
   std::unique_ptr<storage::OutputFile> file_;
 };
 
-nb::bytes ReadFile(const std::string& uri) {
+nb::bytes ReadFile(const std::string& uri, bool without_jvm) {
   std::string contents;
   {
     const ReleasedGil released;
-    contents = storage::ReadFile(uri);
+    contents = storage::For(uri, without_jvm).ReadAll(uri);
   }
   return nb::bytes(contents.data(), contents.size());
 }
@@ -144,7 +144,8 @@ void RegisterStorage(nb::module_& m) {
         return folders;
       },
       "The folders of this executor for temporary files, one on each disk; none without Spark.");
-  m.def("read_file", &ReadFile, "uri"_a, "The contents of a file.");
+  m.def("read_file", &ReadFile, "uri"_a, nb::kw_only(), "without_jvm"_a = false,
+        "The contents of a file; `without_jvm`: of HDFS by WebHDFS, whatever else there is.");
   m.def("write_file", &WriteFile, "uri"_a, "contents"_a,
         "Writes a whole file, which appears under its name when it is complete.");
   m.def("append_file", &AppendFile, "uri"_a, "contents"_a,
@@ -156,8 +157,13 @@ void RegisterStorage(nb::module_& m) {
       },
       "uri"_a, ReleaseGil(), "The FileStatus of a file or folder; None where there is none.");
   m.def(
-      "list_folder", [](const std::string& uri) { return storage::For(uri).List(uri); }, "folder"_a,
-      ReleaseGil(), "The FileStatus of each file and folder in a folder, by name.");
+      "list_folder",
+      [](const std::string& uri, bool without_jvm) {
+        return storage::For(uri, without_jvm).List(uri);
+      },
+      "folder"_a, nb::kw_only(), "without_jvm"_a = false, ReleaseGil(),
+      "The FileStatus of each file and folder in a folder, by name; `without_jvm` as of "
+      "read_file().");
   m.def("glob_files", &storage::Glob, "pattern"_a, ReleaseGil(),
         "The files and folders whose names match *, ? and [a-z] in any part, in order.");
   m.def(

@@ -61,8 +61,8 @@ class KerberosCluster(HadoopCluster):
         krb5: the folder of the KDC, with `krb5.conf`.
     """
 
-    def __init__(self, keep: bool = False, token_s: float = 7 * 86_400):
-        """`token_s`: how long HDFS takes a token; YARN may renew it as long."""
+    def __init__(self, keep: bool = False, token_s: float = 86_400):
+        """`token_s`: how long HDFS takes a token that nobody renews."""
         super().__init__(keep)
         self._token_ms = str(int(1000 * token_s))
         self.user = USER
@@ -137,7 +137,6 @@ class KerberosCluster(HadoopCluster):
             "hadoop.http.authentication.kerberos.keytab": str(self.keytab("HTTP")),
             "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
             "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
-            "dfs.namenode.delegation.token.max-lifetime": self._token_ms,
             "dfs.namenode.delegation.token.renew-interval": self._token_ms,
             "dfs.block.access.token.enable": "true",
             "dfs.data.transfer.protection": "authentication",

@@ -1,7 +1,7 @@
 """`make soak-hadoop`: what outlives its delegation tokens goes on with newer ones.
 
-HDFS takes a token for a minute here, instead of a week. pytest does not find this file by itself;
-it is skipped as soak_kerberos.py is.
+HDFS takes a token that nobody renews for a minute here, instead of a day. pytest does not find this
+file by itself; it is skipped as soak_kerberos.py is.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def webhdfs(monkeypatch):
     monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
 
 
-def keytab(hadoop) -> tuple[str, ...]:
-    return ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)))
+def options(hadoop) -> tuple[str, ...]:
+    look = ("--conf", "spark.hearth.tokenLook=3s")
+    return ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)), *look)
 
 
 def said_by(program) -> str:
@@ -78,7 +79,7 @@ def test_a_training_outlives_its_tokens(hadoop, digits, mode):
     net = Path(solver).with_name("lenet_cos_train_test.prototxt")
     started = time.monotonic()
     done = run_program(
-        spark_submit(), "--master", "yarn", "--deploy-mode", mode, *keytab(hadoop),
+        spark_submit(), "--master", "yarn", "--deploy-mode", mode, *options(hadoop),
         "--files", f"{solver},{net}", PROGRAM, "-train", "-test", "-conf", Path(solver).name,
         "-clusterSize", "2", "-spill", "off", "-maxRestarts", "0",
         "-model", f"{mode}/lenet.caffemodel", "-output", f"{mode}.txt",
@@ -96,7 +97,7 @@ def test_nodes_outlive_their_tokens(hadoop, tmp_path):
     folder = f"{hadoop.uri}/user/{USER}/beats"
     program.write_text(NODES.replace("FOLDER", folder).replace("BEATS", "30"))
     done = run_program(
-        spark_submit(), "--master", "yarn", *keytab(hadoop), str(program),
+        spark_submit(), "--master", "yarn", *options(hadoop), str(program),
         folder=tmp_path, KRB5CCNAME="FILE:/nowhere",
     )  # fmt: skip
     assert done.returncode == 0, said_by(done)

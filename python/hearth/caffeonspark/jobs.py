@@ -8,8 +8,8 @@ from typing import Any
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.caffeonspark.places import Places
-from hearth.files.hadoop_tokens import lend_tokens
 from hearth.files.uri import local_path
+from hearth.spark.token_lender import lend_tokens
 from hearth.trainer.far_files import far_plan
 from hearth.trainer.predict_task import PredictSpec
 

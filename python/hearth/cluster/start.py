@@ -13,10 +13,10 @@ from hearth.cluster import reservation, roles
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
-from hearth.files.hadoop_tokens import lend_tokens
 from hearth.native.failure import TaskError
 from hearth.spark.ports import coordinator_ports
 from hearth.spark.silent_executors import give_up_executor
+from hearth.spark.token_lender import lend_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class ClusterStart:
         self._spark = spark
         self._timeout_s = timeout_s
         self._template = meta["cluster_template"]
+        meta["tokens"] = lend_tokens(spark.session)
         bind_host, host = spark.coordinator_hosts()
         token = new_token()
         self.coordinator: Any = Coordinator(
@@ -56,7 +57,6 @@ class ClusterStart:
         )
         meta["token"] = Key(token)
         meta["coordinator"] = (host, self.coordinator.port())
-        meta["tokens"] = lend_tokens(spark.session)
         self.inferences = MarkedRdds(spark.handle)
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)

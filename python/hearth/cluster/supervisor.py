@@ -24,9 +24,8 @@ from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
-from hearth.files.borrowed_tokens import borrowed
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.files.hadoop import add_hadoop_classpath
-from hearth.files.hadoop_tokens import TokenLoan
 from hearth.spark.addresses import address_towards
 from hearth.spark.ports import FEED, NODE, first_free
 

@@ -4,71 +4,176 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from hearth.files.far_copies import FarCopies
-from hearth.files.hadoop_tokens import VARIABLE, TokenLoan, replace_file, token_file
+from hearth.files.hadoop_shell import HadoopShell
 from hearth.files.local_folders import spill_folder
 from hearth.native.failure import hearth_error
+
+VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
+_PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
+_YARNS = "container_tokens"  # the file that it leaves in a container
+# A task that begins later than this after the driver has lent (a DataFrame that is evaluated then,
+# a task that Spark repeats) shows what its container has: the loan may have ended.
+_FRESH_S = 3600.0
+# Where WebHDFS does not serve, each look is a JVM.
+_SHELL_LOOK_S = 600.0
+
+
+@dataclass(frozen=True)
+class TokenLoan:
+    """Tokens for one task; travels in Spark's task closure.
+
+    Attributes:
+        tokens: a token file in base64.
+        folder: the URI of the folder of newer ones, named by their number (see token_file()); ""
+            where there will be none.
+        number: of the folder's newest file when these were lent, which are as new.
+        look_s: how often newer ones are looked for.
+        lent_s: when, in seconds since 1970.
+        settings: Hadoop's, by which the folder is found, beyond the executor's own.
+    """
+
+    tokens: str = field(repr=False)
+    folder: str
+    number: int
+    look_s: float
+    lent_s: float
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def token_file(number: int) -> str:
+    """The name of a file of tokens in a loan's folder; of no file that is still being written."""
+    return f"{number}{_SUFFIX}"
+
+
+def is_users(file: str) -> bool:
+    """Whether a token file is one that the user has named, rather than YARN's or of a loan."""
+    path = Path(file)
+    return bool(file) and path.name != _YARNS and not path.parent.name.startswith(_PREFIX)
 
 
 @contextmanager
 def borrowed(loan: TokenLoan | None) -> Iterator[None]:
     """While it is open this process, and processes that it starts, show the loan's tokens, and
-    newer ones as the driver gets them. One at a time in a process; None changes nothing.
+    newer ones as the driver gets them. One at a time in a process.
 
-    The core's client and each new JVM find them by HADOOP_TOKEN_FILE_LOCATION.
+    The core's client and each new JVM find them by HADOOP_TOKEN_FILE_LOCATION. Without a loan, with
+    one that may have ended, and where the user has named a file all stays as it is.
     """
-    if loan is None:
+    before = os.environ.get(VARIABLE, "")
+    late = loan is not None and before and time.time() - loan.lent_s > _FRESH_S
+    if loan is None or late or is_users(before):
         yield
         return
     # Where Spark or YARN cleans up, should this process be killed.
-    folder = Path(tempfile.mkdtemp(prefix="hearth-tokens-", dir=spill_folder()))
-    file, before = folder / "tokens", os.environ.get(VARIABLE)
-    ending = threading.Event()
-    watch = threading.Thread(target=_watch, args=(loan, file, ending), daemon=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=spill_folder()))
+    watch = _Watch(loan, folder / "tokens")
     try:
-        replace_file(file, base64.b64decode(loan.tokens))
-        os.environ[VARIABLE] = str(file)
-        if loan.folder:
-            watch.start()
+        os.environ[VARIABLE] = str(folder / "tokens")
         yield
     finally:
-        ending.set()  # it may be in the middle of a look, which nobody waits for
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
+        watch.end()
+        if before:
             os.environ[VARIABLE] = before
+        else:
+            os.environ.pop(VARIABLE, None)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _watch(loan: TokenLoan, file: Path, ending: threading.Event) -> None:
-    copies, number = FarCopies({}), loan.number
-    while not ending.wait(loan.look_s):
-        try:
-            number = _renew(copies, loan.folder, number, file)
-        except (OSError, ValueError, hearth_error()) as error:
-            if ending.is_set():
+class _Watch:
+    """Keeps a file up to date, in a thread."""
+
+    def __init__(self, loan: TokenLoan, file: Path):
+        self._loan, self._file, self._number = loan, file, loan.number
+        self._shell: HadoopShell | None = None
+        self._told = False
+        self._ending = threading.Event()
+        self._mutex = threading.Lock()  # of the file, which is not written after the end
+        replace_file(file, base64.b64decode(loan.tokens))
+        if loan.folder:
+            threading.Thread(target=self._run, name="hearth-tokens", daemon=True).start()
+
+    def end(self) -> None:
+        """Does not wait for a look that is under way."""
+        self._ending.set()
+        with self._mutex:
+            pass
+
+    def _run(self) -> None:
+        while not self._ending.wait(self._pause_s()):
+            try:
+                self._look()
+                self._told = False
+            except (OSError, ValueError, hearth_error()) as error:
+                if not self._told and not self._ending.is_set():
+                    self._tell(f"newer delegation tokens cannot be looked for: {error}")
+                self._told = True
+
+    def _pause_s(self) -> float:
+        """Ranks do not all look in the same moment."""
+        most = self._loan.look_s if self._shell is None else max(_SHELL_LOOK_S, self._loan.look_s)
+        return most * random.uniform(0.5, 1.0)
+
+    def _look(self) -> None:
+        numbers = (name.removesuffix(_SUFFIX) for name in self._names() if name.endswith(_SUFFIX))
+        newest = max((int(number) for number in numbers if number.isdigit()), default=0)
+        if newest <= self._number:
+            return
+        data = self._fetch(f"{self._loan.folder}/{token_file(newest)}")
+        with self._mutex:
+            if self._ending.is_set():
                 return
-            print(f"hearth: newer tokens are not here yet: {error}", file=sys.stderr, flush=True)
+            replace_file(self._file, data)
+        self._number = newest
+        self._tell("new delegation tokens are here")
+
+    def _names(self) -> list[str]:
+        from hearth.native._core import list_folder
+
+        if self._shell is not None:
+            return self._shell.names(self._loan.folder)
+        try:
+            found = list_folder(self._loan.folder, without_jvm=True)
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, hearth_error()):
+            shell = HadoopShell(self._loan.settings)
+            names = shell.names(self._loan.folder)
+            self._shell = shell  # as it can, and WebHDFS cannot
+            return names
+        return [status.uri.rpartition("/")[2] for status in found]
+
+    def _fetch(self, uri: str) -> bytes:
+        from hearth.native._core import read_file
+
+        if self._shell is None:
+            return bytes(read_file(uri, without_jvm=True))
+        fetched = self._file.with_suffix(".fetched")
+        try:
+            self._shell.fetch(uri, str(fetched))
+            return fetched.read_bytes()
+        finally:
+            fetched.unlink(missing_ok=True)
+
+    def _tell(self, line: str) -> None:
+        print(f"hearth: {line}", file=sys.stderr, flush=True)
 
 
-def _renew(copies: FarCopies, folder: str, number: int, file: Path) -> int:
-    """Takes the newest tokens that are newer than those of `number`; returns their number."""
-    names = set(copies.names(folder))
-    newest = number
-    while token_file(newest + 1) in names:
-        newest += 1
-    if newest > number:
-        fetched = file.with_suffix(".fetched")
-        copies.fetch(f"{folder}/{token_file(newest)}", str(fetched))
-        replace_file(file, fetched.read_bytes())
-        fetched.unlink()
-        print("hearth: new delegation tokens are here", file=sys.stderr, flush=True)
-    return newest
+def replace_file(file: Path, data: bytes) -> None:
+    """Writes a file that only its owner may read; whoever reads it meanwhile gets the old one."""
+    part = file.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as stream:
+        stream.write(data)
+    part.replace(file)

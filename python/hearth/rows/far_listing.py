@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.hadoop_tokens import lend_tokens
 from hearth.files.uri import serving
 from hearth.rows.file_parts import Block, StoredFile
+from hearth.spark.token_lender import lend_tokens
 
 
 def list_stored(session: Any, uri: str) -> list[StoredFile]:

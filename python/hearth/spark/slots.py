@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hearth.spark.time_setting import time_setting_s
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 # where a machine is gone for good, nothing comes, and Spark does not tell which of these it is.
 WAIT_SETTING = "spark.hearth.executorWait"
 _WAIT = "300s"
-_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 # Spark's Python API has no event for a new executor, so it is asked now and then.
 _LOOK_S = 0.1
@@ -95,13 +96,7 @@ class SlotWait:
 
 def executor_wait_s(session: SparkSession) -> float:
     """How long Spark may take to replace executors; raises HearthError where that is no time."""
-    from hearth import HearthError
-
-    said = session.conf.get(WAIT_SETTING, None) or _WAIT
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", said.lower())
-    if found is None or found[2] not in _UNITS:
-        raise HearthError(f"{WAIT_SETTING} is {said!r}: give a time such as 90s or 10min")
-    return float(int(found[1]) * _UNITS[found[2]])
+    return time_setting_s(session, WAIT_SETTING, _WAIT)
 
 
 def slots_now(session: SparkSession) -> int | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.hadoop_tokens import lend_tokens
 from hearth.native.failure import Failure
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
@@ -26,6 +25,7 @@ from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
+from hearth.spark.token_lender import lend_tokens
 from hearth.trainer.live_events import LiveEvents
 from hearth.trainer.plan import Plan, near_files, pinned
 from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
@@ -312,7 +312,7 @@ class _Attempt:
             hosts=plan.hosts,
             ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
             listener=self._live.listener if self._live is not None else None,
-            tokens=lend_tokens(self._spark),
+            tokens=lend_tokens(self._spark) if plan.far or plan.files else None,
         )
         task = partial(run_rank, spec)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import borrowed
-from hearth.files.hadoop_tokens import TokenLoan
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.unusable_rows import PLACE, Tally
 from hearth.trainer.far_files import FarFiles, FarPlan

@@ -9,8 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import borrowed
-from hearth.files.hadoop_tokens import TokenLoan
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.rows.rank_files import RankFiles
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
@@ -74,7 +73,8 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     place = Place.of(context, spec.hosts)
     rank = place.rank
     with ExitStack() as stack:
-        stack.enter_context(borrowed(spec.tokens))
+        uses_hdfs = spec.files or (spec.far and rank == 0)
+        stack.enter_context(borrowed(spec.tokens if uses_hdfs else None))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
             endpoint, kept = _host_coordinator(spec, context, stack)

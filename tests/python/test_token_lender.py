@@ -1,0 +1,314 @@
+"""Tokens of Spark's JVM: lent to the driver's process and to tasks, and newer ones after them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlparse
+
+import pytest
+
+from hearth import HearthError
+from hearth.files import borrowed_tokens
+from hearth.files.borrowed_tokens import VARIABLE, TokenLoan, borrowed
+from hearth.native import _core
+from hearth.spark import token_lender
+from hearth.spark.token_lender import lend_tokens
+
+LIMIT_S = 20.0
+HDFS, MASTER = "HDFS_DELEGATION_TOKEN", "YARN_AM_RM_TOKEN"
+
+
+class Token:
+    def __init__(self, kind: str = "", text: str = ""):
+        self.getKind, self.text = lambda: kind, text
+        self.toString = lambda: f"identifier of {text}"
+
+
+class Credentials:
+    """Hadoop's, by alias."""
+
+    def __init__(self, of: Credentials | None = None):
+        self.tokens = dict(of.tokens) if of is not None else {}
+        self.getToken, self.addToken = self.tokens.get, self.tokens.__setitem__
+        keys = SimpleNamespace(toArray=lambda: list(self.tokens))
+        self.getTokenMap = lambda: SimpleNamespace(keySet=lambda: keys)
+        self.getAllTokens = lambda: SimpleNamespace(toArray=lambda: list(self.tokens.values()))
+
+    def file(self) -> bytes:
+        return ",".join(token.text for token in self.tokens.values() if token.text).encode()
+
+    def writeTokenStorageFile(self, path: FakePath, _: object) -> None:
+        path.path.write_bytes(self.file())
+
+    def writeTokenStorageToStream(self, stream: SimpleNamespace) -> None:
+        stream.path.write_bytes(self.file())
+
+
+class FakePath:
+    """A path of Hadoop's, here or in "hdfs://nn", which is a folder of this host, and its file
+    system."""
+
+    def __init__(self, parent: object, name: str = ""):
+        self.path = Path(urlparse(str(parent)).path) / name
+        self.getFileSystem = lambda _: self
+        self.makeQualified = lambda path: SimpleNamespace(toString=lambda: f"hdfs://nn{path.path}")
+        self.exists = lambda other: other.path.exists()
+        self.mkdirs = lambda folder, mode: folder.path.mkdir(parents=True, mode=mode)
+        self.deleteOnExit = lambda folder: folder.path.with_name("deleted on exit").touch()
+        self.create = lambda part, _: SimpleNamespace(path=part.path, close=lambda: None)
+        self.delete = lambda path, _: path.path.unlink(missing_ok=True)
+        self.rename = lambda old, new: not new.path.exists() and bool(old.path.rename(new.path))
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+class Jvm:
+    """Hadoop's classes, as tokens are lent by them."""
+
+    def __init__(self, home: Path, secure: bool = True, keytab: bool = True):
+        self.held, self.over = Credentials(), False
+        self.give("first")
+        self.held.addToken("", Token(MASTER, "master"))
+        login = SimpleNamespace(isFromKeytab=lambda: keytab)
+        current = SimpleNamespace(getCredentials=lambda: self.held, getShortUserName=lambda: "me")
+        users = SimpleNamespace(
+            isSecurityEnabled=lambda: secure,
+            getLoginUser=lambda: login,
+            getCurrentUser=lambda: current,
+        )
+        security = SimpleNamespace(
+            UserGroupInformation=users, Credentials=Credentials, token=SimpleNamespace(Token=Token)
+        )
+        permission = SimpleNamespace(FsPermission=lambda mode: int(mode, 8))
+        self.fs = SimpleNamespace(
+            Path=lambda parent, name="": FakePath(
+                home / parent if isinstance(parent, str) and ":" not in parent else parent, name
+            ),
+            permission=permission,
+        )
+        self.org = SimpleNamespace(
+            apache=SimpleNamespace(hadoop=SimpleNamespace(security=security, fs=self.fs))
+        )
+
+    def give(self, text: str) -> None:
+        """What Spark does with new tokens."""
+        self.held.addToken("nn", Token(HDFS, text))
+
+    def session(self, application: str, **conf: str) -> SimpleNamespace:
+        conf = {"spark.hearth.tokenLook": "0", **conf}
+        settings = SimpleNamespace(
+            get=lambda key, default=None: conf.get(key, default), getAll=conf.items
+        )
+        scala = SimpleNamespace(isStopped=lambda: self.over)
+        java = SimpleNamespace(hadoopConfiguration=lambda: None, sc=lambda: scala)
+        context = SimpleNamespace(applicationId=application, _jsc=java, getConf=lambda: settings)
+        return SimpleNamespace(_jvm=self, _jsc=java, sparkContext=context, conf=settings)
+
+
+def wait(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def here(uri: str) -> Path:
+    return Path(urlparse(uri).path)
+
+
+def list_here(uri: str, without_jvm: bool) -> list[SimpleNamespace]:
+    assert without_jvm
+    return [SimpleNamespace(uri=f"{uri}/{name}") for name in os.listdir(here(uri))]
+
+
+def lent(**values: Any) -> TokenLoan:
+    tokens = base64.b64encode(b"lent").decode()
+    return TokenLoan(**{"tokens": tokens, "folder": "", "number": 0, "look_s": 0.02,
+                        "lent_s": time.time(), **values})  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
+    monkeypatch.setattr(token_lender, "_lenders", {})
+    monkeypatch.setattr(time, "sleep", lambda s, sleep=time.sleep: sleep(max(s, 0.02)))
+    monkeypatch.setattr(_core, "list_folder", list_here)
+    monkeypatch.setattr(_core, "read_file", lambda uri, without_jvm: here(uri).read_bytes())
+
+
+@pytest.fixture
+def jvm(tmp_path):
+    jvm = Jvm(tmp_path)
+    yield jvm
+    jvm.over = True
+
+
+def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
+    loan = lend_tokens(jvm.session("one"))
+    assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
+    assert loan.tokens not in repr(loan)
+    file = Path(os.environ[VARIABLE])
+    assert file.read_bytes() == b"first"
+    assert (file.stat().st_mode | file.parent.stat().st_mode) & 0o077 == 0
+    assert os.listdir(file.parent) == ["tokens"]
+
+
+def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
+    session = jvm.session("two")
+    loan = lend_tokens(session)
+    own, folder = Path(os.environ[VARIABLE]), here(loan.folder)
+    with borrowed(loan):
+        task = Path(os.environ[VARIABLE])
+        assert task.read_bytes() == b"first" and task != own
+        for text in ("second", "third"):
+            jvm.give(text)
+            wait(lambda text=text: task.read_text() == own.read_text() == text)
+            assert (task.stat().st_mode | task.parent.stat().st_mode) & 0o077 == 0
+    assert os.environ[VARIABLE] == str(own) and not task.parent.exists()
+    assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
+    assert folder.stat().st_mode & 0o077 == 0
+    assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
+    again = lend_tokens(session)
+    assert (base64.b64decode(again.tokens), again.number) == (b"third", 2)
+
+
+def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
+    session = jvm.session("three")
+    loan = lend_tokens(session)
+    own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
+    jvm.fs.Path = lambda parent, name="": 1 / 0 if "nn" in str(parent) else path(parent, name)
+    jvm.give("second")
+    wait(lambda: "cannot be handed on yet" in caplog.text)
+    assert own.read_bytes() == b"second"
+    loan = lend_tokens(session)
+    assert (base64.b64decode(loan.tokens), loan.number) == (b"second", 0)
+    here(loan.folder).mkdir(parents=True)
+    (here(loan.folder) / "1.tokens").touch()  # the answer was lost
+    jvm.fs.Path = path
+    wait(lambda: (here(loan.folder) / "1.tokens").read_bytes() == b"second")
+    assert caplog.text.count("cannot be handed on yet") == 1
+
+
+def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
+    lend_tokens(jvm.session("four"))
+    other = Jvm(tmp_path)
+    other.give("other")
+    lend_tokens(other.session("five"))
+    assert Path(os.environ[VARIABLE]).read_bytes() == b"other"
+    jvm.over = other.over = True
+    wait(lambda: not token_lender._lenders)
+
+
+@pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
+def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch, file):
+    monkeypatch.setenv(VARIABLE, "/of/the/user")
+    session = jvm.session(f"six{file}")
+    with borrowed(lend_tokens(session)):
+        assert os.environ[VARIABLE] == "/of/the/user"
+    token_lender._lenders.clear()
+    monkeypatch.setenv(VARIABLE, file)
+    loan = lend_tokens(session)
+    assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
+    monkeypatch.setenv(VARIABLE, file)
+    with borrowed(loan):
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
+    assert os.environ.get(VARIABLE, "") == file
+
+
+def test_a_ticket_stays_unless_spark_renews_by_it(tmp_path):
+    jvm = Jvm(tmp_path, keytab=False)
+    assert lend_tokens(jvm.session("seven")) is None
+    renewing = {"spark.kerberos.renewal.credentials": "ccache"}
+    assert lend_tokens(jvm.session("seven", **renewing)) is not None
+    assert not os.environ[VARIABLE]
+    jvm.over = True
+
+
+def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
+    assert lend_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
+    assert lend_tokens(SimpleNamespace()) is None  # Spark Connect
+    assert not caplog.text
+    jvm.fs.Path = lambda *_: 1 / 0
+    assert lend_tokens(jvm.session("nine")) is None
+    assert "tokens of Spark's JVM cannot be handed on" in caplog.text
+    with borrowed(None):
+        assert not os.environ[VARIABLE]
+    with pytest.raises(HearthError, match="tokenLook is 'soon': give a time"):
+        lend_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
+
+
+def test_another_file_system_than_hdfs_is_told(jvm, monkeypatch, caplog):
+    monkeypatch.setattr(token_lender, "CORE_SCHEMES", ())
+    loan = lend_tokens(jvm.session("ten"))
+    assert loan.folder == "" and "spark.yarn.stagingDir" in caplog.text
+
+
+def test_newer_ones_lie_in_sparks_staging_folder(jvm, tmp_path):
+    staging = f"hdfs://nn{tmp_path}/elsewhere"
+    loan = lend_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
+    assert loan.folder.startswith(f"{staging}/.sparkStaging/eleven/")
+
+
+def test_the_newest_of_several_is_taken(tmp_path):
+    for name in ("2.tokens", "11.tokens", "part", "x.tokens"):
+        (tmp_path / name).write_text(name)
+    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+        wait(lambda: Path(os.environ[VARIABLE]).read_text() == "11.tokens")
+
+
+def test_a_loan_that_may_have_ended_does_not_replace_yarns(monkeypatch):
+    old = lent(lent_s=time.time() - 7200)
+    with borrowed(old):
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
+    monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
+    with borrowed(old):
+        assert os.environ[VARIABLE] == "/of/yarn/container_tokens"
+
+
+class Shell:
+    """Hadoop's shell, where WebHDFS does not serve."""
+
+    settings: dict[str, str] = {}
+
+    def __init__(self, settings: dict[str, str]):
+        Shell.settings = settings
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(here(folder))
+
+    def fetch(self, uri: str, path: str) -> None:
+        Path(path).write_bytes(here(uri).read_bytes())
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise HearthError("WebHDFS is off")
+
+
+def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
+    monkeypatch.setattr(_core, "list_folder", refuse)
+    (tmp_path / "1.tokens").write_text("by the shell")
+    with borrowed(lent(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
+        file = Path(os.environ[VARIABLE])
+        wait(lambda: file.read_text() == "by the shell")
+        assert os.listdir(file.parent) == ["tokens"]
+    assert Shell.settings == {"dfs.nameservices": "nn"}
+
+
+def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):
+    monkeypatch.setattr(Shell, "names", refuse)
+    monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
+    looks = []
+    monkeypatch.setattr(_core, "list_folder", lambda *_, **__: looks.append(1) or refuse())
+    with borrowed(lent(folder="hdfs://nn/folder")):
+        wait(lambda: len(looks) > 4)
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
+    said = capfd.readouterr().err
+    assert said.count("newer delegation tokens cannot be looked for: WebHDFS is off") == 1
