@@ -238,16 +238,17 @@ std::string CurrentToken::Get() const {
 }
 
 bool CurrentToken::Replace(const std::string& refused) {
-  const std::lock_guard lock(mutex_);
-  if (token_ != refused) return true;  // another thread was here
+  if (Get() != refused) return true;  // another thread was here
+  std::string found;
   try {
-    std::string found = find_ ? find_() : "";
-    if (found.empty() || found == refused) return false;
-    token_ = std::move(found);
+    if (find_) found = find_();  // not under the mutex: it may wait for a name server
   } catch (const Error& error) {
     log::Warning("There is no other delegation token: {}", error.what());
-    return false;
   }
+  const std::lock_guard lock(mutex_);
+  if (token_ != refused) return true;
+  if (found.empty() || found == refused) return false;
+  token_ = std::move(found);
   return true;
 }
 

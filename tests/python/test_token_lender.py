@@ -307,6 +307,7 @@ def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):
     monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
     looks = []
     monkeypatch.setattr(_core, "list_folder", lambda *_, **__: looks.append(1) or refuse())
+    monkeypatch.setattr(borrowed_tokens, "_SHELL_LOOK_S", 0.02)
     with borrowed(lent(folder="hdfs://nn/folder")):
         wait(lambda: len(looks) > 4)
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"

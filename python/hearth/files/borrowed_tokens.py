@@ -121,7 +121,8 @@ class _Watch:
 
     def _pause_s(self) -> float:
         """Ranks do not all look in the same moment."""
-        most = self._loan.look_s if self._shell is None else max(_SHELL_LOOK_S, self._loan.look_s)
+        by_shell = self._shell is not None or self._told  # or it was tried, too, and failed
+        most = max(self._loan.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 
     def _look(self) -> None:
