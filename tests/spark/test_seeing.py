@@ -101,7 +101,7 @@ def test_the_history_has_losses_and_validations(watched):
 
 def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
     processes = timeline.read_all(watched[1] / "timeline")
-    assert [process.name.partition(" (")[0] for process in processes] == ["rank 0", "rank 1"]
+    assert [process.name.partition(" on ")[0] for process in processes] == ["rank 0", "rank 1"]
     for process in processes:
         names = [event["name"] for event in process.events if event["ph"] == "X"]
         assert names.count("iteration 81") == 1
