@@ -11,7 +11,8 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
       problem_.clear();
       return;
     }
-    if (problem_.empty()) problem_ = ::dlerror();
+    const char* why = ::dlerror();  // none where RTLD_NOLOAD did not find it loaded
+    if (problem_.empty()) problem_ = why != nullptr ? why : file + " is not loaded";
   }
 }
 

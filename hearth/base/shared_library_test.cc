@@ -1,5 +1,6 @@
 #include "hearth/base/shared_library.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,11 @@ TEST(SharedLibrary, IsTheFirstThatCanBeLoaded) {
   const SharedLibrary library({"libnone.so.1", "libc.so.6"});
   EXPECT_TRUE(library.loaded());
   EXPECT_EQ(library.problem(), "");
+}
+
+TEST(SharedLibrary, MayBeAskedForOnlyWhereItIsLoaded) {
+  EXPECT_TRUE(SharedLibrary({"libc.so.6"}, RTLD_NOLOAD).loaded());
+  EXPECT_NE(SharedLibrary({"libcurl.so.4"}, RTLD_NOLOAD).problem(), "");
 }
 
 TEST(SharedLibrary, ThatIsNotThereSaysWhyOfTheFirstAndHasNoFunctions) {

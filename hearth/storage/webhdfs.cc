@@ -172,8 +172,11 @@ HttpAnswer WebHdfs::Do(const Call& call) {
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
     const bool may_repeat = !(call.once && attempts.sent);
-    if (refusal.remedy == Remedy::kNewToken && may_repeat && attempts.FirstNewToken() &&
-        token_.Replace(attempts.token)) {
+    // Also where there was none when the file system was opened.
+    const bool wants_token =
+        refusal.remedy == Remedy::kNewToken ||
+        (attempts.token.empty() && refusal.code == ErrorCode::kPermissionDenied);
+    if (wants_token && may_repeat && attempts.FirstNewToken() && token_.Replace(attempts.token)) {
       log::Info("Another delegation token is used from now on: {}",
                 WithoutToken(refusal.text, attempts.token));
       continue;

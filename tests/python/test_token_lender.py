@@ -33,8 +33,8 @@ class Token:
 class Credentials:
     """Hadoop's, by alias."""
 
-    def __init__(self, of: Credentials | None = None):
-        self.tokens = dict(of.tokens) if of is not None else {}
+    def __init__(self) -> None:
+        self.tokens: dict[str, Token] = {}
         self.getToken, self.addToken = self.tokens.get, self.tokens.__setitem__
         keys = SimpleNamespace(toArray=lambda: list(self.tokens))
         self.getTokenMap = lambda: SimpleNamespace(keySet=lambda: keys)
@@ -62,7 +62,6 @@ class FakePath:
         self.mkdirs = lambda folder, mode: folder.path.mkdir(parents=True, mode=mode)
         self.deleteOnExit = lambda folder: folder.path.with_name("deleted on exit").touch()
         self.create = lambda part, _: SimpleNamespace(path=part.path, close=lambda: None)
-        self.delete = lambda path, _: path.path.unlink(missing_ok=True)
         self.rename = lambda old, new: not new.path.exists() and bool(old.path.rename(new.path))
 
     def __str__(self) -> str:
@@ -83,9 +82,7 @@ class Jvm:
             getLoginUser=lambda: login,
             getCurrentUser=lambda: current,
         )
-        security = SimpleNamespace(
-            UserGroupInformation=users, Credentials=Credentials, token=SimpleNamespace(Token=Token)
-        )
+        security = SimpleNamespace(UserGroupInformation=users, Credentials=Credentials)
         permission = SimpleNamespace(FsPermission=lambda mode: int(mode, 8))
         self.fs = SimpleNamespace(
             Path=lambda parent, name="": FakePath(
@@ -138,7 +135,7 @@ def lent(**values: Any) -> TokenLoan:
 def variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
     monkeypatch.setattr(token_lender, "_lenders", {})
-    monkeypatch.setattr(time, "sleep", lambda s, sleep=time.sleep: sleep(max(s, 0.02)))
+    monkeypatch.setattr(token_lender, "_LEAST_LOOK_S", 0.02)
     monkeypatch.setattr(_core, "list_folder", list_here)
     monkeypatch.setattr(_core, "read_file", lambda uri, without_jvm: here(uri).read_bytes())
 
@@ -189,21 +186,41 @@ def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplo
     assert own.read_bytes() == b"second"
     loan = lend_tokens(session)
     assert (base64.b64decode(loan.tokens), loan.number) == (b"second", 0)
-    here(loan.folder).mkdir(parents=True)
-    (here(loan.folder) / "1.tokens").touch()  # the answer was lost
     jvm.fs.Path = path
-    wait(lambda: (here(loan.folder) / "1.tokens").read_bytes() == b"second")
+    wait(lambda: lend_tokens(session).number > 0)
+    newest = here(loan.folder) / f"{lend_tokens(session).number}.tokens"
+    assert newest.read_bytes() == b"second"
     assert caplog.text.count("cannot be handed on yet") == 1
+
+
+def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own(jvm):
+    session = jvm.session("twelve")
+    loan = lend_tokens(session)
+    here(loan.folder).mkdir(parents=True)
+    (here(loan.folder) / "1.tokens").write_text("lost")
+    jvm.give("second")
+    wait(lambda: lend_tokens(session).number == 2)
+    assert (here(loan.folder) / "1.tokens").read_text() == "lost"
+    assert (here(loan.folder) / "2.tokens").read_text() == "second"
 
 
 def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
     lend_tokens(jvm.session("four"))
+    first = Path(os.environ[VARIABLE])
+    jvm.over = True
+    wait(lambda: not token_lender._lenders and not first.parent.exists())
+    assert not os.environ.get(VARIABLE)  # nobody renews those any more
     other = Jvm(tmp_path)
     other.give("other")
     lend_tokens(other.session("five"))
     assert Path(os.environ[VARIABLE]).read_bytes() == b"other"
-    jvm.over = other.over = True
+    os.environ[VARIABLE] = "/of/the/user"  # from now on
+    other.give("newer")
+    wait(lambda: lend_tokens(other.session("five")).number == 1)
+    assert os.environ[VARIABLE] == "/of/the/user"
+    other.over = True
     wait(lambda: not token_lender._lenders)
+    assert os.environ[VARIABLE] == "/of/the/user"
 
 
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
@@ -263,13 +280,33 @@ def test_the_newest_of_several_is_taken(tmp_path):
         wait(lambda: Path(os.environ[VARIABLE]).read_text() == "11.tokens")
 
 
-def test_a_loan_that_may_have_ended_does_not_replace_yarns(monkeypatch):
-    old = lent(lent_s=time.time() - 7200)
+def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_path):
+    old = lent(lent_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
     with borrowed(old):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
-    monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
+    yarns = tmp_path / "container_tokens"
+    yarns.write_text("yarn's")
+    monkeypatch.setenv(VARIABLE, str(yarns))
     with borrowed(old):
+        file = Path(os.environ[VARIABLE])
+        assert file != yarns and file.read_text() == "yarn's"
+        (tmp_path / "1.tokens").write_text("newer")
+        wait(lambda: file.read_text() == "newer")
+    assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
+
+
+def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_path, capfd):
+    monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
+    monkeypatch.setattr(borrowed_tokens, "spill_folder", lambda: str(tmp_path))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(borrowed_tokens, "replace_file", full)
+    with borrowed(lent()):
         assert os.environ[VARIABLE] == "/of/yarn/container_tokens"
+    assert "tokens cannot be kept here: [Errno 28]" in capfd.readouterr().err
+    assert not os.listdir(tmp_path)
 
 
 class Shell:
@@ -299,7 +336,16 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         file = Path(os.environ[VARIABLE])
         wait(lambda: file.read_text() == "by the shell")
         assert os.listdir(file.parent) == ["tokens"]
+        monkeypatch.setattr(borrowed_tokens, "_SHELL_LOOK_S", 0.02)
     assert Shell.settings == {"dfs.nameservices": "nn"}
+    monkeypatch.setattr(borrowed_tokens, "HadoopShell", refuse)
+    once = [refuse]  # a NameNode that starts anew; then it serves again
+    monkeypatch.setattr(
+        _core, "list_folder", lambda *a, **k: (once.pop() if once else list_here)(*a, **k)
+    )
+    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+        file = Path(os.environ[VARIABLE])
+        wait(lambda: file.read_text() == "by the shell")
 
 
 def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):

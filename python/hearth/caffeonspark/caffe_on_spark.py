@@ -19,6 +19,7 @@ from hearth.caffeonspark.source import Source
 from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
+from hearth.spark.token_lender import lend_tokens
 from hearth.trainer import launch
 from hearth.trainer.far_files import far_plan
 from hearth.trainer.memory_need import STREAMED_MB, memory_warnings
@@ -173,6 +174,7 @@ class CaffeOnSpark:
             else:
                 files[name] = rows
         far = far_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
+        lend_tokens(self._spark)  # this process writes -logDir's file
         kept = _kept(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (

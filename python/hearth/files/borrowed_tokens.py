@@ -20,10 +20,10 @@ from hearth.files.local_folders import spill_folder
 from hearth.native.failure import hearth_error
 
 VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
-_PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
+PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
 _YARNS = "container_tokens"  # the file that it leaves in a container
-# A task that begins later than this after the driver has lent (a DataFrame that is evaluated then,
-# a task that Spark repeats) shows what its container has: the loan may have ended.
+# A task that starts later than this after the driver has lent (a DataFrame that is evaluated then,
+# a job that waited for slots) begins with what its container has: the loan may have ended.
 _FRESH_S = 3600.0
 # Where WebHDFS does not serve, each look is a JVM.
 _SHELL_LOOK_S = 600.0
@@ -59,7 +59,7 @@ def token_file(number: int) -> str:
 def is_users(file: str) -> bool:
     """Whether a token file is one that the user has named, rather than YARN's or of a loan."""
     path = Path(file)
-    return bool(file) and path.name != _YARNS and not path.parent.name.startswith(_PREFIX)
+    return bool(file) and path.name != _YARNS and not path.parent.name.startswith(PREFIX)
 
 
 @contextmanager
@@ -67,19 +67,16 @@ def borrowed(loan: TokenLoan | None) -> Iterator[None]:
     """While it is open this process, and processes that it starts, show the loan's tokens, and
     newer ones as the driver gets them. One at a time in a process.
 
-    The core's client and each new JVM find them by HADOOP_TOKEN_FILE_LOCATION. Without a loan, with
-    one that may have ended, and where the user has named a file all stays as it is.
+    The core's client and each new JVM find them by HADOOP_TOKEN_FILE_LOCATION. Without a loan,
+    where the user has named a file, and where this host cannot keep one, all stays as it is.
     """
     before = os.environ.get(VARIABLE, "")
-    late = loan is not None and before and time.time() - loan.lent_s > _FRESH_S
-    if loan is None or late or is_users(before):
+    watch = None if loan is None or is_users(before) else _watch(loan, before)
+    if watch is None:
         yield
         return
-    # Where Spark or YARN cleans up, should this process be killed.
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=spill_folder()))
-    watch = _Watch(loan, folder / "tokens")
+    os.environ[VARIABLE] = str(watch.file)
     try:
-        os.environ[VARIABLE] = str(folder / "tokens")
         yield
     finally:
         watch.end()
@@ -87,19 +84,36 @@ def borrowed(loan: TokenLoan | None) -> Iterator[None]:
             os.environ[VARIABLE] = before
         else:
             os.environ.pop(VARIABLE, None)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _watch(loan: TokenLoan, before: str) -> _Watch | None:
+    """`before`: the file that this process has. None where this host cannot keep another."""
+    folder = None
+    try:
+        # Where Spark or YARN cleans up, should this process be killed.
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=spill_folder()))
+        late = before and time.time() - loan.lent_s > _FRESH_S
+        first = Path(before).read_bytes() if late else base64.b64decode(loan.tokens)
+        return _Watch(loan, folder / "tokens", first)
+    except (OSError, RuntimeError, ValueError) as error:  # a full disk, no thread
+        _tell(f"the driver's delegation tokens cannot be kept here: {error}")
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
 
 
 class _Watch:
-    """Keeps a file up to date, in a thread."""
+    """Keeps a file up to date, in a thread; its folder goes at the end."""
 
-    def __init__(self, loan: TokenLoan, file: Path):
-        self._loan, self._file, self._number = loan, file, loan.number
-        self._shell: HadoopShell | None = None
+    def __init__(self, loan: TokenLoan, file: Path, first: bytes):
+        """`first`: the file's content before there are newer tokens."""
+        self.file = file
+        self._loan, self._number = loan, loan.number
+        self._shell: HadoopShell | None = None  # of the last look, where WebHDFS did not serve
         self._told = False
         self._ending = threading.Event()
         self._mutex = threading.Lock()  # of the file, which is not written after the end
-        replace_file(file, base64.b64decode(loan.tokens))
+        replace_file(file, first)
         if loan.folder:
             threading.Thread(target=self._run, name="hearth-tokens", daemon=True).start()
 
@@ -107,16 +121,16 @@ class _Watch:
         """Does not wait for a look that is under way."""
         self._ending.set()
         with self._mutex:
-            pass
+            shutil.rmtree(self.file.parent, ignore_errors=True)
 
     def _run(self) -> None:
         while not self._ending.wait(self._pause_s()):
             try:
                 self._look()
                 self._told = False
-            except (OSError, ValueError, hearth_error()) as error:
+            except Exception as error:  # whatever it is, the next look may do better
                 if not self._told and not self._ending.is_set():
-                    self._tell(f"newer delegation tokens cannot be looked for: {error}")
+                    _tell(f"newer delegation tokens cannot be looked for: {error}")
                 self._told = True
 
     def _pause_s(self) -> float:
@@ -134,24 +148,23 @@ class _Watch:
         with self._mutex:
             if self._ending.is_set():
                 return
-            replace_file(self._file, data)
+            replace_file(self.file, data)
         self._number = newest
-        self._tell("new delegation tokens are here")
+        _tell("new delegation tokens are here")
 
     def _names(self) -> list[str]:
         from hearth.native._core import list_folder
 
-        if self._shell is not None:
-            return self._shell.names(self._loan.folder)
+        self._shell = None
         try:
             found = list_folder(self._loan.folder, without_jvm=True)
         except FileNotFoundError:
             return []
         except (OSError, ValueError, hearth_error()):
-            shell = HadoopShell(self._loan.settings)
-            names = shell.names(self._loan.folder)
-            self._shell = shell  # as it can, and WebHDFS cannot
-            return names
+            if self._ending.is_set():
+                return []
+            self._shell = HadoopShell(self._loan.settings)
+            return self._shell.names(self._loan.folder)
         return [status.uri.rpartition("/")[2] for status in found]
 
     def _fetch(self, uri: str) -> bytes:
@@ -159,15 +172,16 @@ class _Watch:
 
         if self._shell is None:
             return bytes(read_file(uri, without_jvm=True))
-        fetched = self._file.with_suffix(".fetched")
+        fetched = self.file.with_suffix(".fetched")
         try:
             self._shell.fetch(uri, str(fetched))
             return fetched.read_bytes()
         finally:
             fetched.unlink(missing_ok=True)
 
-    def _tell(self, line: str) -> None:
-        print(f"hearth: {line}", file=sys.stderr, flush=True)
+
+def _tell(line: str) -> None:
+    print(f"hearth: {line}", file=sys.stderr, flush=True)
 
 
 def replace_file(file: Path, data: bytes) -> None:

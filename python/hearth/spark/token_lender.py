@@ -19,7 +19,14 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from hearth.files.borrowed_tokens import VARIABLE, TokenLoan, is_users, replace_file, token_file
+from hearth.files.borrowed_tokens import (
+    PREFIX,
+    VARIABLE,
+    TokenLoan,
+    is_users,
+    replace_file,
+    token_file,
+)
 from hearth.files.hadoop_errors import java_text
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
@@ -30,6 +37,7 @@ logger = logging.getLogger(__name__)
 LOOK_SETTING = "spark.hearth.tokenLook"
 # Spark has new tokens when three quarters of the old ones' time are over: of a day, say.
 _LOOK = "60s"
+_LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
 # With it one is the application master, which tasks are not.
 _MASTER = "YARN_AM_RM_TOKEN"
@@ -54,6 +62,7 @@ def lend_tokens(spark: Any) -> TokenLoan | None:
     if not _renews(spark):
         return None
     look_s = time_setting_s(spark, LOOK_SETTING, _LOOK)
+    look_s = min(max(look_s, _LEAST_LOOK_S), _MOST_LOOK_S)
     try:
         with _lock:
             application = str(spark.sparkContext.applicationId)
@@ -90,16 +99,16 @@ class _Lender:
         self._configuration = spark._jsc.hadoopConfiguration()
         self._ended = spark.sparkContext._jsc.sc().isStopped
         self._application = str(spark.sparkContext.applicationId)
-        self._private = Path(tempfile.mkdtemp(prefix="hearth-tokens-"))
-        atexit.register(shutil.rmtree, self._private, ignore_errors=True)
+        self._private, self._process = Path(tempfile.mkdtemp(prefix=PREFIX)), os.getpid()
+        atexit.register(self._take_back)
         pairs = dict(spark.sparkContext.getConf().getAll())
         hadoop = {key.removeprefix("spark.hadoop."): value for key, value in pairs.items()}
         self._settings = {key: value for key, value in hadoop.items() if key.startswith(_WHERE)}
         self._folder = self._folder_of_newer(spark, pairs.get("spark.yarn.stagingDir", ""))
-        self._number = 0  # of the newest file there
+        self._number = self._tried = 0  # of the newest file there, and of the last attempt's
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # what this process has
-        self._has_own_file = self._wants_own_file()
+        self._before = os.environ.get(VARIABLE, "")
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
@@ -138,6 +147,17 @@ class _Lender:
             time.sleep(self._look_s / 2)
         with _lock:
             _lenders.pop(self._application, None)
+        self._take_back()
+
+    def _take_back(self) -> None:
+        """Leaves this process as it was: nobody renews what it has from here on."""
+        if os.getpid() != self._process:
+            return  # a forked child ends
+        if os.environ.get(VARIABLE) == str(self._private / "tokens"):
+            os.environ[VARIABLE] = self._before
+            if not self._before:
+                del os.environ[VARIABLE]
+        shutil.rmtree(self._private, ignore_errors=True)
 
     def _is_over(self) -> bool:
         from py4j.protocol import Py4JNetworkError
@@ -153,23 +173,28 @@ class _Lender:
         """Hands on what the JVM has beyond what is known."""
         held = self._held()
         found = self._identity(held)
-        if self._has_own_file and found != self._own:
+        if found != self._own and self._wants_own_file():
             file = self._private / "tokens"
             replace_file(file, self._bytes(held))
-            os.environ[VARIABLE] = str(file)
+            if os.environ.get(VARIABLE) != str(file):
+                os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
-            self._publish(held, self._number + 1)
-            self._published, self._number = found, self._number + 1
+            self._tried += 1  # where an answer was lost the last number may be taken
+            self._publish(held, self._tried)
+            self._published, self._number = found, self._tried
 
     def _held(self) -> Any:
-        """The JVM's Credentials, without what makes it the application master."""
+        """The JVM's tokens as Credentials, without what makes it the application master, and
+        without secret keys, of which Spark's RPC has one."""
         security = self._jvm.org.apache.hadoop.security
-        held = security.Credentials(security.UserGroupInformation.getCurrentUser().getCredentials())
+        held = security.UserGroupInformation.getCurrentUser().getCredentials()
+        lent = security.Credentials()
         for alias in held.getTokenMap().keySet().toArray():
-            if str(held.getToken(alias).getKind()) == _MASTER:
-                held.addToken(alias, security.token.Token())  # Hadoop 3.3 cannot remove one
-        return held
+            token = held.getToken(alias)
+            if str(token.getKind()) != _MASTER:
+                lent.addToken(alias, token)
+        return lent
 
     def _identity(self, held: Any) -> frozenset[str]:
         """Not by what proves a token: py4j logs all that passes through it, if it is asked to."""
@@ -199,11 +224,10 @@ class _Lender:
             held.writeTokenStorageToStream(stream)
         finally:
             stream.close()
-        system.delete(target, False)  # of an attempt whose answer was lost
         if not system.rename(part, target):
             raise OSError(f"{self._folder} takes no file")
 
     def _wants_own_file(self) -> bool:
-        """Not where this process has a ticket, or tokens that the user has named."""
+        """Where the JVM alone can log in, and the user has not named tokens."""
         login = self._jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser()
         return bool(login.isFromKeytab()) and not is_users(os.environ.get(VARIABLE, ""))
