@@ -223,6 +223,14 @@ def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
+def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
+    lend_tokens(jvm.session("thirteen"))
+    other = Jvm(tmp_path)
+    lend_tokens(other.session("fourteen"))
+    jvm.over = other.over = True
+    wait(lambda: not token_lender._lenders and not os.environ.get(VARIABLE))
+
+
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
 def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch, file):
     monkeypatch.setenv(VARIABLE, "/of/the/user")

@@ -58,8 +58,12 @@ def token_file(number: int) -> str:
 
 def is_users(file: str) -> bool:
     """Whether a token file is one that the user has named, rather than YARN's or of a loan."""
-    path = Path(file)
-    return bool(file) and path.name != _YARNS and not path.parent.name.startswith(PREFIX)
+    return bool(file) and Path(file).name != _YARNS and not is_lent(file)
+
+
+def is_lent(file: str) -> bool:
+    """Whether a token file is one of a loan."""
+    return Path(file).parent.name.startswith(PREFIX)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from hearth.files.borrowed_tokens import (
     PREFIX,
     VARIABLE,
     TokenLoan,
+    is_lent,
     is_users,
     replace_file,
     token_file,
@@ -108,7 +109,8 @@ class _Lender:
         self._number = self._tried = 0  # of the newest file there, and of the last attempt's
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # what this process has
-        self._before = os.environ.get(VARIABLE, "")
+        before = os.environ.get(VARIABLE, "")
+        self._before = "" if is_lent(before) else before  # an application's before this one
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
