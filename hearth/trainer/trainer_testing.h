@@ -65,10 +65,11 @@ class TrainerHarness {
   feed::RingWriter& test() { return *test_; }
   feed::RingReader& results() { return *results_; }
 
-  // The next event; nullopt at end of stream. Fails the test after `seconds`.
-  std::optional<nlohmann::json> NextEvent(double seconds = 30);
+  // The next event; nullopt at end of stream. Fails the test after `seconds`: RDMA is tested in an
+  // emulated machine, which is slow where the real one is busy.
+  std::optional<nlohmann::json> NextEvent(double seconds = 60);
   // Skips to the event of that name, keeping all in events(); null object when it never came.
-  nlohmann::json WaitFor(const std::string& name, double seconds = 30);
+  nlohmann::json WaitFor(const std::string& name, double seconds = 60);
   const std::vector<nlohmann::json>& events() const { return events_; }
 
   pid_t pid() const { return pid_; }
