@@ -31,6 +31,8 @@ bool MayPass(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
 }
 
+bool MayPass(Remedy remedy) { return remedy == Remedy::kRepeat || remedy == Remedy::kOther; }
+
 }  // namespace
 
 // The repetitions of one operation: how long, how often, which pause comes next.
@@ -161,8 +163,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
                                answer.stored, call.store.size())};
       } else {
         refusal = ReadRefusal(answer.status, answer.body);
-        const bool final = refusal.remedy == Remedy::kNone || refusal.remedy == Remedy::kNewToken;
-        if (final) active_ = index;
+        if (!MayPass(refusal.remedy)) active_ = index;
       }
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
@@ -182,7 +183,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
       continue;
     }
     const bool again =
-        (refusal.remedy == Remedy::kRepeat || refusal.remedy == Remedy::kOther) && may_repeat &&
+        MayPass(refusal.remedy) && may_repeat &&
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
         attempts.Next(call.cancellation, contacted_ ? Deadline::Never() : first_contact);
     if (!again) Fail(call, address, refusal.code, WithoutToken(refusal.text, attempts.token));

@@ -133,6 +133,7 @@ constexpr auto kKnown = [] {
       {"is non empty", kInvalidArgument, kNone, kNotEmpty},
   });
 }();
+static_assert(kKnown[kWrapped - 1].words == "not authenticated by filter");
 
 // Whether this class may hold another one's text. That of others may have any words in a path.
 bool MayWrap(std::string_view exception, std::string_view message) {

@@ -14,6 +14,14 @@ from typing import Any
 from hearth.files.hadoop_errors import java_text, refusal
 
 
+def hadoop_settings(spark: Any) -> dict[str, str]:
+    """What a session sets of Hadoop's (spark.hadoop.*), by Hadoop's names, for hosts where no JVM
+    of Spark's is asked; nothing with Spark Connect. Keys of object stores are among it."""
+    head = "spark.hadoop."
+    pairs = spark.sparkContext.getConf().getAll() if hasattr(spark, "_jsc") else ()
+    return {key.removeprefix(head): value for key, value in pairs if key.startswith(head)}
+
+
 class HadoopFiles:
     """Reads and writes by Hadoop's FileSystem. All methods raise HearthError: one line that says
     which path, which user and what to do."""

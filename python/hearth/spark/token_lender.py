@@ -29,7 +29,7 @@ from hearth.files.borrowed_tokens import (
     token_file,
 )
 from hearth.files.hadoop_errors import java_text
-from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.spark.time_setting import time_setting_s
 
@@ -102,10 +102,10 @@ class _Lender:
         self._application = str(spark.sparkContext.applicationId)
         self._private, self._process = Path(tempfile.mkdtemp(prefix=PREFIX)), os.getpid()
         atexit.register(self._take_back)
-        pairs = dict(spark.sparkContext.getConf().getAll())
-        hadoop = {key.removeprefix("spark.hadoop."): value for key, value in pairs.items()}
-        self._settings = {key: value for key, value in hadoop.items() if key.startswith(_WHERE)}
-        self._folder = self._folder_of_newer(spark, pairs.get("spark.yarn.stagingDir", ""))
+        hadoop = hadoop_settings(spark).items()
+        self._settings = {key: value for key, value in hadoop if key.startswith(_WHERE)}
+        staging = spark.sparkContext.getConf().get("spark.yarn.stagingDir", "")
+        self._folder = self._folder_of_newer(spark, staging)
         self._number = self._tried = 0  # of the newest file there, and of the last attempt's
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # what this process has

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hearth.files.far_copies import FarCopies
-from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_far, scheme, serving
@@ -59,13 +59,7 @@ def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | 
         return None
     files = HadoopFiles.of(spark)
     by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
-    pairs = dict(spark.sparkContext.getConf().getAll()) if hasattr(spark, "_jsc") else {}
-    head = "spark.hadoop."
-    return FarPlan(
-        {key.removeprefix(head): value for key, value in pairs.items() if key.startswith(head)},
-        prefix,
-        frozenset(map(scheme, by_library)),
-    )
+    return FarPlan(hadoop_settings(spark), prefix, frozenset(map(scheme, by_library)))
 
 
 class FarFiles:
