@@ -7,12 +7,16 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import hadoop_conf
+import pytest
 from hadoop_cluster import HadoopCluster
 from hadoop_conf import HOST
+from hadoop_variables import found_by_variables
 
 REALM = "HEARTH.TEST"
 USER = "alice"  # not whom the processes belong to, so that neither is taken for the other
@@ -48,6 +52,18 @@ def missing() -> list[str]:
     """The programs that this machine lacks for a KDC and its clients."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     return [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+
+
+@contextmanager
+def secure_hadoop(conf: Path, **options: Any) -> Iterator[KerberosCluster]:
+    """A cluster that this process, and what it starts, finds by variables; its user has a ticket.
+
+    Skips the test where there is no KDC to start. `conf`: an empty folder.
+    """
+    if lacking := missing():
+        pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
+    with KerberosCluster(**options) as cluster, found_by_variables(cluster, conf):
+        yield cluster
 
 
 def _principal(service: str) -> str:

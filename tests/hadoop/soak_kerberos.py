@@ -14,8 +14,7 @@ import hadoop_jars
 import pytest
 import test_hadoop_tensorflow
 from hadoop_libhdfs import libhdfs
-from hadoop_variables import found_by_variables
-from kerberos_cluster import REALM, USER, KerberosCluster, missing
+from kerberos_cluster import REALM, USER, KerberosCluster, secure_hadoop
 from test_hadoop_files import conformance, in_process
 from yarn_programs import GOAL, accuracy, content, names, run_program, spark_submit
 
@@ -27,10 +26,7 @@ NO_TICKETS = {"KRB5CCNAME": "FILE:/nowhere"}
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
     """In place of the other tests' cluster; the user has a ticket."""
-    if lacking := missing():
-        pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
-    conf = tmp_path_factory.mktemp("conf")
-    with KerberosCluster() as cluster, found_by_variables(cluster, conf):
+    with secure_hadoop(tmp_path_factory.mktemp("conf")) as cluster:
         yield cluster
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hadoop_variables import found_by_variables
-from kerberos_cluster import REALM, USER, KerberosCluster, missing
+from kerberos_cluster import REALM, USER, KerberosCluster, secure_hadoop
 from yarn_programs import GOAL, accuracy, content, names, run_program, spark_submit
 
 from hearth import caffeonspark
@@ -42,10 +41,7 @@ session.stop(spark)
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
     """In place of the other tests' cluster."""
-    if lacking := missing():
-        pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
-    conf = tmp_path_factory.mktemp("conf")
-    with KerberosCluster(token_s=TOKEN_S) as cluster, found_by_variables(cluster, conf):
+    with secure_hadoop(tmp_path_factory.mktemp("conf"), token_s=TOKEN_S) as cluster:
         yield cluster
 
 
