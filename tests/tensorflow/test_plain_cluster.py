@@ -89,7 +89,9 @@ def test_a_killed_node_is_named_with_its_signal(spark, sink):
     def main(_, ctx):
         if ctx.index == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        ctx.get_data_feed().next_batch(1)
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():  # a node that returned early would be an error, too
+            feed.next_batch(1)
 
     with pytest.raises(cluster.NodeError, match=r"worker:1 on host .*SIGKILL"):  # noqa: SIM117
         with cluster.run(spark, main, sink, nodes=2) as nodes:
