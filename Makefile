@@ -36,7 +36,7 @@ JAR := jvm/target/hearth-spark_2.13.jar
 
 $(JAR): jvm/pom.xml $(shell find jvm/src -type f)
 	@rm -rf jvm/target
-	@mvn -q -B -Dstyle.color=never -f jvm/pom.xml package
+	@tools/maven.sh -q -B -Dstyle.color=never -f jvm/pom.xml package
 
 jar:
 	@tools/setup.sh maven openjdk-17-jdk-headless

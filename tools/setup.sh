@@ -21,6 +21,9 @@ for package in "${packages[@]}"; do
   esac
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")
 done
+# A registry may fail once, or another apt be at work.
+thrice() { "$@" || { sleep 5 && "$@"; } || { sleep 60 && "$@"; }; }
+
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ]; then sudo=(); elif sudo -n true 2>/dev/null; then sudo=(sudo -n); else
     echo "setup: as root, run: apt-get install -y ${missing[*]}" >&2
@@ -28,8 +31,11 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   echo "setup: installing ${missing[*]}"
   log=$(mktemp)
-  if ! { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-         apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  install_missing() {
+    "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"
+  }
+  if ! thrice install_missing >"$log" 2>&1; then
     tail -n 5 "$log" >&2
     echo "setup: apt-get could not install: ${missing[*]} (whole log: $log)" >&2
     exit 1
@@ -54,7 +60,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
   { "${pip[@]}" install -q --disable-pip-version-check 'uv<1' &&
       env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install --python .venv/bin/python \
         --compile-bytecode -r tools/requirements.txt; } ||
-    "${pip[@]}" install --disable-pip-version-check -r tools/requirements.txt
+    thrice "${pip[@]}" install --disable-pip-version-check -r tools/requirements.txt
   .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
   # The checkout's Python package, importable from this environment as it stands.
   .venv/bin/python -c 'import site, pathlib, sys; pathlib.Path(site.getsitepackages()[0], "hearth-checkout.pth").write_text(sys.argv[1] + "\n")' "$PWD/python"

@@ -18,7 +18,7 @@ if [ ! -f "$home/complete" ]; then
     --no-deps "pyspark==$release" "py4j==$py4j" 'pandas<3' pytz >&2
   # Until 4.0 the package on PyPI lacks the Connect server's jar.
   if ! compgen -G "$own/pyspark/jars/spark-connect_*" >/dev/null; then
-    mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+    tools/maven.sh -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
       -Dartifact="org.apache.spark:spark-connect_2.12:$release" -DoutputDirectory="$own/pyspark/jars" >&2
   fi
   touch "$home/complete"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 _POM = Path(__file__).with_name("pom.xml")
+_MAVEN = Path(__file__).parents[2] / "tools" / "maven.sh"
 _FETCH_S = 900.0
 
 
@@ -51,7 +52,7 @@ def _fetch(folder: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     try:
         done = subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
+            [str(_MAVEN), "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
              f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
             capture_output=True, text=True, timeout=_FETCH_S,
         )  # fmt: skip

@@ -63,7 +63,7 @@ def _kernel_package(folder: Path) -> str:
 def _make(folder: Path) -> None:
     kernel = _kernel_package(folder)
     print(f"rdma: fetching {kernel} for {folder.parent} (70 MB, once)", file=sys.stderr, flush=True)
-    _run("apt-get", "download", kernel, "busybox-static", cwd=folder)
+    _run("apt-get", "download", "-o", "Acquire::Retries=5", kernel, "busybox-static", cwd=folder)
     unpacked = folder / "packages"
     for package in folder.glob("*.deb"):
         _run("dpkg", "-x", package.name, str(unpacked), cwd=folder)
