@@ -20,7 +20,7 @@ packets() { cat $port/hw_counters/sent_pkts; }
 check() {
   local before; before=$(packets)
   local start=$SECONDS
-  timeout ${5:-100} "$rooms/$3/hearth_$3_test" --gtest_brief=1 --gtest_filter="$4" || { echo "$1: failed"; exit 1; }
+  timeout ${5:-300} "$rooms/$3/hearth_$3_test" --gtest_brief=1 --gtest_filter="$4" || { echo "$1: failed"; exit 1; }
   local sent=$(($(packets) - before))
   echo "$1: $sent packets by RDMA in $((SECONDS - start)) s"
   ((sent >= $2)) || { echo "$1: fewer than $2 packets: something else carried the messages"; exit 1; }

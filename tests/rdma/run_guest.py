@@ -15,7 +15,7 @@ from pathlib import Path
 import guest_image
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-_LIMITS_S = {"short": 240.0, "whole": 3600.0}
+_LIMITS_S = {"short": 900.0, "whole": 3600.0}
 
 
 def _share(name: str, folder: Path, writable: bool = False) -> list[str]:
