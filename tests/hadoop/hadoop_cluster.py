@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +23,7 @@ import hadoop_conf
 from hadoop_conf import HOST
 from hadoop_jars import jars
 
-_READY_S = 120.0
+_READY_S = 300.0
 _NODES = 2
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _OPENED = ("java.lang", "java.util", "java.util.concurrent")
@@ -259,14 +260,16 @@ class HadoopCluster:
 
     def _hdfs_ready(self) -> bool:
         system = self._bean("FSNamesystem")
-        return system.get("NumLiveDataNodes") == 1 and not self._bean("NameNodeInfo")["Safemode"]
+        if system.get("NumLiveDataNodes") != 1:
+            return False
+        return self._bean("NameNodeInfo").get("Safemode") == ""  # a text where it is in safe mode
 
     def _bean(self, name: str) -> dict[str, Any]:
         query = f"Hadoop:service=NameNode,name={name}"
         url = f"http://{HOST}:{self._ports.webhdfs}/jmx?qry={query}"
         try:
             beans = json.loads(self._read(url))["beans"]
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             return {}
         return beans[0] if beans else {}
 
@@ -278,7 +281,7 @@ class HadoopCluster:
     def _yarn_ready(self) -> bool:
         try:
             return self.cluster("metrics")["clusterMetrics"]["activeNodes"] == _NODES
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             return False
 
     def _none_ended(self) -> bool:

@@ -23,16 +23,22 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 _CLIENT_LOG = _LOG.replace("INFO", "WARN").replace("%d{ISO8601} ", "")
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A port of this machine that nobody listens at."""
+    """A port of this machine that nobody listens at, and that no earlier call has given."""
     while True:
         port = random.choice(_PORTS)
+        if port in _given:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
-            return port
+        _given.add(port)
+        return port
 
 
 @dataclass(frozen=True)

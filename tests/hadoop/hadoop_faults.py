@@ -65,8 +65,14 @@ def trainers(application: str) -> list[int]:
 
 def kill_one(find: Callable[[str], list[int]], application: str) -> None:
     """Kills the first of the processes, which the application has soon."""
-    reached(lambda: bool(find(application)))
-    os.kill(find(application)[0], signal.SIGKILL)
+    found: list[int] = []
+
+    def one_is_there() -> bool:
+        found[:] = find(application)
+        return bool(found)
+
+    reached(one_is_there)
+    os.kill(found[0], signal.SIGKILL)
 
 
 def reached(state: Callable[[], bool]) -> None:

@@ -45,7 +45,7 @@ def processes_of(folder: str) -> list[str]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if folder in command:

@@ -63,7 +63,7 @@ def content(hadoop, file: str) -> bytes:
 
 def last_application(hadoop) -> dict:
     """What YARN says of the newest application, once it has ended."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         apps = hadoop.cluster("apps")["apps"]["app"]
         newest = max(apps, key=lambda app: app["startedTime"])
