@@ -29,7 +29,7 @@ std::string TextOf(const json& event) { return event["message"].get<std::string>
 
 // The text of the first warning.
 std::string WarningOf(TrainerHarness& trainer) {
-  while (auto event = trainer.NextEvent(20)) {
+  while (auto event = trainer.NextEvent()) {
     if ((*event)["event"] == "log" && (*event)["level"] == "W") return (*event)["text"];
     if ((*event)["event"] == "error") ADD_FAILURE() << event->dump();
   }
@@ -87,11 +87,11 @@ TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["iteration"], 1);
   EXPECT_THAT(ErrorOf(good)["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_LT(SecondsSince(start), 1);
+  EXPECT_LT(SecondsSince(start), kToldWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
+TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankAtOnce) {
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
   survivor.FeedTrain({Numbers(0, 40)});
   victim.FeedTrain({Numbers(40, 80)});
@@ -99,7 +99,7 @@ TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   const auto start = Clock::now();
   victim.Kill(SIGKILL);
   const json heard = ErrorOf(survivor);
-  EXPECT_LT(SecondsSince(start), 1);
+  EXPECT_LT(SecondsSince(start), kToldWithin);
   EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
   EXPECT_EQ(heard["rank"], 1);
   EXPECT_EQ(heard["lost"], true);
@@ -123,7 +123,7 @@ TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
   EXPECT_THAT(TextOf(own), HasSubstr("iteration " + own["iteration"].dump() + ": "));
   EXPECT_EQ(victim.Wait(), -SIGSEGV);
   EXPECT_EQ(ErrorOf(good)["rank"], 1);
-  EXPECT_LT(SecondsSince(start), 1);
+  EXPECT_LT(SecondsSince(start), kToldWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -171,7 +171,7 @@ TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
   victim.Kill(SIGSTOP);
   const json heard = ErrorOf(survivor);
   EXPECT_GT(SecondsSince(start), 1);
-  EXPECT_LT(SecondsSince(start), 3);
+  EXPECT_LT(SecondsSince(start), kToldWithin);
   EXPECT_THAT(TextOf(heard), HasSubstr("rank 1 on host host-1 has been silent for 2"));
   EXPECT_EQ(survivor.Wait(), 1);
   EXPECT_TRUE(coordinator_->failure()->lost);
@@ -214,28 +214,29 @@ TEST_F(TrainerFaultsTest, ALossThatIsNoNumberStopsWhereItShould) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("final.caffemodel")));
 }
 
-// RLIMIT_FSIZE stands for a full disk: writing fails in the middle of the file.
+// RLIMIT_FSIZE stands for a full disk: writing fails in the middle of the file. Ten iterations an
+// epoch, for whose rows the trainer waits.
 TEST_F(TrainerFaultsTest, ADiskThatIsFullForOneSnapshotCostsThatSnapshotOnly) {
-  TrainerHarness trainer(WithSolver(TrainJob(), 8000, "snapshot: 2000 display: 0"), Streams{});
-  trainer.WaitFor("ready");
+  TrainerHarness trainer(WithSolver(TrainJob(), 40, "snapshot: 15 display: 0"), {.epochs = true});
+  trainer.WaitFor("rows");
   const rlimit full{100, RLIM_INFINITY}, free{RLIM_INFINITY, RLIM_INFINITY};
-  trainer.FeedTrain({Numbers(0, 40)});
-  trainer.WaitFor("progress");  // the rows are in their spill file
   ASSERT_EQ(prlimit(trainer.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
+  for (int epoch = 0; epoch < 2; ++epoch) WriteEpoch(&trainer.train(), {Numbers(0, 40)});
   const std::string warning = WarningOf(trainer);
   ASSERT_EQ(prlimit(trainer.pid(), RLIMIT_FSIZE, &free, nullptr), 0);
-  EXPECT_THAT(warning, HasSubstr("No snapshot after iteration "));
+  EXPECT_THAT(warning, HasSubstr("No snapshot after iteration 15"));
   EXPECT_THAT(warning, HasSubstr("File too large"));
-  EXPECT_EQ(trainer.WaitFor("done")["iteration"], 8000);
+  for (int epoch = 2; epoch < 4; ++epoch) WriteEpoch(&trainer.train(), {Numbers(0, 40)});
+  EXPECT_EQ(trainer.WaitFor("done")["iteration"], 40);
   EXPECT_EQ(trainer.Wait(), 0);
 }
 
 TEST_F(TrainerFaultsTest, AModelThatCannotBeWrittenIsAnError) {
-  TrainerHarness trainer(TrainJob(20000), Streams{});
-  trainer.FeedTrain({Numbers(0, 40)});
-  trainer.WaitFor("progress");
+  TrainerHarness trainer(TrainJob(20), {.epochs = true});
+  trainer.WaitFor("rows");
   const rlimit full{100, RLIM_INFINITY};
   ASSERT_EQ(prlimit(trainer.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
+  for (int epoch = 0; epoch < 2; ++epoch) WriteEpoch(&trainer.train(), {Numbers(0, 40)});
   EXPECT_THAT(TextOf(ErrorOf(trainer)), HasSubstr("final.caffemodel: File too large"));
   EXPECT_EQ(trainer.Wait(), 1);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("")), {}), 0);

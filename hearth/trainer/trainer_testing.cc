@@ -130,6 +130,7 @@ TrainerHarness::TrainerHarness(nlohmann::json job, Streams streams) {
     child_ends.push_back(std::move(ends.reader));
   };
   if (streams.train) feeding("train", &train_);
+  if (streams.epochs) job["streams"]["train"]["files_hash"] = 1;
   if (streams.test) feeding("test", &test_);
   if (streams.results) {
     feed::RingEnds ends = feed::CreateRing(1 << 20);

@@ -53,6 +53,7 @@ class TrainerHarness {
     bool train = true;
     bool test = false;
     bool results = false;
+    bool epochs = false;  // "train" is sent anew in each epoch, by WriteEpoch
   };
   TrainerHarness(nlohmann::json job, Streams streams);
   ~TrainerHarness();
