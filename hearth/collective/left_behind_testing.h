@@ -14,6 +14,6 @@ Held HeldNow();
 
 // The same once it is `expected`, or after `seconds` in which it was not: threads and a library's
 // own connections may end a little later than what they belonged to.
-Held HeldSoon(const Held& expected, double seconds = 5);
+Held HeldSoon(const Held& expected, double seconds = 30);
 
 }  // namespace hearth::collective

@@ -229,7 +229,7 @@ TEST_F(WebHdfsTest, AForkedChildHasConnectionsOfItsOwn) {
 
 TEST_F(WebHdfsTest, GivesUpAfterABoundedTime) {
   WebHdfsOptions options = Options();
-  options.repeat_seconds = 0.3;
+  options.repeat_seconds = 1;
   WebHdfs files(options);
   Refuse("MKDIRS", 1 << 20, WebHdfsServer::Exception(403, "SafeModeException", "in safe mode"));
   const Error error = Thrown([&] { files.MakeFolders("hdfs://nn/a"); });

@@ -38,7 +38,10 @@ def _build(library: Path, java_home: Path) -> bool:
         f'[dependencies]\n{_CRATE} = "={_VERSION}"\n',
         encoding="utf-8",
     )
-    if _status(["cargo", "vendor", "vendor"], folder)[0] != 0:
+    try:
+        if _status(["cargo", "vendor", "vendor"], folder)[0] != 0:
+            return False
+    except subprocess.TimeoutExpired:
         return False
     source = folder / "vendor" / _CRATE / "libhdfs" / "hdfs_3_3"
     files = [str(file) for part in (".", "os/posix") for file in (source / part).glob("*.c")]
