@@ -71,18 +71,17 @@ def write_solver(folder: Path, more: str = "", net: str = NET) -> str:
 
 
 def signalled(
-    folder: Path, signals: dict[int, signal.Signals], *flags: str
+    folder: Path, signals: dict[str, signal.Signals], *flags: str
 ) -> tuple[int, list[str]]:
-    """Trains without an end, sends each signal when its iteration shows; the status and log."""
+    """Trains without an end, sends each signal once a line has its text; the status and log."""
     solver = write_solver(folder, "max_iter: 100000000 display: 10")
     process = start("train", "-solver", solver, *flags, cwd=folder)
-    lines = []
+    lines, waiting = [], dict(signals)
     try:
         for line in process.stderr:
             lines.append(line)
-            for iteration, which in signals.items():
-                if f"Iteration {iteration} " in line:
-                    os.kill(process.pid, which)
+            for text in [text for text in waiting if text in line]:
+                os.kill(process.pid, waiting.pop(text))
         process.wait(TIMEOUT_S)
     finally:
         process.kill()

@@ -156,7 +156,8 @@ def test_a_signal_without_an_effect_is_not_heard(tmp_path: Path, which: signal.S
     flags = ["-sigint_effect=none" if which == signal.SIGINT else "-sighup_effect=none"]
     last = signal.SIGHUP if which == signal.SIGINT else signal.SIGINT
     flags.append("-sighup_effect=stop" if which == signal.SIGINT else "-sigint_effect=stop")
-    status, log = signalled(tmp_path, {10: which, 1000: last}, *flags)
+    signals = {"Iteration 10 ": which, "Iteration 1000 ": last}
+    status, log = signalled(tmp_path, signals, *flags)
     assert status == 0
     assert log[-1] == "Optimization stopped early."
     (state,) = tmp_path.glob("*.solverstate")
