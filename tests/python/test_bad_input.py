@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import resource
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -206,16 +207,18 @@ def test_the_program_refuses_a_prototxt_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
-    process = start("train", "-solver", write_solver(tmp_path, "max_iter: 50000"), cwd=tmp_path)
+    solver = write_solver(tmp_path, "max_iter: 100000000 display: 1000")
+    process = start("train", "-solver", solver, cwd=tmp_path)
     assert process.stderr is not None
-    while "Learning Rate Policy" not in process.stderr.readline():
+    while "Iteration 1000 " not in process.stderr.readline():
         assert process.poll() is None
     # Shared memory is under the limit too, so it comes when that has been made.
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
+    process.send_signal(signal.SIGINT)  # it writes a snapshot and ends
     said = process.communicate(timeout=60)[1].splitlines()[-1]
     assert process.returncode == 1
-    where = "hearth: iteration 50000: "
-    assert re.match(rf"{where}cannot write snap_iter_50000\.caffemodel: File too large", said)
+    where = r"hearth: iteration (\d+): "
+    assert re.match(rf"{where}cannot write snap_iter_\1\.caffemodel: File too large", said), said
     check_nothing_new(tmp_path, {"net.prototxt", "solver.prototxt"})
 
 
