@@ -172,15 +172,17 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    again = lend_tokens(session)
-    assert (base64.b64decode(again.tokens), again.number) == (b"third", 2)
+    wait(lambda: lend_tokens(session).number == 2)  # known once HDFS has said that it has the file
+    assert base64.b64decode(lend_tokens(session).tokens) == b"third"
 
 
 def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
     session = jvm.session("three")
     loan = lend_tokens(session)
     own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
-    jvm.fs.Path = lambda parent, name="": 1 / 0 if "nn" in str(parent) else path(parent, name)
+    jvm.fs.Path = lambda parent, name="": (
+        1 / 0 if str(parent).startswith("hdfs://nn") else path(parent, name)
+    )
     jvm.give("second")
     wait(lambda: "cannot be handed on yet" in caplog.text)
     assert own.read_bytes() == b"second"
@@ -237,7 +239,9 @@ def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch,
     session = jvm.session(f"six{file}")
     with borrowed(lend_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
-    token_lender._lenders.clear()
+    jvm.over = True
+    wait(lambda: not token_lender._lenders)  # it would set the variable, too
+    jvm.over = False
     monkeypatch.setenv(VARIABLE, file)
     loan = lend_tokens(session)
     assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
@@ -298,7 +302,8 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
     with borrowed(old):
         file = Path(os.environ[VARIABLE])
         assert file != yarns and file.read_text() == "yarn's"
-        (tmp_path / "1.tokens").write_text("newer")
+        (tmp_path / "part").write_text("newer")
+        (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is whole
         wait(lambda: file.read_text() == "newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
 
