@@ -105,7 +105,7 @@ def test_two_ranks_show_their_tensors_on_one_clock(tmp_path, capsys):
 
 
 def test_a_rank_that_is_killed_leaves_what_it_did(tmp_path):
-    killed = f"\nif rank == 1: os.kill(os.getpid(), {int(signal.SIGKILL)})\ngroup.barrier(1)"
+    killed = f"\nif rank == 1: os.kill(os.getpid(), {int(signal.SIGKILL)})\ngroup.barrier(60)"
     processes = run_ranks(tmp_path, killed)
     assert processes[1].returncode == -signal.SIGKILL
     assert timeline.main([str(tmp_path)]) == 0

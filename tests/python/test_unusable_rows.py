@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-import time
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -68,14 +67,20 @@ def reporting():
     return Report(spark, told.append), made[0], told
 
 
+def settle(report):
+    """Waits until the driver has been told of what was found."""
+    if (timer := report._timer) is not None:
+        timer.join(60)
+
+
 def test_the_driver_is_told_once_of_each_change():
     report, param, told = reporting()
     found = Unusable(5, 2, ("a", "b"))
     for part in ({"x": found}, {"y": Unusable(5)}, {"x": found}):
         param.addInPlace(report.parts.value, part)
-    time.sleep(0.8)
+    settle(report)
     param.addInPlace(report.parts.value, {"x": found})
-    time.sleep(0.8)
+    settle(report)
     assert told == [Unusable(10, 2, ("a", "b"))]
 
 
@@ -83,7 +88,7 @@ def test_who_says_it_himself_is_not_told():
     report, param, told = reporting()
     param.addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
     assert report.mute() == Unusable(5, 1, ("a",))
-    time.sleep(0.8)
+    settle(report)
     assert told == []
 
 
