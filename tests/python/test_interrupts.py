@@ -10,7 +10,7 @@ import pytest
 
 # Work in Spark, of which only the ending is here: a cleaning up that takes its time.
 PROGRAM = """
-import sys, threading, time
+import sys, threading
 from hearth.caffeonspark import __main__ as front
 from hearth.caffeonspark import command_line
 
@@ -25,9 +25,10 @@ class Spark:
         pass
 
     def cancelAllJobs(self):
-        print("stopping", flush=True)
-        time.sleep(0.7)
-        cancelled.set()
+        if not cancelled.is_set():  # it is called until the work has ended
+            print("stopping", flush=True)
+            sys.stdin.readline()
+            cancelled.set()
 
     def stop(self):
         print("stopped", flush=True)
@@ -60,16 +61,15 @@ sys.exit(front.main(["-train", "-conf", "solver"]))
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_it_ends_in_one_line_after_cleaning_up(times):
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, **pipes)
     assert process.stdout.readline() == "working\n"
     os.kill(process.pid, signal.SIGINT)
     assert process.stdout.readline() == "stopping\n"
     for _ in range(times - 1):
         os.kill(process.pid, signal.SIGINT)
         time.sleep(0.1)
-    said, complained = process.communicate(timeout=20)
+    said, complained = process.communicate("go on\n", timeout=60)
     assert (process.returncode, said) == (130, "stopped\n")
     assert complained == "caffeonspark: interrupted\n"
 
@@ -80,7 +80,7 @@ def test_so_does_a_program_that_is_still_loading():
     )
     assert process.stdout.readline() == "loading\n"
     os.kill(process.pid, signal.SIGINT)
-    _, complained = process.communicate(timeout=20)
+    _, complained = process.communicate(timeout=60)
     assert (process.returncode, complained) == (130, "caffeonspark: interrupted\n")
 
 
@@ -99,5 +99,5 @@ interrupts.exit_with({status})
 )
 def test_a_program_ends_though_an_exit_handler_does_not(seconds, status, said):
     program = STUCK.format(seconds=seconds, status=status)
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60)
     assert (done.returncode, done.stdout.decode()) == (status, said)

@@ -6,6 +6,7 @@ import importlib.util
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -359,14 +360,15 @@ step(x[:8], y[:8], np.arange(8) % 5)  # nobody leaves before the other has said 
 """
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return [f"127.0.0.1:{port}" for port in ports]
+@contextmanager
+def kept_ports(count):
+    """Addresses that nobody else gets meanwhile; servers may listen there beside us."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", 0))
+        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
 def test_a_strategys_reductions_by_the_collective_are_those_by_grpc(ranks, tmp_path):
@@ -374,8 +376,9 @@ def test_a_strategys_reductions_by_the_collective_are_those_by_grpc(ranks, tmp_p
     for wire in ("hearth", "grpc"):
         folder = tmp_path / wire
         folder.mkdir()
-        ranks.append(Ranks(folder, STRATEGY, case=[wire, free_ports(2)]))
-        told[wire] = [ranks[-1].say(rank) for rank in range(2)]
+        with kept_ports(2) as ports:
+            ranks.append(Ranks(folder, STRATEGY, case=[wire, ports]))
+            told[wire] = [ranks[-1].say(rank) for rank in range(2)]
         assert told[wire][0] == told[wire][1]
     *ours, taken = told["hearth"][0]
     *theirs, none = told["grpc"][0]
