@@ -5,9 +5,11 @@ The ranks are members in threads here; Spark and the trainers have no part in wh
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,7 +93,16 @@ class Session:
         return SimpleNamespace(mapInArrow=lambda task, schema, barrier: Stage(task.args[0]))
 
 
+@pytest.fixture
+def no_garbage() -> None:
+    """What earlier tests have left ends now, and is not taken for this one's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 @pytest.mark.filterwarnings("error")  # such as a thread's exception that nobody saw
+@pytest.mark.usefixtures("no_garbage")
 def test_a_thousand_generations_leave_nothing_behind() -> None:
     session, before = Session(), {}
     for generation in range(GENERATIONS):
