@@ -35,6 +35,9 @@ def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
         with pytest.raises((EOFError, OSError)):
             task.receive(5)
         server.close()
+    for thread in threading.enumerate():
+        if thread.name == "hearth-feed":  # that of a connection which the server has forgotten
+            thread.join(60)
     assert open_descriptors() == before
 
 
