@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Place:
 
 
 class StandaloneCluster:
-    """A context manager; `url` is the master's. Its processes end with it."""
+    """A context manager; `url` is the master's, once it runs. Its processes end with it."""
 
     def __init__(
         self,
@@ -49,10 +49,7 @@ class StandaloneCluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._workers = 0
         self._host = places[0].host
-        with socket.socket() as probe:
-            probe.bind((self._host, 0))
-            self._port = probe.getsockname()[1]
-        self.url = f"spark://{self._host}:{self._port}"
+        self.url = ""
 
     def __enter__(self) -> StandaloneCluster:
         # These reach the driver of this process, too: each executor is to hold its ranks.
@@ -68,10 +65,11 @@ class StandaloneCluster:
         os.environ["SPARK_LOCAL_IP"] = self._host
         settings = " ".join(f"--conf {key}={value}" for key, value in conf.items())
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
-        master = ["--host", self._host, "--port", str(self._port), "--webui-port", "0"]
+        master = ["--host", self._host, "--port", "0", "--webui-port", "0"]
         try:
             self._start("master.Master", Place(self._host), *master, log="master")
-            self._await("master", "I have been elected leader")
+            said = self._await("master", "I have been elected leader")
+            self.url = re.search(r"Starting Spark master at (spark://\S+)", said)[1]
             for place in self._places:
                 self._start_worker(place, self._cores)
             for i in range(self._workers):
@@ -120,10 +118,12 @@ class StandaloneCluster:
                 )
             )
 
-    def _await(self, log: str, words: str) -> None:
+    def _await(self, log: str, words: str) -> str:
+        """The log, once it has the words."""
         path = self._folder / f"{log}.log"
         if not wait_until(lambda: words in path.read_text(errors="replace"), _START_S):
             raise RuntimeError(f"no '{words}' in {log}: {path.read_text(errors='replace')[-2000:]}")
+        return path.read_text(errors="replace")
 
     def close(self) -> None:
         """Ends all its processes."""
