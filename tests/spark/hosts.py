@@ -10,7 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-NEAR, FAR = "10.77.0.1", "10.77.0.2"
+# Tests in other processes have such a host at the same time: each has a network of its own.
+_NETWORK = f"10.77.{os.getpid() % 256}"
+NEAR, FAR = f"{_NETWORK}.1", f"{_NETWORK}.2"
 NAME = "far-host"
 _WAIT_S = 10.0
 
