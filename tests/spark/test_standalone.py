@@ -41,15 +41,14 @@ train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapsho
 """
 
 
-# Trains with two devices a rank, and prints which GPUs each trainer may see.
+# Begins a training without an end, and prints which GPUs each trainer may see.
 GPUS = """
-class Looking(faults.Quiet):
-    seen = set()
+class Seen(Exception):
+    pass
 
-    def __call__(self, event):
-        super().__call__(event)
-        if event["event"] == "ready":
-            self.seen |= set(filter(None, map(visible, Path("/proc").glob("[0-9]*"))))
+def look(event):
+    if event["event"] == "ready":
+        raise Seen(*sorted({*map(visible, Path("/proc").glob("[0-9]*"))} - {None, ""}))
 
 def visible(process):
     try:
@@ -60,8 +59,10 @@ def visible(process):
     named = [line.partition("=")[2] for line in told if line.startswith("CUDA_VISIBLE_DEVICES=")]
     return named[0] if named and b"--control-fd" in words else None
 
-train(Looking(), max_iter=20, snapshot=0, snapshot_after_train="false")
-print("seen", *sorted(Looking.seen))
+try:
+    train(look, max_iter=1000000, snapshot=0, snapshot_after_train="false")
+except Seen as seen:
+    print("seen", *seen.args)
 spark.stop()
 """
 
