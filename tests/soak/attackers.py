@@ -93,6 +93,7 @@ class TrainingAttacker(Attacker):
         super().__init__(kinds, seed)
         self._net, self._world = net, world
         self._generation = self._struck = 0
+        self._spared = frozenset(faults.trainers())  # of others, as the training is still to begin
         self.weights = ""
 
     def on_event(self, event: dict[str, Any]) -> None:
@@ -114,7 +115,7 @@ class TrainingAttacker(Attacker):
     def _strike(self, kind: str) -> bool:
         self._struck = self._generation
         index = self._random.randint(0, self._world - 1)
-        striker = faults.Striker(kind, 0, index, spared=frozenset())
+        striker = faults.Striker(kind, 0, index, self._spared)
         try:
             striker.strike()
         except (IndexError, AssertionError, ProcessLookupError):
