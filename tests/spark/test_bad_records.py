@@ -59,11 +59,12 @@ def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, dig
         r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used, but -maxBadRecords allows 4"
     )
     events = []
+    before = marked_processes("--control-fd")  # those of features() stay for half a minute
     with pytest.raises(HearthError, match=said + r".*bad-\d") as caught:
         CaffeOnSpark(spark, events.append).train(source)
     assert "\n" not in str(caught.value)
     assert not any(event.get("event") == "restart" for event in events)
-    assert not marked_processes("--control-fd")
+    assert wait_until(lambda: set(marked_processes("--control-fd")) <= set(before), 30)
 
 
 def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained, spoiled):
@@ -187,7 +188,7 @@ def test_a_source_that_cannot_be_read_is_said_before_anything_starts(
         path.write_bytes(content)
     source = path.parent if name.startswith("folder") else path
     conf.net["layer"][conf.train_data_layer_id]["memory_data_param"]["source"] = f"file:{source}"
-    before = marked_processes("--control-fd")  # those of features() stay for a few seconds
+    before = marked_processes("--control-fd")
     with pytest.raises(FlagError, match=said) as caught:
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
     assert "\n" not in str(caught.value)

@@ -132,9 +132,16 @@ def drivers() -> list[int]:
     return marked_processes("from hearth.jvm import")
 
 
+def environment_of(pid: int) -> str:
+    """Empty where the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def secret_of(pid: int) -> str:
-    environment = Path(f"/proc/{pid}/environ").read_text(errors="replace")
-    return re.search(r"PYSPARK_GATEWAY_SECRET=(\w+)", environment)[1]
+    return re.search(r"PYSPARK_GATEWAY_SECRET=(\w+)", environment_of(pid))[1]
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +267,7 @@ def test_the_secret_is_in_the_python_process_alone(scala):
     assert secret not in scala.said() + scala.complained()
     others = [pid for pid in marked_processes("") if pid != driver]
     assert others
-    assert not any(secret in Path(f"/proc/{pid}/environ").read_text() for pid in others)
+    assert not any(secret in environment_of(pid) for pid in others)
 
 
 def test_nothing_is_left_of_a_jvm_that_is_killed(scala):
@@ -282,7 +289,7 @@ def test_a_java_program(submit, digits):
     nines = sum(pq.read_table(table)["label"].to_numpy() == 9)
     assert program.result("own") == f"DigitsOfAFrame {digits.held_out - nines}"
     assert program.end() == 0
-    assert not drivers()
+    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
     assert "Traceback" not in program.complained()
 
 
@@ -297,7 +304,7 @@ def test_the_main_class_takes_caffeonsparks_flags(submit, digits):
     assert program.end() == 0, program.complained()
     assert means.read_text() == program.said()
     assert re.fullmatch(r"accuracy: 0\.\d+\nloss: \d\.\d+\n", program.said())
-    assert not drivers()
+    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
 
 
 def test_the_main_class_reads_a_source_of_ones_own(submit, scala, digits, tmp_path):
@@ -307,7 +314,7 @@ def test_the_main_class_reads_a_source_of_ones_own(submit, scala, digits, tmp_pa
     assert program.end() == 0, program.complained()
     accuracy = float(re.match(r"accuracy: (\S+)\n", means.read_text())[1])
     assert accuracy == pytest.approx(float(scala.result("own").split()[2]))
-    assert not drivers()
+    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
 
 
 def test_inference_is_a_main_class(submit, scala, saved_model, tmp_path):

@@ -81,12 +81,12 @@ def test_a_layer_in_python_trains_the_model_that_hearths_own_does(train):
 
 
 def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train, tmp_path):
-    mark = tmp_path / "raised"
+    mark, before = tmp_path / "raised", trainers()  # those of predictions stay for half a minute
     where = r"rank \d on host \S+ failed: iteration 19: layer 'relu1' \(Python\), forward: "
     with pytest.raises(HearthError, match=rf"(?s){where}Traceback .*ValueError: no more today"):
         train("RefusesOnOneRank", mark, max_iter=1000000)
     assert time.time() - mark.stat().st_mtime < 5
-    assert wait_until(lambda: not trainers(), 5)
+    assert wait_until(lambda: set(trainers()) <= set(before), 30)
 
 
 def test_a_module_that_is_not_there_is_named(train, digits):

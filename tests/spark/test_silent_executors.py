@@ -8,7 +8,7 @@ from waiting import wait_until
 
 from hearth.spark import silent_executors
 from hearth.spark.silent_executors import give_up_executor
-from hearth.spark.slots import SlotWait
+from hearth.spark.slots import SlotWait, slots_now
 
 
 def executors(sc, tag):
@@ -56,6 +56,7 @@ def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
             monkeypatch.setattr(silent_executors, "_ANSWER_WAIT_S", wait_s)
             give_up_executor(spark, "silent", partition, unless_it_answers=True)
         assert wait_until(lambda: not cleaner_asks(jvm), 60)
+        assert wait_until(lambda: slots_now(spark) == 1, 60)  # before another one comes
     finally:
         os.kill(pids[1], signal.SIGKILL)
     assert wait_until(lambda: not is_alive(pids[1]), 60)
