@@ -61,6 +61,10 @@ class Terminal:
         found = wait_until(lambda: what() or self.process.poll() is not None, 120)
         assert found and self.process.poll() is None, self.said()
 
+    def hears(self) -> bool:
+        """Whether its own handler is there, rather than Python's: its work has a thread then."""
+        return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
+
     def interrupt(self, whole_group: bool = True) -> None:
         """As a terminal does, or as `kill -INT` does."""
         (os.killpg if whole_group else os.kill)(self.process.pid, signal.SIGINT)
@@ -135,6 +139,7 @@ def test_so_does_a_test(sleeper, tmp_path):
 def test_so_does_a_start_of_spark_at_any_moment(terminal, seconds, whole_group):
     shared = set(os.listdir("/dev/shm"))
     time.sleep(seconds)
+    terminal.await_(terminal.hears)
     terminal.interrupt(whole_group)
     interrupted_at = time.monotonic()
     terminal.check_end(0)
