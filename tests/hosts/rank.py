@@ -1,7 +1,8 @@
 """A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
 
 It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
-{"error": class, "message": ..., "after_s": since it began, "cause": the rendezvous' word}.
+{"error": class, "message": ..., "ended": when, "after_s": since it began, "cause": the rendezvous'
+word}.
 """
 
 from __future__ import annotations
@@ -114,9 +115,9 @@ def main(works: dict[str, Work]) -> None:
         result = works[job["work"]](group, job["timeout_s"])
         member.done()
     except Exception as error:
-        after_s = time.monotonic() - begun
+        ended = time.monotonic()  # a clock that all hosts of the machine share
         words = {"message": str(error), "cause": _cause(member)}
-        say(error=type(error).__name__, after_s=after_s, **words)
+        say(error=type(error).__name__, ended=ended, after_s=ended - begun, **words)
     else:
         say(done=result)
 

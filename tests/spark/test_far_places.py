@@ -1,10 +1,13 @@
 """A training whose rows, model, snapshots and results lie where neither the core nor Spark reaches,
 but a library does: fsspec's local:, which several processes see."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from faults import Quiet, Striker
+from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.files.uri import write_text
@@ -34,13 +37,15 @@ def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)
     striker = Striker("trainer", 35)
-    seal = whole.parent / "again" / "lenet_iter_20.hearth.json"
+    there = whole.parent / "again"
 
-    def watch(event):  # a snapshot arrives a moment after it was made
-        if striker.struck_at is not None or seal.exists():
-            striker(event)
-        else:
-            striker.events.append((0.0, event))
+    def watch(event):
+        due = event.get("event") == "progress" and event["iteration"] >= striker.iteration
+        if due and striker.struck_at is None:
+            # A snapshot arrives a moment after it was made. The training does not end meanwhile.
+            os.kill(striker.ranks()[striker.index], signal.SIGSTOP)
+            assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)
+        striker(event)
 
     again = train(watch, "again", spill=spill)
     assert striker.landed
