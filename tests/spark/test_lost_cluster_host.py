@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from conftest import MARK
 from hosts import FAR, NAME, NEAR
 from standalone import Place, StandaloneCluster
@@ -54,6 +55,7 @@ def rows_of(folder, start):
     return [int(line) for file in files for line in file.read_text().splitlines()]
 
 
+@pytest.mark.timeout(600)  # a minute where nothing else runs
 def test_a_cluster_outlives_the_loss_of_a_host(far, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"

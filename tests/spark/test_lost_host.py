@@ -76,7 +76,7 @@ class Driver:
     def iterations(self):
         return [event["iteration"] for _, event in self.of("progress")]
 
-    def wait_for(self, kind, timeout_s=90):
+    def wait_for(self, kind, timeout_s=180):
         """The first event of the kind; the driver's words where there is none."""
         found = wait_until(lambda: self.of(kind), timeout_s)
         assert found, self._log.read_text()[-3000:]
@@ -124,6 +124,7 @@ def ranks_at(far):
     return set(trainers()).intersection(far.processes())
 
 
+@pytest.mark.timeout(900)  # a minute and a half where nothing else runs
 def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(driver, far):
     unbroken = driver.wait_for("done")[1]["weights_sha256"]
 
