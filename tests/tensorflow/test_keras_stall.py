@@ -12,11 +12,14 @@ from tensorflowonspark import TFCluster
 from conftest import no_node_left  # isort: skip
 
 
-def one_never_comes(_, ctx):
+def one_never_comes(notes, ctx):
     import tensorflow as tf
 
     import hearth.tensorflow as hvt
 
+    notes.write(ctx, None)
+    for index in range(2):  # one may load TensorFlow for longer than the 4 s of init()
+        notes.wait_for(f"worker{index}")
     os.environ["HEARTH_STALL_SECONDS"] = "0.3"
     hvt.init(timeout_s=4)
     hvt.allreduce(tf.zeros([1]))
@@ -25,9 +28,9 @@ def one_never_comes(_, ctx):
     hvt.allreduce(tf.zeros([1000]), name="dense/kernel")
 
 
-def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(sc, caplog):
+def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(sc, notes, caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
-    cluster = TFCluster.run(sc, one_never_comes, {}, 2, 0)
+    cluster = TFCluster.run(sc, one_never_comes, notes, 2, 0)
     with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not come when the time was over"):
         cluster.shutdown()
     told = [record.getMessage() for record in caplog.records]

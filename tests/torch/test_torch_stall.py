@@ -13,10 +13,13 @@ from hearth.cluster.errors import NodeError
 from hearth.torch import TorchCluster
 
 
-def one_never_comes(_, ctx):
+def one_never_comes(notes, ctx):
     import torch
     import torch.distributed as dist
 
+    notes.write(ctx, None)
+    for index in range(2):  # one may load PyTorch for longer than the group's 4 s
+        notes.wait_for(f"worker{index}")
     os.environ["HEARTH_STALL_SECONDS"] = "0.3"
     dist.init_process_group(ctx.backend, timeout=timedelta(seconds=4))
     dist.barrier()
@@ -25,9 +28,9 @@ def one_never_comes(_, ctx):
     dist.all_reduce(torch.zeros(1000))
 
 
-def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, caplog):
+def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, notes, caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
-    cluster = TorchCluster.run(spark, one_never_comes, workers=2, feeds=())
+    cluster = TorchCluster.run(spark, one_never_comes, notes, workers=2, feeds=())
     with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not come when the time was over"):
         cluster.shutdown()
     told = [record.getMessage() for record in caplog.records]
