@@ -73,6 +73,8 @@ def slow_keras(folder, ctx):
             model.train_on_batch(np.eye(ROWS, dtype=np.float32)[rows], np.zeros((len(rows), 1)))
             if len(given) % 12 == 0:
                 keep()
+            if len(given) == 144 and not ctx.restart_count:
+                threading.Event().wait()  # rows are left for the second life
             time.sleep(0.05)
     keep()
     Path(folder, f"given{ctx.task_index}").write_text(json.dumps([ctx.restart_count, given]))
@@ -139,14 +141,16 @@ def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
     assert rows == [*range(100, 150), *range(200, 230), *range(200, 230)]
 
 
+def takes_no_rows(arguments, ctx):
+    """So that no train() ends, and no main function, before the loss of the executor is known."""
+    threading.Event().wait()
+
+
 def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
     from hearth.spark import slots
 
-    def main(arguments, ctx):
-        ctx.get_data_feed().next_batch(1)
-
     monkeypatch.setattr(slots, "_WAIT", "1s")
-    cluster = TFCluster.run(sc, main, {}, 1, 0, input_mode=SPARK, restart=True)
+    cluster = TFCluster.run(sc, takes_no_rows, {}, 1, 0, input_mode=SPARK, restart=True)
     monkeypatch.setattr(slots, "slots_now", lambda session: 0)
     os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
     with pytest.raises(ClusterError, match="1 ranks need 1 task slots"):
@@ -160,10 +164,7 @@ def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
 def test_a_cluster_that_is_ended_while_it_waits_for_executors_stays_ended(sc, monkeypatch, found):
     from hearth.spark import slots
 
-    def main(arguments, ctx):
-        ctx.get_data_feed().next_batch(1)
-
-    cluster = TFCluster.run(sc, main, {}, 1, 0, input_mode=SPARK, restart=True)
+    cluster = TFCluster.run(sc, takes_no_rows, {}, 1, 0, input_mode=SPARK, restart=True)
 
     def end_meanwhile(session):
         cluster.end()
@@ -208,8 +209,11 @@ def test_without_restart_the_failure_says_how_many_rows_were_left(sc, tmp_path, 
         cluster.shutdown()
 
 
-def takes_ids(notes, ctx):
-    """Keeps what it was given beside commit(), as a program keeps its checkpoint."""
+def takes_ids(notes, ctx, most=None):
+    """Keeps what it was given beside commit(), as a program keeps its checkpoint.
+
+    In its first life it takes no more than `most` rows, and waits for its end.
+    """
     kept = Path(notes.folder, f"kept{ctx.task_index}")
     given = json.loads(kept.read_text()) if kept.exists() else []
     feed = ctx.get_data_feed()
@@ -222,12 +226,16 @@ def takes_ids(notes, ctx):
         new.write_text(json.dumps(given))
         os.replace(new, kept)
         feed.commit()
+        if most is not None and not ctx.restart_count and len(given) >= most:
+            threading.Event().wait()
         time.sleep(0.02)
 
 
 def train_through_a_kill(sc, notes, rows, meanwhile=lambda: None):
     """How often each number was given, of those that were kept; one executor dies on the way."""
-    cluster = TFCluster.run(sc, takes_ids, notes, 2, 0, input_mode=SPARK, restart=True)
+    # Rows are left for the nodes' second life, however late the kill is.
+    main = partial(takes_ids, most=225)
+    cluster = TFCluster.run(sc, main, notes, 2, 0, input_mode=SPARK, restart=True)
     kept = [Path(notes.folder, f"kept{i}") for i in range(2)]
 
     def is_time():
