@@ -24,7 +24,7 @@ def test_a_crowd_of_silent_connections_keeps_no_friend_out(listener, afar):  # n
             friend = knock(listener, afar=afar)
             friend.send({"op": "feed", "feed": "f"})
             assert friend.receive(5)[0] == {"op": "welcome"}
-            assert time.monotonic() - began < 2  # a handshake may take 5 s
+            assert time.monotonic() - began < 4.5  # a handshake may take 5 s
             friend.close()
     finally:
         for sock in crowd:
@@ -40,7 +40,7 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
         began = time.monotonic()
         client = reservation.Client(address)
         assert client.register({"node": 1}) == "OK"
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4.5  # as above
         client.close()
     finally:
         for sock in crowd:

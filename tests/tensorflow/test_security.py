@@ -49,7 +49,7 @@ def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others():
     try:
         with pytest.raises(TimeoutError):
             listener.accept_handshake(feed_terms(KEY, NODE), 0.5)
-        assert time.monotonic() - began < 2  # 80 bytes take 8 s
+        assert time.monotonic() - began < 6  # 80 bytes take 8 s
     finally:
         gone.set()
         slow.join()
@@ -69,6 +69,13 @@ def knock(listener, terms=None, afar=False):
     channel = Channel(connect(listener, afar))
     channel.offer_handshake(terms or feed_terms(KEY, NODE))
     return channel
+
+
+def wait_for_handshakes():
+    """Until no listener of this process has more to do, or to say, about who has knocked."""
+    for thread in threading.enumerate():
+        if thread.name == "hearth-handshake":
+            thread.join(60)
 
 
 def noise_frames(noise, count):
@@ -108,9 +115,7 @@ def test_noise_at_the_feed_listener_reaches_nobody(listener, afar):
     message, fds = listener.node.receive(5, descriptors=1)
     assert message == {"op": "feed", "from_afar": afar}
     node = Channel(socket.socket(fileno=fds[0]))
-    for thread in threading.enumerate():
-        if thread.name == "hearth-handshake":
-            thread.join(60)  # the one that let the friend in lets go of its connection
+    wait_for_handshakes()  # the one that let the friend in lets go of its connection
     friend.send({"op": "rings"})
     assert node.receive(5)[0] == {"op": "rings"}
     node.close()
@@ -123,7 +128,7 @@ def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(listener, ca
     friend.send({"op": "why"})
     listener.set_failure("over")
     assert friend.receive(5)[0] == {"error": "over"}
-    assert time.monotonic() - began < 3  # each of them may take 5 s
+    assert time.monotonic() - began < 4.5  # each of them may take 5 s
     for stranger in slow:
         stranger.close()
     for _ in range(100):
@@ -159,8 +164,9 @@ def test_who_looks_for_something_else_is_refused_on_both_sides(listener, terms, 
     with pytest.raises(PermissionError, match=words) as refusal:
         knock(listener, offer, afar)
     assert KEY not in str(refusal.value)
+    wait_for_handshakes()
     with pytest.raises(TimeoutError):
-        listener.node.receive(0.1)
+        listener.node.receive(0)
     assert listener.refused == 1
     told = capfd.readouterr().err
     assert "was refused at a node's listener: " in told
