@@ -63,7 +63,7 @@ def node_processes() -> list[int]:
     return found
 
 
-def no_node_left(timeout_s: float = 10) -> bool:
+def no_node_left(timeout_s: float = 30) -> bool:
     """Whether all of them end within the time; the machine may be busy."""
     deadline = time.monotonic() + timeout_s
     while node_processes() and time.monotonic() < deadline:
