@@ -126,7 +126,17 @@ def test_two_nodes_in_the_slots_of_one_executor(tmp_path):
 def test_spark_connect_takes_dataframes(tmp_path):
     said = run_program(
         """
-        spark = SparkSession.builder.remote("local[2]").getOrCreate()
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        # Of any port: others of this machine may have Connect's own. So do the tests of pyspark.
+        def port():
+            jvm = SparkSession._instantiatedSession._jvm
+            service = "org.apache.spark.sql.connect.service.SparkConnectService$"
+            return getattr(getattr(jvm, service), "MODULE$").localPort()
+
+        DefaultChannelBuilder.default_port = staticmethod(port)
+        builder = SparkSession.builder.remote("local[2]")
+        spark = builder.config("spark.connect.grpc.binding.port", "0").getOrCreate()
         assert not hasattr(spark, "_jsc")
         cluster = TFCluster.run(spark, sums, folder, 2, 0, input_mode=SPARK)
         cluster.train(spark.range(0, 1000, 1, 6), num_epochs=2)
