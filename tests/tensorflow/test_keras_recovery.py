@@ -89,12 +89,11 @@ def test_a_fit_goes_on_from_its_checkpoint_and_has_seen_every_row(sc, tmp_path):
     assert no_node_left()
 
 
-def test_a_killed_rank_of_a_fit_is_named_within_seconds(sc, tmp_path):
+def test_a_killed_rank_of_a_fit_is_named_within_five_seconds(sc, tmp_path):
     cluster = start(sc, tmp_path, "node", restart=False)
     with pytest.raises(NodeError, match=r"worker:1 on host \S+ failed: its process was .*SIGKILL"):
         cluster.train(sc.parallelize(range(ROWS), 16), num_epochs=1)
-    told_s = time.time() - float((tmp_path / "when").read_text())
-    assert told_s < 30  # on an idle machine a tenth of a second
+    assert time.time() - float((tmp_path / "when").read_text()) < 5
     with pytest.raises(NodeError, match=r"worker:1 on host .*SIGKILL"):
         cluster.shutdown()
     assert no_node_left()

@@ -21,7 +21,7 @@ from tensorflowonspark import TFCluster
 from conftest import MARK, no_node_left  # isort: skip
 
 SPARK = TFCluster.InputMode.SPARK
-SOON_S = 30  # a tenth of a second on an idle machine; the limits that it is told before are minutes
+SOON_S = 5  # a tenth of a second on an idle machine
 
 
 def run(sc, main, arguments=None, nodes=2, ps=0, **options):
@@ -54,7 +54,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("main", WORDS)
-def test_a_nodes_end_reaches_train_within_seconds_and_shutdown_again(sc, main, notes):
+def test_a_nodes_end_reaches_train_within_five_seconds_and_shutdown_again(sc, main, notes):
     cluster = run(sc, main, notes, input_mode=SPARK)
     with pytest.raises(NodeError, match=WORDS[main]):
         cluster.train(sc.parallelize(range(100000), 6), num_epochs=1)
@@ -103,7 +103,7 @@ def test_a_failure_without_feed_reaches_shutdown(sc, tmp_path):
     start = time.monotonic()
     with pytest.raises(NodeError, match=r"worker:1 on host .* failed: ValueError: no such file"):
         cluster.shutdown()
-    assert time.monotonic() - start < SOON_S
+    assert time.monotonic() - start < 2 * SOON_S
     assert no_node_left()
 
 
