@@ -78,9 +78,10 @@ class KerberosCluster(HadoopCluster):
     """
 
     def __init__(self, keep: bool = False, token_s: float = 86_400):
-        """`token_s`: how long HDFS takes a token that nobody renews."""
+        """`token_s`: how long HDFS takes a token that nobody renews. YARN renews those that an
+        application begins with, for half as long again."""
         super().__init__(keep)
-        self._token_ms = str(int(1000 * token_s))
+        self._token_ms = int(1000 * token_s)
         self.user = USER
         self.krb5 = self.folder / "krb5"
         self._port = hadoop_conf.free_port()
@@ -153,7 +154,8 @@ class KerberosCluster(HadoopCluster):
             "hadoop.http.authentication.kerberos.keytab": str(self.keytab("HTTP")),
             "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
             "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
-            "dfs.namenode.delegation.token.renew-interval": self._token_ms,
+            "dfs.namenode.delegation.token.renew-interval": str(self._token_ms),
+            "dfs.namenode.delegation.token.max-lifetime": str(self._token_ms * 3 // 2),
             "dfs.block.access.token.enable": "true",
             "dfs.data.transfer.protection": "authentication",
             "ignore.secure.ports.for.testing": "true",

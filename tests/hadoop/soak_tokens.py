@@ -1,7 +1,8 @@
 """`make soak-hadoop`: what outlives its delegation tokens goes on with newer ones.
 
-HDFS takes a token that nobody renews for a minute here, instead of a day. pytest does not find this
-file by itself; it is skipped as soak_kerberos.py is.
+HDFS takes a token that nobody renews for a minute here, instead of a day, and one that YARN renews
+for a minute and a half, instead of a week. pytest does not find this file by itself; it is skipped
+as soak_kerberos.py is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ NODES = """
 import time
 from hearth import cluster
 from hearth.spark import session
+from hearth.tensorflowonspark import dfutil
 def beat(args, ctx):
     from hearth.native._core import write_file
     for number in range(args["beats"]):
@@ -34,6 +36,8 @@ spark = session.start("tokens")
 args = {"folder": "FOLDER", "beats": BEATS}
 with cluster.run(spark, beat, args, nodes=2):
     pass
+dfutil.saveAsTFRecords(spark.range(0, 100, 1, 2), "FOLDER/rows")
+assert dfutil.loadTFRecords(spark, "FOLDER/rows").count() == 100
 session.stop(spark)
 """
 
@@ -55,13 +59,16 @@ def options(hadoop) -> tuple[str, ...]:
     return ("--principal", f"{USER}@{REALM}", "--keytab", str(hadoop.keytab(USER)), *look)
 
 
-def said_by(program) -> str:
-    """What it printed, without Spark's narration."""
-    lines = (program.stdout + program.stderr).splitlines()
-    return "\n".join(line for line in lines if " INFO " not in line)[-5000:]
+def said_by(hadoop, program) -> str:
+    """What it and its containers printed last, without Spark's narration."""
+
+    def last(text: str) -> str:
+        return "\n".join(line for line in text.splitlines() if " INFO " not in line)[-5000:]
+
+    return last(program.stdout + program.stderr) + last(containers_logs(hadoop, program))
 
 
-def executors_logs(hadoop, program) -> str:
+def containers_logs(hadoop, program) -> str:
     """Of the application that a program has started."""
     said = program.stdout + program.stderr
     application = re.findall(r"application_\d+_\d+", said)[-1]
@@ -81,14 +88,14 @@ def test_a_training_outlives_its_tokens(hadoop, digits, mode):
         "-model", f"{mode}/lenet.caffemodel", "-output", f"{mode}.txt",
         folder=digits.folder, KRB5CCNAME="FILE:/nowhere",
     )  # fmt: skip
-    assert done.returncode == 0, said_by(done)
+    assert done.returncode == 0, said_by(hadoop, done)
     assert time.monotonic() - started > 2 * TOKEN_S, "it was too short to show anything"
     assert "lenet_iter_12000.hearth.json" in names(hadoop, mode)
     assert accuracy(content(hadoop, f"{mode}.txt").decode()) > GOAL
-    assert executors_logs(hadoop, done).count(NEW) >= 2
+    assert containers_logs(hadoop, done).count(NEW) >= 2
 
 
-def test_nodes_outlive_their_tokens(hadoop, tmp_path):
+def test_nodes_and_their_session_outlive_their_tokens(hadoop, tmp_path):
     program = tmp_path / "nodes.py"
     folder = f"{hadoop.uri}/user/{USER}/beats"
     program.write_text(NODES.replace("FOLDER", folder).replace("BEATS", "30"))
@@ -96,6 +103,6 @@ def test_nodes_outlive_their_tokens(hadoop, tmp_path):
         spark_submit(), "--master", "yarn", *options(hadoop), str(program),
         folder=tmp_path, KRB5CCNAME="FILE:/nowhere",
     )  # fmt: skip
-    assert done.returncode == 0, said_by(done)
-    assert len(names(hadoop, "beats")) == 60
-    assert executors_logs(hadoop, done).count(NEW) >= 2
+    assert done.returncode == 0, said_by(hadoop, done)
+    assert len(names(hadoop, "beats")) == 60 + len(["rows"])
+    assert containers_logs(hadoop, done).count(NEW) >= 2

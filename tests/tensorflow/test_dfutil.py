@@ -117,7 +117,7 @@ def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatc
     def attempt(number, batches):
         context = SimpleNamespace(partitionId=lambda: 3, taskAttemptId=lambda: number)
         monkeypatch.setattr(pyspark.TaskContext, "get", staticmethod(lambda: context))
-        return list(writes._write_partition(str(tmp_path), batches))
+        return list(writes._write_partition(str(tmp_path), None, batches))
 
     def slow():
         yield pa.record_batch({"n": [1]})

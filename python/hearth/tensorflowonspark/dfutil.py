@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from hearth.files import tfrecord_files
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.files.tfrecord_schema import (
     arrow_columns,
     check_types,
@@ -21,6 +22,8 @@ from hearth.files.tfrecord_schema import (
     infer_fields,
     inferred_type,
 )
+from hearth.files.uri import is_local
+from hearth.spark.token_lender import lend_tokens
 
 # The DataFrames that loadTFRecords made, by the object's own identity.
 loadedDF: dict[Any, str] = {}
@@ -46,8 +49,10 @@ def saveAsTFRecords(df, output_dir):
         FileExistsError: the folder has files already.
     """
     check_types(df.schema)
-    target = tfrecord_files.prepare_folder(df.sparkSession, output_dir, df.schema.json())
-    task = partial(_write_partition, target)
+    spark = df.sparkSession
+    tokens = None if is_local(output_dir, spark) else lend_tokens(spark)  # for the folder, too
+    target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
+    task = partial(_write_partition, target, tokens)
     try:
         df.mapInArrow(task, "file string").collect()
     finally:
@@ -84,17 +89,18 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
     return frame
 
 
-def _write_partition(target: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _write_partition(
+    target: str, tokens: TokenLoan | None, batches: Iterator[Any]
+) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    names = []
-    with tfrecord_files.new_file(target, context.partitionId(), context.taskAttemptId()) as writer:
+    attempt = context.partitionId(), context.taskAttemptId()
+    with borrowed(tokens), tfrecord_files.new_file(target, *attempt) as writer:
         for batch in batches:
             writer.write(batch)
-        names.append(writer.name)
-    yield pa.record_batch({"file": pa.array(names, pa.string())})
+    yield pa.record_batch({"file": pa.array([writer.name], pa.string())})
 
 
 def _read_files(schema_json: str, batches: Iterator[Any]) -> Iterator[Any]:
