@@ -126,12 +126,12 @@ layer {{ name: "accuracy" type: "Accuracy" bottom: "predict" bottom: "target_sen
 LENET_SOLVER = """
 test_iter: 2 test_interval: 10 base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005
 lr_policy: "inv" gamma: 0.0001 power: 0.75 display: 100 max_iter: 81
-snapshot: 5000 snapshot_prefix: "mnist_lenet" solver_mode: GPU
+snapshot: 5000 snapshot_prefix: "mnist_lenet" solver_mode: GPU random_seed: 1
 """
 CIFAR_SOLVER = """
 test_iter: 2 test_interval: 20 base_lr: 0.001 momentum: 0.9 weight_decay: 0.004
 lr_policy: "fixed" display: 100 max_iter: 40
-snapshot: 40 snapshot_format: HDF5 snapshot_prefix: "cifar10_quick" solver_mode: GPU
+snapshot: 40 snapshot_format: HDF5 snapshot_prefix: "cifar10_quick" solver_mode: GPU random_seed: 1
 """
 REFERENCE_SOLVER = """
 test_iter: 0 test_interval: 0 base_lr: 0.01 lr_policy: "step" gamma: 0.1 stepsize: 100000

@@ -40,7 +40,7 @@ class OfBytes(torch.nn.Module):
         return self.layer(torch.cat([data.float() / 255, vector], 1))[:, 0]
 
 
-def digits_estimator(epochs=20):
+def digits_estimator(epochs=30):
     loss = torch.nn.functional.cross_entropy
     stage = TorchEstimator(make_net, loss, torch.optim.Adam).setInputCols(["image"])
     return stage.setOutputCol("scores").setLearningRate(5e-3).setWorkers(2).setEpochs(epochs)
