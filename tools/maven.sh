@@ -3,13 +3,15 @@
 # come at the end, on standard output.
 set -euo pipefail
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'cat "$log"; rm -f "$log"' EXIT
+trap 'exit 130' INT
 failed_it='Could not (transfer|resolve)|could not be resolved|Failed to (collect|read artifact)'
 for pause in 5 30 ''; do
   status=0
   mvn "$@" >"$log" 2>&1 || status=$?
-  if [ $status = 0 ] || [ -z "$pause" ] || ! grep -qE "$failed_it" "$log"; then break; fi
+  if [ $status = 0 ] || [ $status -ge 128 ] || [ -z "$pause" ] || ! grep -qE "$failed_it" "$log"; then
+    exit $status
+  fi
+  echo "maven: once more in $pause s: $(grep -m 1 -E "$failed_it" "$log")" >&2
   sleep "$pause"
 done
-cat "$log"
-exit $status

@@ -22,7 +22,9 @@ for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")
 done
 # A registry may fail once, or another apt be at work.
-thrice() { "$@" || { sleep 5 && "$@"; } || { sleep 60 && "$@"; }; }
+thrice() { "$@" || once_more 5 "$@" || once_more 60 "$@"; }
+once_more() { echo "setup: that failed; once more in $1 s" >&2 && sleep "$1" && "${@:2}"; }
+trap 'exit 130' INT
 
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ]; then sudo=(); elif sudo -n true 2>/dev/null; then sudo=(sudo -n); else
@@ -32,10 +34,10 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "setup: installing ${missing[*]}"
   log=$(mktemp)
   install_missing() {
-    "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"
+    { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get \
+        install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"; } >"$log" 2>&1
   }
-  if ! thrice install_missing >"$log" 2>&1; then
+  if ! thrice install_missing; then
     tail -n 5 "$log" >&2
     echo "setup: apt-get could not install: ${missing[*]} (whole log: $log)" >&2
     exit 1

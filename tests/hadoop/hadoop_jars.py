@@ -12,7 +12,8 @@ from pathlib import Path
 
 _POM = Path(__file__).with_name("pom.xml")
 _MAVEN = Path(__file__).parents[2] / "tools" / "maven.sh"
-_FETCH_S = 900.0
+_FETCH_S = 900
+_TIMED_OUT = 124
 
 
 def version() -> str:
@@ -50,14 +51,14 @@ def _fetch(folder: Path) -> None:
     print(f"hadoop: fetching {version()} into {folder} (100 MB, once)", file=sys.stderr, flush=True)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    try:
-        done = subprocess.run(
-            [str(_MAVEN), "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
-             f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
-            capture_output=True, text=True, timeout=_FETCH_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"Maven has not fetched Hadoop's jars within {_FETCH_S:.0f} s") from None
+    # timeout(1) ends Maven itself, too, which would write on into the next one's folder.
+    done = subprocess.run(
+        ["timeout", str(_FETCH_S), str(_MAVEN), "-q", "-B", "-f", str(_POM),
+         "dependency:copy-dependencies", f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode == _TIMED_OUT:
+        raise RuntimeError(f"Maven has not fetched Hadoop's jars within {_FETCH_S} s")
     if done.returncode:
         first = done.stdout.partition("[ERROR] ")[2].partition("\n")[0]
         said = first or done.stdout[-2000:] + done.stderr[-2000:]
