@@ -71,8 +71,8 @@ def said_by(hadoop, program) -> str:
 def containers_logs(hadoop, program) -> str:
     """Of the application that a program has started."""
     said = program.stdout + program.stderr
-    application = re.findall(r"application_\d+_\d+", said)[-1]
-    logs = hadoop.folder.glob(f"node*/containers/{application}/*/std*")
+    applications = re.findall(r"application_\d+_\d+", said)
+    logs = hadoop.folder.glob(f"node*/containers/{applications[-1]}/*/std*") if applications else ()
     return "".join(log.read_text(errors="replace") for log in logs)
 
 

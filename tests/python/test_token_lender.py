@@ -306,6 +306,9 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
         (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is whole
         wait(lambda: file.read_text() == "newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
+    os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN renews them no longer
+    with borrowed(lent(lent_s=time.time() - 7200)):
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
 
 
 def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_path, capfd):

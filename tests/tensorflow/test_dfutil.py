@@ -1,11 +1,14 @@
 """DataFrames as TFRecord files: types, nulls, files of TensorFlow's own making, damage."""
 
+import base64
 import itertools
 import os
 import signal
 import struct
 import subprocess
 import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,6 +130,27 @@ def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatc
     attempt(70, slow())
     reader = TfRecordReader(str(tmp_path / "part-r-00003"))
     assert reader.read([("n", "int64")], 99)[1]["n"]["values"].tolist() == [2, 2]
+
+
+def test_a_task_has_the_tokens_that_it_is_lent_while_it_writes(tmp_path, monkeypatch):
+    import pyspark
+
+    from hearth.files.borrowed_tokens import VARIABLE, TokenLoan
+    from hearth.tensorflowonspark import dfutil as writes
+
+    context = SimpleNamespace(partitionId=lambda: 0, taskAttemptId=lambda: 1)
+    monkeypatch.setattr(pyspark.TaskContext, "get", staticmethod(lambda: context))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    seen = []
+
+    def rows():
+        seen.append(Path(os.environ[VARIABLE]).read_bytes())
+        yield pa.record_batch({"n": [1]})
+
+    lent = TokenLoan(base64.b64encode(b"lent").decode(), "", 0, 60.0, time.time())
+    (told,) = writes._write_partition(str(tmp_path), lent, rows())
+    assert (told.to_pylist(), seen) == ([{"file": "part-r-00000"}], [b"lent"])
+    assert VARIABLE not in os.environ
 
 
 def test_attempts_that_fail_leave_no_file(spark, tmp_path):

@@ -25,6 +25,8 @@ _YARNS = "container_tokens"  # the file that it leaves in a container
 # A task that starts later than this after the driver has lent (a DataFrame that is evaluated then,
 # a job that waited for slots) begins with what its container has: the loan may have ended.
 _FRESH_S = 3600.0
+# For a week YARN renews what it has left in a container; where that is over, any loan is newer.
+_RENEWED_S = 6 * 86_400.0
 # Where WebHDFS does not serve, each look is a JVM.
 _SHELL_LOOK_S = 600.0
 
@@ -96,7 +98,7 @@ def _watch(loan: TokenLoan, before: str) -> _Watch | None:
     try:
         # Where Spark or YARN cleans up, should this process be killed.
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=spill_folder()))
-        late = before and time.time() - loan.lent_s > _FRESH_S
+        late = time.time() - loan.lent_s > _FRESH_S and _is_renewed(before)
         first = Path(before).read_bytes() if late else base64.b64decode(loan.tokens)
         return _Watch(loan, folder / "tokens", first)
     except (OSError, RuntimeError, ValueError) as error:  # a full disk, no thread
@@ -104,6 +106,10 @@ def _watch(loan: TokenLoan, before: str) -> _Watch | None:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
         return None
+
+
+def _is_renewed(file: str) -> bool:
+    return bool(file) and time.time() - Path(file).stat().st_mtime < _RENEWED_S
 
 
 class _Watch:
