@@ -162,6 +162,7 @@ INSTANTIATE_TEST_SUITE_P(AllFive, CrashSignalTest,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
+  heartbeat_interval_s_ = 0.2;
   heartbeat_timeout_s_ = 2;
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
   survivor.FeedTrain({Numbers(0, 40)});

@@ -100,7 +100,7 @@ def test_work_goes_on_after_a_link_was_down_for_5_s_needs_root():
 
 def test_a_link_that_stays_down_gives_every_rank_an_error_with_names_needs_root():
     with Network(3, Link("1gbit")) as network:
-        ranks = RankProcesses(network, "steps", timeout_s=8, heartbeat_timeout_s=4)
+        ranks = RankProcesses(network, "steps", timeout_s=30, heartbeat_timeout_s=4)
         ranks.next()
         ranks.next()
         network.set_link(1, up=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from hearth import native
 
 TIMEOUT_S = 120
+_MOST_LINES = 200_000
 
 # A regression that needs no rows: x is constant, and so is what it shall become.
 NET = """name: "dummy"
@@ -80,6 +81,7 @@ def signalled(
     try:
         for line in process.stderr:
             lines.append(line)
+            assert len(lines) < _MOST_LINES, f"{waiting} came for nothing, or never"
             for text in [text for text in waiting if text in line]:
                 os.kill(process.pid, waiting.pop(text))
         process.wait(TIMEOUT_S)

@@ -64,7 +64,7 @@ def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, dig
         CaffeOnSpark(spark, events.append).train(source)
     assert "\n" not in str(caught.value)
     assert not any(event.get("event") == "restart" for event in events)
-    assert wait_until(lambda: set(marked_processes("--control-fd")) <= set(before), 30)
+    assert wait_until(lambda: set(marked_processes("--control-fd")) <= set(before), 8)
 
 
 def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained, spoiled):

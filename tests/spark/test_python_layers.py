@@ -86,7 +86,7 @@ def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train,
     with pytest.raises(HearthError, match=rf"(?s){where}Traceback .*ValueError: no more today"):
         train("RefusesOnOneRank", mark, max_iter=1000000)
     assert time.time() - mark.stat().st_mtime < 5
-    assert wait_until(lambda: set(trainers()) <= set(before), 30)
+    assert wait_until(lambda: set(trainers()) <= set(before), 8)
 
 
 def test_a_module_that_is_not_there_is_named(train, digits):
