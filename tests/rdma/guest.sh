@@ -4,6 +4,8 @@
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 rooms=/mnt/checkout/$HEARTH_BUILD/hearth
 port=/sys/class/infiniband/rxe0/ports/1
+# Programs look for their libraries by the checkout's path, which may be below /tmp.
+[ -d "$HEARTH_CHECKOUT" ] || { mkdir -p "$HEARTH_CHECKOUT" && mount --bind /mnt/checkout "$HEARTH_CHECKOUT"; }
 
 ulimit -l unlimited
 ip link set lo up

@@ -33,7 +33,8 @@ def _command(image: Path, out: Path, build: str, suite: str) -> list[str]:
         "-no-reboot", "-serial", f"file:{out}/console",
         "-kernel", f"{image}/vmlinux", "-initrd", f"{image}/initramfs",
         "-append", "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off tsc=reliable "
-        f"random.trust_cpu=on HEARTH_BUILD={build} HEARTH_SUITE={suite}",
+        f"random.trust_cpu=on HEARTH_BUILD={build} HEARTH_SUITE={suite} "
+        f"HEARTH_CHECKOUT={_CHECKOUT}",
         *_share("host", Path("/")), *_share("checkout", _CHECKOUT),
         *_share("out", out, writable=True),
     ]  # fmt: skip
