@@ -106,6 +106,8 @@ def test_two_nodes_in_the_slots_of_one_executor(tmp_path):
         os.cpu_count = lambda: 2
         os.environ["MASTER"] = "local-cluster[1,2,1024]"
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # Executors may leave their logs there, which `hearth pack` would find in pyspark's own.
+        os.environ["SPARK_HOME"] = str(spark_session.writable_home())
         conf = spark_session._own_cluster_conf(1) | {"spark.task.cpus": "1"}
         builder = SparkSession.builder.master(os.environ["MASTER"])
         for key, value in conf.items():
