@@ -91,7 +91,7 @@ TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
   EXPECT_EQ(good.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankAtOnce) {
+TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
   survivor.FeedTrain({Numbers(0, 40)});
   victim.FeedTrain({Numbers(40, 80)});
@@ -172,7 +172,7 @@ TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
   victim.Kill(SIGSTOP);
   const json heard = ErrorOf(survivor);
   EXPECT_GT(SecondsSince(start), 1);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), 3);
   EXPECT_THAT(TextOf(heard), HasSubstr("rank 1 on host host-1 has been silent for 2"));
   EXPECT_EQ(survivor.Wait(), 1);
   EXPECT_TRUE(coordinator_->failure()->lost);
