@@ -6,14 +6,15 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _POM = Path(__file__).with_name("pom.xml")
 _MAVEN = Path(__file__).parents[2] / "tools" / "maven.sh"
-_FETCH_S = 900
-_TIMED_OUT = 124
+_FETCH_S = 900.0
 
 
 def version() -> str:
@@ -51,19 +52,32 @@ def _fetch(folder: Path) -> None:
     print(f"hadoop: fetching {version()} into {folder} (100 MB, once)", file=sys.stderr, flush=True)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    # timeout(1) ends Maven itself, too, which would write on into the next one's folder.
-    done = subprocess.run(
-        ["timeout", str(_FETCH_S), str(_MAVEN), "-q", "-B", "-f", str(_POM),
-         "dependency:copy-dependencies", f"-DoutputDirectory={part}", "-DincludeScope=runtime"],
-        capture_output=True, text=True,
+    status, said = _run_maven(
+        "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies",
+        f"-DoutputDirectory={part}", "-DincludeScope=runtime",
     )  # fmt: skip
-    if done.returncode == _TIMED_OUT:
-        raise RuntimeError(f"Maven has not fetched Hadoop's jars within {_FETCH_S} s")
-    if done.returncode:
-        first = done.stdout.partition("[ERROR] ")[2].partition("\n")[0]
-        said = first or done.stdout[-2000:] + done.stderr[-2000:]
+    if status:
+        said = said.partition("[ERROR] ")[2].partition("\n")[0] or said[-4000:]
         raise RuntimeError(f"Maven could not fetch Hadoop's jars of {_POM}: {said}")
     part.rename(folder)
+
+
+def _run_maven(*arguments: str) -> tuple[int, str]:
+    """Its status and what it said. Ends with its JVM, which would write on into the next one's
+    folder, however this ends."""
+    maven = subprocess.Popen(
+        [str(_MAVEN), *arguments],
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        said, _ = maven.communicate(timeout=_FETCH_S)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"Maven has not fetched Hadoop's jars within {_FETCH_S:.0f} s") from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(maven.pid, signal.SIGKILL)
+        maven.wait()
+    return maven.returncode, said
 
 
 if __name__ == "__main__":
