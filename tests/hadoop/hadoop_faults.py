@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from hearth import native
 
 _LIMIT_S = 240.0
 _POLL_S = 0.05
+_State = TypeVar("_State")
 
 
 def _processes() -> dict[int, tuple[int, list[bytes]]]:
@@ -65,22 +67,16 @@ def trainers(application: str) -> list[int]:
 
 def kill_one(find: Callable[[str], list[int]], application: str) -> None:
     """Kills the first of the processes, which the application has soon."""
-    found: list[int] = []
-
-    def one_is_there() -> bool:
-        found[:] = find(application)
-        return bool(found)
-
-    reached(one_is_there)
-    os.kill(found[0], signal.SIGKILL)
+    os.kill(reached(lambda: find(application))[0], signal.SIGKILL)
 
 
-def reached(state: Callable[[], bool]) -> None:
-    """Returns when it has come. Raises AssertionError where it does not."""
+def reached(state: Callable[[], _State]) -> _State:
+    """What the state is when it has come. Raises AssertionError where it does not."""
     deadline = time.monotonic() + _LIMIT_S
-    while not state():
+    while not (found := state()):
         assert time.monotonic() < deadline, "what was to be struck did not come"
         time.sleep(_POLL_S)
+    return found
 
 
 class Strike:

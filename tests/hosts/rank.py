@@ -1,8 +1,7 @@
 """A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
 
 It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
-{"error": class, "message": ..., "ended": when, "after_s": since it began, "cause": the rendezvous'
-word}.
+{"error": class, "message": ..., "ended": when, "cause": the rendezvous' word}.
 """
 
 from __future__ import annotations
@@ -103,7 +102,6 @@ def _cause(member: _core.Member | None) -> str:
 def main(works: dict[str, Work]) -> None:
     """Joins, does that of the works which is asked for, and says how it ended."""
     job = json.loads(sys.stdin.readline())
-    begun = time.monotonic()
     member = None
     try:
         member = _core.Member(**job["meeting"], host_name=socket.gethostname())
@@ -111,13 +109,12 @@ def main(works: dict[str, Work]) -> None:
         connecting = time.monotonic()
         group = _core.Group.connect(member, listen_host=job["address"])
         say(talks=group.description, connect_s=time.monotonic() - connecting)
-        begun = time.monotonic()
         result = works[job["work"]](group, job["timeout_s"])
         member.done()
     except Exception as error:
         ended = time.monotonic()  # a clock that all hosts of the machine share
         words = {"message": str(error), "cause": _cause(member)}
-        say(error=type(error).__name__, ended=ended, after_s=ended - begun, **words)
+        say(error=type(error).__name__, ended=ended, **words)
     else:
         say(done=result)
 

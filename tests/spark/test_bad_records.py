@@ -7,13 +7,12 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from faults import trainers
 from PIL import Image
 from waiting import wait_until
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
-
-from conftest import marked_processes  # isort: skip
 
 GOOD, BAD = 200, 5
 
@@ -59,12 +58,12 @@ def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, dig
         r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used, but -maxBadRecords allows 4"
     )
     events = []
-    before = marked_processes("--control-fd")  # those of features() stay for half a minute
+    before = trainers()  # those of features() stay for half a minute
     with pytest.raises(HearthError, match=said + r".*bad-\d") as caught:
         CaffeOnSpark(spark, events.append).train(source)
     assert "\n" not in str(caught.value)
     assert not any(event.get("event") == "restart" for event in events)
-    assert wait_until(lambda: set(marked_processes("--control-fd")) <= set(before), 8)
+    assert wait_until(lambda: set(trainers()) <= set(before), 8)
 
 
 def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained, spoiled):
@@ -188,11 +187,11 @@ def test_a_source_that_cannot_be_read_is_said_before_anything_starts(
         path.write_bytes(content)
     source = path.parent if name.startswith("folder") else path
     conf.net["layer"][conf.train_data_layer_id]["memory_data_param"]["source"] = f"file:{source}"
-    before = marked_processes("--control-fd")
+    before = trainers()
     with pytest.raises(FlagError, match=said) as caught:
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
     assert "\n" not in str(caught.value)
-    assert set(marked_processes("--control-fd")) <= set(before)
+    assert set(trainers()) <= set(before)
 
 
 def test_a_model_that_cannot_be_written_is_said_before_anything_starts(spark, digits):

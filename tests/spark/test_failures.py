@@ -8,18 +8,18 @@ import threading
 import time
 
 import pytest
+from faults import trainers
 
 from hearth import HearthError
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.spark import session as spark_session
 from hearth.trainer.launch import session_conf
 
-from conftest import marked_processes  # isort: skip
 from waiting import wait_until  # isort: skip
 
 
 def no_trainer_left():
-    return wait_until(lambda: not marked_processes("--control-fd"), 30)
+    return wait_until(lambda: not trainers(), 30)
 
 
 def train(spark, conf, rows=None):
@@ -32,10 +32,10 @@ def test_a_failing_ranks_own_words_reach_the_driver_within_five_seconds(spark, d
     conf = digits.config(spark, digits.solver("cos", max_iter=100000), clusterSize="2")
     rows = spark.read.parquet(digits.table("raw", "train"))
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
-    others, seen, at = set(marked_processes("--control-fd")), {}, []
+    others, seen, at = set(trainers()), {}, []
 
     def has_ended():  # as a trainer does that has told of its failure
-        now = set(marked_processes("--control-fd")) - others
+        now = set(trainers()) - others
         seen.update({pid: time.monotonic() for pid in now - set(seen)})
         return set(seen) - now
 
@@ -72,9 +72,9 @@ def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
     killed = []
 
     def kill_one():
-        if wait_until(lambda: len(marked_processes("--control-fd")) == 2, 60):
+        if wait_until(lambda: len(trainers()) == 2, 60):
             time.sleep(1)
-            killed.append((marked_processes("--control-fd")[0], time.monotonic()))
+            killed.append((trainers()[0], time.monotonic()))
             os.kill(killed[0][0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill_one)
