@@ -24,6 +24,13 @@ const std::vector<Setting>& Table() {
        .help = "of products in convolutions: float32, or bf16 with sums and weights in float32",
        .values = {"float32", "bf16"},
        .in_program = true},
+      {.name = "algorithms",
+       .flag = "algorithms",
+       .field = &Settings::algorithms,
+       .help = "of cuDNN on GPUs: deterministic, or fastest, which measures all of them first; two "
+               "runs may then differ in the last bits",
+       .values = {"deterministic", "fastest"},
+       .in_program = true},
       {.name = "on_nan",
        .flag = "onNaN",
        .field = &Settings::on_nan,

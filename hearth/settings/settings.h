@@ -15,6 +15,7 @@ struct Settings {
   int transform_threads = 1;
   bool resize = false;
   std::string precision = "float32";
+  std::string algorithms = "deterministic";
   std::string on_nan = "continue";
   std::string on_other_rows = "restartEpoch";
   std::string connection = "infiniband";

@@ -39,6 +39,7 @@ void DeviceTrainer::Run() {
 caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
   context.device = device_;
+  if (job_.settings.algorithms == "fastest") caffe::UseFastestAlgorithms();
   context.share_diffs = true;  // nobody looks at a blob's diff after backward
   context.precision = caffe::ParsePrecision(job_.settings.precision);
   context.resize_images = job_.settings.resize;

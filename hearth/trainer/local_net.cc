@@ -49,6 +49,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   caffe::NetContext context;
   context.phase = phase;
   context.device = FindDevice(options.gpu);
+  if (options.settings.algorithms == "fastest") caffe::UseFastestAlgorithms();
   log::Info("Use {}.", NameOf(context.device));
   context.precision = caffe::ParsePrecision(options.settings.precision);
   context.share_diffs = runs_backward;

@@ -92,11 +92,13 @@ std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions 
 }
 
 std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
-                                            uint64_t seed, const std::string& precision) {
+                                            uint64_t seed, const std::string& precision,
+                                            bool keep_diffs) {
   SolverOptions options;
   options.seed = seed;
   options.train_context.precision = caffe::ParsePrecision(precision);
   options.test_context.precision = options.train_context.precision;
+  options.train_context.share_diffs = !keep_diffs;
   return BuildSolver(caffe::ParseSolver(prototxt, "prototxt"), std::move(options),
                      std::move(before_forward));
 }
@@ -169,10 +171,11 @@ void RegisterSolver(nb::module_& m) {
   nb::class_<CallingSolver> solver(m, "Solver", "The training loop of one net. Not thread-safe.");
   solver
       .def(nb::new_(&SolverOfText), "prototxt"_a, "before_forward"_a.none() = nb::none(),
-           "seed"_a = 0, "precision"_a = "float32",
+           "seed"_a = 0, "precision"_a = "float32", "keep_diffs"_a = true,
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
            "forward pass, to set the data of a net that is not fed by rows. `precision`, float32 "
-           "or bf16, is that of the products in convolutions.")
+           "or bf16, is that of the products in convolutions. Without `keep_diffs`, as in a "
+           "training by the program, the gradients of blobs are gone after a step.")
       .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
                   "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
                   "counts where the file has no random_seed.")

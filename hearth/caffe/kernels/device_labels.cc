@@ -12,7 +12,7 @@ DeviceLabels DeviceLabels::Of(Blob& labels, const ClassLayout& layout,
     on_device.valid += ClassLabel(values, i, layout.classes, ignored).has_value();
   }
   at::Tensor& index = on_device.index;
-  index = labels.device_data().view({layout.outer, 1, layout.inner}).to(at::kLong);
+  index = labels.device_data_to_read().view({layout.outer, 1, layout.inner}).to(at::kLong);
   on_device.ignored = ignored ? index == *ignored : at::zeros_like(index, at::kBool);
   index.masked_fill_(on_device.ignored, 0);
   return on_device;

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <tuple>
-
 namespace hearth::caffe {
 namespace {
 
@@ -39,10 +37,9 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
 
 void DevicePooling::Forward(const at::Tensor& x, at::Tensor& y, at::Tensor& chosen) const {
   if (is_max_) {
-    at::Tensor values;
-    std::tie(values, chosen) =
-        at::max_pool2d_with_indices(x, kernel_, stride_, pad_, /*dilation=*/1, rounds_up_);
-    y.copy_(values);
+    chosen = at::empty({0}, x.options().dtype(at::kLong));
+    at::max_pool2d_with_indices_out(y, chosen, x, kernel_, stride_, pad_, /*dilation=*/1,
+                                    rounds_up_);
   } else {
     at::avg_pool2d_out(y, x, kernel_, stride_, pad_, rounds_up_, /*count_include_pad=*/true);
   }

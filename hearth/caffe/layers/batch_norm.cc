@@ -5,18 +5,35 @@
 
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/join_normalization.h"
 
 namespace hearth::caffe {
 namespace {
 
 // Parameters: running sums of means and variances, and the sum of their weights. None is learned by
 // gradients.
-class BatchNormLayer : public Layer {
+class BatchNormLayer : public Layer, public Normalization {
  public:
   using Layer::Layer;
+
+  bool has_minibatch_statistics() const override { return !global_; }
+  int64_t channels() const override { return channels_; }
+
+  Gradients BackwardScaled(const at::Tensor& gradient, const at::Tensor& scale) override {
+    const at::Tensor ones = at::ones_like(scale), zeros = at::zeros_like(scale);
+    // Of values with mean 0 and variance 1 already, times the factor that made them so.
+    const at::Tensor weight = scale * factor_.squeeze(1);
+    const auto [dx, d_scale, d_bias] = at::_batch_norm_impl_index_backward(
+        implementation_, Channels(kept_->device_data()), Channels(gradient), weight, zeros, ones,
+        zeros, ones, /*train=*/true, /*eps=*/0, {true, true, true}, reserve_);
+    bottom_->SetDeviceDiff(dx);
+    gradient_is_done_ = true;
+    return {d_scale, d_bias};
+  }
 
   LayerTraits traits() const override {
     return {.allows_in_place = true, .keeps_statistics = true};
@@ -101,38 +118,49 @@ class BatchNormLayer : public Layer {
 
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const at::Tensor x = Channels(bottom[0]->device_data());
-    at::Tensor mean, variance;
-    if (global_) {
+    if (!global_) {
+      top[0]->SetDeviceData(NormalizedOnDevice(x));
+    } else {
       const at::Tensor& weight = blobs_[2]->device_data();
       const at::Tensor scale = at::where(weight == 0, at::zeros_like(weight), weight.reciprocal());
-      mean = blobs_[0]->device_data() * scale;
-      variance = blobs_[1]->device_data() * scale;
-    } else {
-      std::tie(variance, mean) = at::var_mean(x, at::IntArrayRef{0, 2}, /*unbiased=*/false);
-      const double keep = param_.batch_norm_param().moving_average_fraction();
-      const auto count = static_cast<double>(rows_ * inner_);
-      blobs_[2]->device_data().mul_(keep).add_(1);
-      blobs_[0]->device_data().mul_(keep).add_(mean);
-      blobs_[1]->device_data().mul_(keep).add_(variance, count > 1 ? count / (count - 1) : 1);
+      const at::Tensor mean = (blobs_[0]->device_data() * scale).unsqueeze(1);
+      const at::Tensor variance = (blobs_[1]->device_data() * scale).unsqueeze(1);
+      factor_ = (variance + param_.batch_norm_param().eps()).rsqrt_();
+      top[0]->SetDeviceData((x - mean).mul_(factor_));
     }
-    factor_ = (variance + param_.batch_norm_param().eps()).rsqrt_().unsqueeze(1);
-    at::Tensor y = Channels(top[0]->device_data());
-    y.copy_((x - mean.unsqueeze(1)).mul_(factor_));
-    if (keeps_output(bottom, top)) normalized_.device_data().copy_(top[0]->device_data());
+    bottom_ = bottom[0];
+    kept_ = keeps_output(bottom, top) ? &normalized_ : top[0];
+    if (kept_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
+  }
+
+  // Measures mean and variance too, and adds them to the running statistics.
+  at::Tensor NormalizedOnDevice(const at::Tensor& x) {
+    const at::Tensor ones = at::ones({channels_}, x.options()), zeros = at::zeros_like(ones);
+    // With a momentum of 1 ATen writes this minibatch's mean and unbiased variance into these.
+    const at::Tensor mean = at::zeros_like(ones), variance = at::zeros_like(ones);
+    at::Tensor y, saved_mean, inverse;
+    std::tie(y, saved_mean, inverse, reserve_, implementation_) = at::_batch_norm_impl_index(
+        x, ones, zeros, mean, variance, /*training=*/true, /*momentum=*/1,
+        param_.batch_norm_param().eps(), /*cudnn_enabled=*/true);
+    factor_ = inverse.unsqueeze(1);
+    if (rows_ * inner_ == 1) variance.zero_();  // 0 / 0 there
+    const double keep = param_.batch_norm_param().moving_average_fraction();
+    blobs_[2]->device_data().mul_(keep).add_(1);
+    blobs_[0]->device_data().mul_(keep).add_(mean);
+    blobs_[1]->device_data().mul_(keep).add_(variance);
+    return y;
   }
 
   void BackwardOnDevice(const Blobs& top, const Blobs& bottom) {
-    const at::Tensor dy = Channels(top[0]->device_diff());
-    at::Tensor dx = Channels(bottom[0]->device_diff());
+    if (std::exchange(gradient_is_done_, false)) return;
+    const at::Tensor& dy = top[0]->device_diff();
     if (global_) {
-      dx.copy_(dy * factor_);
+      at::Tensor dx = Channels(bottom[0]->device_diff());
+      at::mul_out(dx, Channels(dy), factor_);
       return;
     }
-    Blob& kept = keeps_output(bottom, top) ? normalized_ : *top[0];
-    const at::Tensor y = Channels(kept.device_data());
-    const at::Tensor mean_dy = dy.mean(at::IntArrayRef{0, 2}, /*keepdim=*/true);
-    const at::Tensor mean_dy_y = (dy * y).mean(at::IntArrayRef{0, 2}, /*keepdim=*/true);
-    dx.copy_((dy - mean_dy - y * mean_dy_y).mul_(factor_));
+    BackwardScaled(dy, at::ones({channels_}, dy.options()));
+    gradient_is_done_ = false;
   }
 
   // The gradient needs the top as Forward left it, unless the statistics are constants.
@@ -200,6 +228,11 @@ class BatchNormLayer : public Layer {
   std::vector<float> mean_, variance_;  // those that the last Forward used
   at::Tensor factor_;                   // likewise, on a device: [channels, 1]
   Blob normalized_;                     // a copy of the top, where it is kept
+  // Of the last Forward on a device: its blobs, and which of ATen's implementations it was.
+  Blob *bottom_ = nullptr, *kept_ = nullptr;
+  at::Tensor reserve_;
+  int64_t implementation_ = 0;
+  bool gradient_is_done_ = false;  // by BackwardScaled()
 };
 
 }  // namespace

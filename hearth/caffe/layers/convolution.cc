@@ -83,10 +83,10 @@ class ConvolutionLayer : public Layer {
     c10::optional<at::Tensor> bias;
     if (has_bias()) bias = AsFactor(blobs_[1]->device_data());
     for (size_t i = 0; i < bottom.size(); ++i) {
-      at::Tensor y = AtenView(*top[i], top[i]->device_data());
       const at::Tensor x = AsFactor(AtenView(*bottom[i], bottom[i]->device_data()));
-      y.copy_(at::convolution(x, weight, bias, w.stride, w.pad, w.dilation, transposed_, w.zero,
-                              group_));
+      top[i]->SetDeviceData(
+          at::convolution(x, weight, bias, w.stride, w.pad, w.dilation, transposed_, w.zero, group_)
+              .to(at::kFloat));
     }
   }
 
@@ -107,9 +107,9 @@ class ConvolutionLayer : public Layer {
           AsFactor(AtenView(*bottom[i], bottom[i]->device_data())), weight,
           at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
           {propagate_down[i], wants_weight, wants_bias});
-      if (propagate_down[i]) AtenView(*bottom[i], bottom[i]->device_diff()).copy_(dx);
-      if (wants_weight) blobs_[0]->device_diff().view_as(weight).add_(dw);
-      if (wants_bias) blobs_[1]->device_diff().add_(db);
+      if (propagate_down[i]) bottom[i]->SetDeviceDiff(dx.to(at::kFloat));
+      if (wants_weight) AddToDiff(*blobs_[0], dw);
+      if (wants_bias) AddToDiff(*blobs_[1], db);
     }
   }
 
@@ -141,6 +141,12 @@ class ConvolutionLayer : public Layer {
       return BackwardBy(*places_, top, wants_bottom, bottom);
     }
     BackwardBy(*pictures_, top, wants_bottom, bottom);
+  }
+
+  static void AddToDiff(Blob& blob, const at::Tensor& gradient) {
+    const auto [sum, beta] = blob.diff_to_add_to();
+    const at::Tensor values = gradient.view_as(sum);
+    beta == 0 ? sum.copy_(values) : sum.add_(values);
   }
 
   template <typename Convolution>

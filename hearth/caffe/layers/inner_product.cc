@@ -51,6 +51,11 @@ class InnerProductLayer : public Layer {
     const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     at::Tensor y = top[0]->device_data().view({rows_, outputs_});
     const at::Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
+    if (narrow()) {
+      const at::Tensor product = Narrow(x).mm(Narrow(w));
+      has_bias() ? y.copy_(product).add_(blobs_[1]->device_data()) : y.copy_(product);
+      return;
+    }
     Multiply(x, w, has_bias() ? blobs_[1]->device_data() : at::Tensor(), y);
   }
 
@@ -59,6 +64,7 @@ class InnerProductLayer : public Layer {
     const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     const at::Tensor dy = top[0]->device_diff().view({rows_, outputs_});
     const at::Tensor& w = blobs_[0]->device_data();
+    if (narrow()) return BackwardNarrow(x, dy, propagate_down[0], *bottom[0]);
     if (param_propagate_down(0)) {
       AddProductToDiff(transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, *blobs_[0]);
     }
@@ -70,6 +76,26 @@ class InnerProductLayer : public Layer {
   }
 
  private:
+  // Products of bfloat16 factors, as far as a device computes them.
+  bool narrow() const { return on_device() && context().precision == Precision::kBfloat16; }
+  static at::Tensor Narrow(const at::Tensor& factor) { return factor.to(at::kBFloat16); }
+
+  void BackwardNarrow(const at::Tensor& x, const at::Tensor& dy, bool wants_bottom, Blob& bottom) {
+    const at::Tensor narrow_dy = Narrow(dy);
+    if (param_propagate_down(0)) {
+      const at::Tensor narrow_x = Narrow(x);
+      const auto [dw, beta] = blobs_[0]->diff_to_add_to();
+      const at::Tensor product =
+          transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
+      beta == 0 ? dw.copy_(product) : dw.add_(product);
+    }
+    if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
+    if (wants_bottom) {
+      const at::Tensor w = Narrow(blobs_[0]->device_data());
+      bottom.device_diff().view({rows_, inputs_}).copy_(narrow_dy.mm(transpose_ ? w.t() : w));
+    }
+  }
+
   bool has_bias() const { return blobs_.size() > 1; }
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;

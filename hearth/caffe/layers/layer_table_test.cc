@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/device_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/text_reader.h"
 
@@ -229,13 +230,13 @@ INSTANTIATE_TEST_SUITE_P(All, LayerTable, CasesWhere(Any), NameOf);
 INSTANTIATE_TEST_SUITE_P(All, LayerTableRows, CasesWhere(HasOtherRows), NameOf);
 INSTANTIATE_TEST_SUITE_P(All, LayerTableGradients, CasesWhere(HasGradient), NameOf);
 INSTANTIATE_TEST_SUITE_P(All, LayerTableInPlace, CasesWhere(RunsInPlace), NameOf);
-INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTable, CasesWhere(Any, ComputeDevice::Simulated()), NameOf);
-INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableRows,
-                         CasesWhere(HasOtherRows, ComputeDevice::Simulated()), NameOf);
-INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableGradients,
-                         CasesWhere(HasGradient, ComputeDevice::Simulated()), NameOf);
-INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableInPlace,
-                         CasesWhere(RunsInPlace, ComputeDevice::Simulated()), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTable, CasesWhere(Any, DeviceForTests()), NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableRows, CasesWhere(HasOtherRows, DeviceForTests()),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableGradients, CasesWhere(HasGradient, DeviceForTests()),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(OnDevice, LayerTableInPlace, CasesWhere(RunsInPlace, DeviceForTests()),
+                         NameOf);
 
 TEST(LayerTableCompleteness, EveryRegisteredTypeHasARow) {
   std::set<std::string> covered;

@@ -1,5 +1,6 @@
 // LSTM over whole sequences, and LSTMUnit, one step of it whose sums another layer computes.
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/lstm_device.h"
 #include "hearth/caffe/kernels/lstm_step.h"
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
@@ -122,7 +123,21 @@ class LstmLayer : public RecurrentLayer {
             top[0]->device_data()[t]};
   }
 
+  DeviceLstmArrays DeviceArrays(const Blobs& bottom, const Blobs& top) {
+    return {steps_,
+            rows_,
+            outputs_,
+            blobs_[hidden_weight()]->device_data(),
+            bottom[1]->device_data_to_read(),
+            terms_.device_data(),
+            cells_.device_data(),
+            squashed_.device_data(),
+            top[0]->device_data(),
+            carried_.device_data()};
+  }
+
   void StepsOnDevice(const Blobs& bottom, const Blobs& top) {
+    if (LstmForward(DeviceArrays(bottom, top), states_[0].device_data())) return;
     const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
     at::Tensor hidden = states_[0].device_data()[0];
     for (int64_t t = 0; t < steps_; ++t) {
@@ -136,8 +151,9 @@ class LstmLayer : public RecurrentLayer {
   }
 
   void StepsBackOnDevice(const Blobs& bottom, const Blobs& top) {
-    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
     const at::Tensor top_diff = top[0]->device_diff();
+    if (LstmBackward(DeviceArrays(bottom, top), top_diff, terms_.device_diff())) return;
+    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
     at::Tensor d_hidden = at::zeros_like(top_diff[0]), d_cells = at::zeros_like(d_hidden);
     for (int64_t t = steps_ - 1; t >= 0; --t) {
       const DeviceLstmStep step = DeviceStep(t, bottom, top);

@@ -6,6 +6,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/net/join_normalization.h"
 
 namespace hearth::caffe {
 namespace {
@@ -159,9 +160,15 @@ class BiasLayer : public BroadcastLayer {
   }
 };
 
-class ScaleLayer : public BroadcastLayer {
+class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
  public:
   using BroadcastLayer::BroadcastLayer;
+
+  bool scales_channels(int64_t channels) const override {
+    return has_bias() && blobs_.size() == 2 && operand_axis_ == 1 && param_propagate_down(0) &&
+           param_propagate_down(1) && blobs_[0]->shape() == Shape{channels};
+  }
+  void set_normalization(Normalization* normalization) override { normalization_ = normalization; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const ScaleParameter& param = param_.scale_param();
@@ -217,15 +224,26 @@ class ScaleLayer : public BroadcastLayer {
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const at::Tensor& x = bottom[0]->device_data();
-    if (top[0] == bottom[0]) input_.device_data().copy_(x);
+    if (top[0] == bottom[0] && normalization_ == nullptr) input_.device_data().copy_(x);
     at::Tensor y = Whole(top[0]->device_data());
-    at::mul_out(y, Whole(x), Part(Operand(bottom).device_data()));
-    if (has_bias()) y.add_(Part(blobs_.back()->device_data()));
+    if (has_bias()) {
+      at::addcmul_out(y, Part(blobs_.back()->device_data()), Whole(x),
+                      Part(Operand(bottom).device_data()));
+    } else {
+      at::mul_out(y, Whole(x), Part(Operand(bottom).device_data()));
+    }
   }
 
   void BackwardOnDevice(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) {
     const at::Tensor dy = Whole(top[0]->device_diff());
+    if (normalization_ != nullptr) {
+      const Normalization::Gradients gradients = normalization_->BackwardScaled(
+          top[0]->device_diff(), blobs_[0]->device_data().view({-1}));
+      blobs_[0]->device_diff().view({-1}).add_(gradients.scale);
+      blobs_[1]->device_diff().view({-1}).add_(gradients.bias);
+      return;
+    }
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSumsOnDevice(dy, /*overwrite=*/false, *blobs_.back());
     }
@@ -242,7 +260,8 @@ class ScaleLayer : public BroadcastLayer {
 
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
-  Blob input_;  // in place only
+  Blob input_;                              // in place only
+  Normalization* normalization_ = nullptr;  // whose gradient is computed with this one's
 };
 
 }  // namespace

@@ -107,8 +107,30 @@ at::Tensor& Blob::Values::Device(const Blob& blob) {
   if (!blob.device_.separate) return Host(blob);
   const at::Tensor& flat =
       TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device(); });
-  if (!device.defined()) device = blob.View(flat);
+  return DeviceView(blob, flat);
+}
+
+// The memory may have been replaced, by a blob that shares it, too.
+at::Tensor& Blob::Values::DeviceView(const Blob& blob, const at::Tensor& flat) {
+  if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
+}
+
+const at::Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
+  if (!blob.device_.separate) return Host(blob);
+  const at::Tensor& flat =
+      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device_to_read(); });
+  return DeviceView(blob, flat);
+}
+
+void Blob::Values::SetOnDevice(const Blob& blob, const at::Tensor& values) {
+  SyncedArray& array = Memory(blob);
+  const bool fits = array.count() == values.numel() && values.scalar_type() == at::kFloat;
+  if (blob.device_.separate && fits && values.is_contiguous()) {
+    array.Adopt(values.view({-1}));
+  } else {
+    Device(blob).copy_(values.reshape(blob.shape_));
+  }
 }
 
 const float* Blob::Values::Read(const Blob& blob) {

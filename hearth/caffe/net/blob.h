@@ -61,6 +61,10 @@ class Blob {
   // In the device's memory; the same as above where that is the host's.
   at::Tensor& device_data();
   at::Tensor& device_diff();
+  // Gives the device's copy these values, of count() elements: without a copy where the blob has
+  // memory of exactly that size. Not for parameters, which lie in one arena.
+  void SetDeviceData(const at::Tensor& values) { data_.SetOnDevice(*this, values); }
+  void SetDeviceDiff(const at::Tensor& values) { diff_.SetOnDevice(*this, values); }
   // The gradient is zero from now on, at no cost until it is asked for.
   void ClearDiff();
   // To add to the gradient by ATen's functions, which multiply it with `beta` first: 0 if it was
@@ -73,7 +77,8 @@ class Blob {
   // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }
-  // For reading only: the device's copy stays valid.
+  // For reading only: the other side's copy stays valid.
+  const at::Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
   const float* read_data() { return data_.Read(*this); }
   const float* read_diff() { return diff_.Read(*this); }
   bool has_diff() const { return diff_.has_view(); }
@@ -99,6 +104,9 @@ class Blob {
     SyncedArray& Memory(const Blob& blob);
     at::Tensor& Host(const Blob& blob);
     at::Tensor& Device(const Blob& blob);
+    const at::Tensor& ReadOnDevice(const Blob& blob);
+    void SetOnDevice(const Blob& blob, const at::Tensor& values);
+    at::Tensor& DeviceView(const Blob& blob, const at::Tensor& flat);
     const float* Read(const Blob& blob);
     void Share(const Values& other);
     void Bind(const Blob& blob, at::Tensor flat, at::Tensor device);

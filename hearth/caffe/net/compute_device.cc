@@ -63,8 +63,14 @@ ComputeDevice CudaDevice(size_t index) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   // A run must be repeatable, and its float32 be float32. PyTorch has these for the whole process.
   at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setAllowTF32CuDNN(false);
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index)), true};
+}
+
+void UseFastestAlgorithms() {
+  at::globalContext().setDeterministicCuDNN(false);
+  at::globalContext().setBenchmarkCuDNN(true);
 }
 
 }  // namespace hearth::caffe

@@ -28,4 +28,9 @@ size_t CountCudaDevices();
 // The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.
 ComputeDevice CudaDevice(size_t index);
 
+// From here on cuDNN measures all its algorithms and takes the fastest, for the whole process:
+// results may then differ in the last bits from run to run. CudaDevice() goes back to those that
+// are deterministic.
+void UseFastestAlgorithms();
+
 }  // namespace hearth::caffe

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/debug_info.h"
+#include "hearth/caffe/net/join_normalization.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/layer_step.h"
 #include "hearth/caffe/net/net_filter.h"
@@ -22,6 +24,20 @@ NetParameter Prepare(const NetParameter& param, Phase phase) {
   NetParameter with_state = param;
   with_state.mutable_state()->set_phase(phase);
   return InsertSplits(FilterNet(with_state));
+}
+
+// Whether the losses are still there when all layers have run.
+bool KeepsLosses(const NetGraph& graph) {
+  std::set<int> read;
+  for (const NetLayer& layer : graph.layers) {
+    read.insert(layer.bottom_ids.begin(), layer.bottom_ids.end());
+  }
+  for (const NetLayer& layer : graph.layers) {
+    for (size_t i = 0; i < layer.top.size(); ++i) {
+      if (layer.loss_weights[i] != 0 && read.count(layer.top_ids[i]) > 0) return false;
+    }
+  }
+  return true;
 }
 
 int64_t FedBatchSize(const LayerParameter& param) {
@@ -44,7 +60,12 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
-  if (!given.device.separate) PlanMemory(given, param.debug_info());
+  reads_loss_last_ = given.device.separate && KeepsLosses(graph_);
+  if (!given.device.separate) {
+    PlanMemory(given, param.debug_info());
+  } else if (given.share_diffs && !param.debug_info()) {
+    JoinNormalizations(graph_);
+  }
   if (param.debug_info()) LogDebugInfo(*this, [] { return true; });
 }
 
@@ -80,9 +101,14 @@ void Net::NextEpoch() {
 }
 
 float Net::Forward(int from, int to) {
+  StartForward(from, to);
+  return FinishForward(from, to);
+}
+
+void Net::StartForward(int from, int to) {
   Require(0 <= from && to <= last_layer(), ErrorCode::kInvalidArgument,
           "cannot run layers {} to {} of a net that has {}", from, to, graph_.layers.size());
-  float loss = 0;
+  loss_ = 0;
   for (int i = from; i <= to; ++i) {
     NetLayer& layer = graph_.layers[i];
     Tell(LayerEvent::kBeforeForward, i);
@@ -90,23 +116,40 @@ float Net::Forward(int from, int to) {
       const WorkThreads threads(layer);
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
-      loss += TakeLoss(layer);
+      SetLossGradient(layer);
+      if (!reads_loss_last_) loss_ += LossOf(layer);
     });
     Tell(LayerEvent::kAfterForward, i);
   }
-  return loss;
 }
 
 // Returns the layer's part of the loss, and puts into its tops' diffs what Backward starts from.
-float Net::TakeLoss(NetLayer& layer) {
+void Net::SetLossGradient(NetLayer& layer) {
+  if (!layer.need_backward) return;
+  for (size_t i = 0; i < layer.top.size(); ++i) {
+    const float weight = layer.loss_weights[i];
+    Blob& top = *layer.top[i];
+    if (weight != 0) std::fill_n(top.diff_ptr(), top.count(), weight * loss_scale_);
+  }
+}
+
+float Net::LossOf(const NetLayer& layer) {
   float loss = 0;
   for (size_t i = 0; i < layer.top.size(); ++i) {
     const float weight = layer.loss_weights[i];
     if (weight == 0) continue;
     Blob& top = *layer.top[i];
     loss += weight * (top.count() == 1 ? *top.read_data() : top.data().sum().item<float>());
-    if (!layer.need_backward) continue;
-    std::fill_n(top.diff_ptr(), top.count(), weight * loss_scale_);
+  }
+  return loss;
+}
+
+float Net::FinishForward(int from, int to) {
+  if (!reads_loss_last_) return loss_;
+  float loss = 0;
+  for (int i = from; i <= to; ++i) {
+    NetLayer& layer = graph_.layers[i];
+    InLayer(*layer.layer, "forward", layer.bottom, [&] { loss += LossOf(layer); });
   }
   return loss;
 }

@@ -45,6 +45,10 @@ class Net {
   // loss_weight * top.
   float Forward() { return Forward(0, last_layer()); }
   float Forward(int from, int to);
+  // The two halves of Forward(): Backward may come between them where a net computes on a device,
+  // which then need not be waited for before its work is all given out.
+  void StartForward() { StartForward(0, last_layer()); }
+  float FinishForward() { return FinishForward(0, last_layer()); }
   // Runs from layer `from` down to `to` inclusive.
   void Backward() { Backward(last_layer(), 0); }
   void Backward(int from, int to);
@@ -104,7 +108,10 @@ class Net {
 
  private:
   void PlanMemory(const NetContext& context, bool debug_info);
-  float TakeLoss(NetLayer& layer);
+  void StartForward(int from, int to);
+  float FinishForward(int from, int to);
+  void SetLossGradient(NetLayer& layer);
+  static float LossOf(const NetLayer& layer);
   void Tell(LayerEvent event, int layer) const {
     for (const auto& callback : layer_callbacks_) callback(event, layer);
   }
@@ -117,6 +124,8 @@ class Net {
   std::vector<int> short_lived_;
   int64_t batch_size_ = 0;
   float loss_scale_ = 1;
+  float loss_ = 0;                // of the last Forward, where it is not read at its end
+  bool reads_loss_last_ = false;  // at the end of Forward
   // gradients_final_after_[i]: learnable parameters whose diff is final after layer i's Backward.
   std::vector<std::vector<size_t>> gradients_final_after_;
   std::vector<size_t> gradients_never_written_;

@@ -31,16 +31,33 @@ const at::Tensor& SyncedArray::host_to_read() {
   return device_.separate || !host_.defined() ? FromDevice() : host_;
 }
 
+void SyncedArray::Adopt(at::Tensor values) {
+  remote_ = std::move(values);
+  remote_is_new_ = true;
+  host_is_new_ = is_zero_ = false;
+}
+
 const at::Tensor& SyncedArray::device() {
   if (!device_.separate) return host();
   if (is_zero_) FillZero();
+  FromHost();
+  host_is_new_ = false;
+  return remote_;
+}
+
+const at::Tensor& SyncedArray::device_to_read() {
+  if (!device_.separate) return host_to_read();
+  if (is_zero_) FillZero();
+  return FromHost();
+}
+
+const at::Tensor& SyncedArray::FromHost() {
   if (!remote_.defined()) {
     remote_ = at::zeros({count_}, at::TensorOptions(at::kFloat).device(device_.device));
     remote_is_new_ = !host_.defined();
   }
   if (!remote_is_new_) remote_.copy_(host_);
   remote_is_new_ = true;
-  host_is_new_ = false;
   return remote_;
 }
 

@@ -23,8 +23,12 @@ class SyncedArray {
   // For reading and writing: the other side's copy is stale from then on.
   const at::Tensor& host();
   const at::Tensor& device();
-  // For reading only.
+  // For reading only: the other side's copy stays valid.
   const at::Tensor& host_to_read();
+  const at::Tensor& device_to_read();
+
+  // `values`, count() of them on the device, become the device's copy: no copy is made.
+  void Adopt(at::Tensor values);
 
   // All values are zero from now on; memory is filled when a side is next asked for.
   void SetZero() { is_zero_ = true; }
@@ -34,6 +38,7 @@ class SyncedArray {
 
  private:
   const at::Tensor& FromDevice();
+  const at::Tensor& FromHost();
   void FillZero();
 
   int64_t count_;

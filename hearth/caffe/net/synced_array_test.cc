@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/device_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 float FirstOf(const at::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
 
 TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
-  SyncedArray array(3, ComputeDevice::Simulated());
+  SyncedArray array(3, DeviceForTests());
   array.host().fill_(1);
   EXPECT_EQ(FirstOf(array.device()), 1);
   array.device().fill_(2);
@@ -20,14 +21,14 @@ TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
 }
 
 TEST(SyncedArray, StartsWithZerosOnEitherSide) {
-  EXPECT_EQ(FirstOf(SyncedArray(1, ComputeDevice::Simulated()).device()), 0);
-  SyncedArray array(1, ComputeDevice::Simulated());
+  EXPECT_EQ(FirstOf(SyncedArray(1, DeviceForTests()).device()), 0);
+  SyncedArray array(1, DeviceForTests());
   EXPECT_EQ(FirstOf(array.host()), 0);
   EXPECT_EQ(FirstOf(array.device()), 0);
 }
 
 TEST(SyncedArray, CopiesNothingAfterReading) {
-  SyncedArray array(1, ComputeDevice::Simulated());
+  SyncedArray array(1, DeviceForTests());
   array.device().fill_(2);
   EXPECT_EQ(FirstOf(array.host_to_read()), 2);
   array.host_to_read().fill_(7);  // against the rule, to see whether it is copied
@@ -37,7 +38,7 @@ TEST(SyncedArray, CopiesNothingAfterReading) {
 class ClearedArray : public testing::TestWithParam<bool> {
  protected:
   SyncedArray Cleared() {
-    SyncedArray array(1, GetParam() ? ComputeDevice::Simulated() : ComputeDevice());
+    SyncedArray array(1, GetParam() ? DeviceForTests() : ComputeDevice());
     array.host().fill_(5);
     array.device();
     array.SetZero();
@@ -85,7 +86,7 @@ TEST(SyncedArray, IsOneCopyOnTheCpu) {
 
 TEST(Blob, SharesBothSides) {
   Blob a({2}), b({2});
-  for (Blob* blob : {&a, &b}) blob->set_device(ComputeDevice::Simulated());
+  for (Blob* blob : {&a, &b}) blob->set_device(DeviceForTests());
   b.ShareData(a);
   a.device_data().fill_(3);
   EXPECT_EQ(FirstOf(b.data()), 3);
@@ -96,7 +97,7 @@ TEST(Blob, SharesBothSides) {
 TEST(Blob, KeepsItsValuesWhenItGetsADevice) {
   Blob blob({2});
   blob.data().fill_(5);
-  blob.set_device(ComputeDevice::Simulated());
+  blob.set_device(DeviceForTests());
   EXPECT_EQ(FirstOf(blob.device_data()), 5);
 }
 

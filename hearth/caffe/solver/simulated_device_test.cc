@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/net/device_testing.h"
 #include "hearth/caffe/net/net_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
@@ -67,7 +68,7 @@ void ExpectEqualTraining(Solver& a, Solver& b, int iterations) {
 class SimulatedSolver : public testing::TestWithParam<const char*> {};
 
 TEST_P(SimulatedSolver, TrainsAsTheCpu) {
-  auto cpu = MakeOn({}, GetParam()), device = MakeOn(ComputeDevice::Simulated(), GetParam());
+  auto cpu = MakeOn({}, GetParam()), device = MakeOn(DeviceForTests(), GetParam());
   ExpectEqualTraining(*cpu, *device, 7);
 }
 
@@ -83,13 +84,13 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
   std::string folder = (std::filesystem::temp_directory_path() / "hearth_device_XXXXXX").string();
   mkdtemp(folder.data());
   const std::string text = fmt::format("momentum: 0.9 snapshot_prefix: '{}/a'", folder);
-  auto straight = MakeOn(ComputeDevice::Simulated(), text);
+  auto straight = MakeOn(DeviceForTests(), text);
   straight->Step(3);
   const std::string state = straight->Snapshot().second;
   straight->Step(3);
-  auto resumed = MakeOn(ComputeDevice::Simulated(), text);
+  auto resumed = MakeOn(DeviceForTests(), text);
   resumed->Step(2);
-  resumed = MakeOn(ComputeDevice::Simulated(), text);
+  resumed = MakeOn(DeviceForTests(), text);
   resumed->Restore(state);
   resumed->Step(3);
   EXPECT_TRUE(at::equal(straight->net().params().data(), resumed->net().params().data()));
@@ -97,8 +98,7 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
 }
 
 TEST(SimulatedDevice, TakesWeightsThatTheHostWrites) {
-  auto cpu = MakeOn({}, "momentum: 0.9"),
-       device = MakeOn(ComputeDevice::Simulated(), "momentum: 0.9");
+  auto cpu = MakeOn({}, "momentum: 0.9"), device = MakeOn(DeviceForTests(), "momentum: 0.9");
   for (Solver* solver : {cpu.get(), device.get()}) {
     solver->Step(2);
     solver->net().params().data().mul_(0.5);
@@ -113,7 +113,7 @@ TEST(SimulatedDevice, KeepsLayersWithOneParameterTogether) {
     layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'z' param { name: 'p' }
       inner_product_param { num_output: 4 bias_term: false weight_filler { type: 'xavier' } } })";
   auto cpu = MakeOn({}, "momentum: 0.9", shared);
-  auto device = MakeOn(ComputeDevice::Simulated(), "momentum: 0.9", shared);
+  auto device = MakeOn(DeviceForTests(), "momentum: 0.9", shared);
   ExpectEqualTraining(*cpu, *device, 5);
 }
 

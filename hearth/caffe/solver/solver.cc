@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -197,12 +199,16 @@ void Solver::RunPass() {
       rows ? static_cast<double>(*rows) / static_cast<double>(net_->batch_size()) : 1.0;
   net_->SetLossScale(static_cast<float>(weight));
   if (options_.before_forward) options_.before_forward(*net_);
-  last_loss_ = net_->Forward();
+  net_->StartForward();
+  // Reading the loss waits for a device: not before it has all its work.
+  const bool is_on_device = options_.train_context.device.separate;
+  if (is_on_device) net_->Backward();
+  last_loss_ = net_->FinishForward();
   CheckLoss();
   gradient_.loss += weight * last_loss_;
   gradient_.local_weight += weight;
   gradient_.rows += rows.value_or(0);
-  net_->Backward();
+  if (!is_on_device) net_->Backward();
 }
 
 bool Solver::WeightsAreShown() const {
@@ -296,30 +302,34 @@ void Solver::ApplyUpdate(float rate) {
   const timeline::Span span("solver", "update");
   const NetParams& params = net_->params();
   const float scale = GradientScale();
+  std::map<std::pair<float, float>, TensorUpdate> on_device;
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const LearnableParam& param = params.learnable()[i];
     const float lr = rate * param.lr_mult;
     const float decay = param_.weight_decay() * param.decay_mult;
     if (options_.train_context.device.separate) {
-      UpdateOnDevice(i, {{}, {}, {}, scale, lr, decay});
+      AddToUpdate(i, &on_device[{lr, decay}]);
     } else {
       UpdateOnHost(i, {nullptr, nullptr, {}, 0, scale, lr, decay});
     }
+  }
+  for (auto& [rates, update] : on_device) {
+    std::tie(update.rate, update.decay) = rates;
+    update.gradient_scale = scale;
+    rule_->Apply(update, iteration_);
   }
   if (wait_for_update_) wait_for_update_();
 }
 
 // Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
-void Solver::UpdateOnDevice(size_t index, const TensorUpdate& rates) {
+void Solver::AddToUpdate(size_t index, TensorUpdate* update) {
   const ParamLayout::Slice slice = net_->params().layout().slices[index];
   Blob& blob = *net_->params().learnable()[index].blob;
-  TensorUpdate update = rates;
-  update.data = blob.device_data().view({-1});
-  update.diff = blob.device_diff().view({-1});
+  update->data.push_back(blob.device_data().view({-1}));
+  update->diff.push_back(blob.device_diff().view({-1}));
   for (size_t j = 0; j < history_.size(); ++j) {
-    update.history[j] = history_[j].device_data().narrow(0, slice.offset, slice.count);
+    update->history[j].push_back(history_[j].device_data().narrow(0, slice.offset, slice.count));
   }
-  rule_->Apply(update, iteration_);
 }
 
 void Solver::UpdateOnHost(size_t index, const ParamUpdate& rates) {

@@ -158,7 +158,7 @@ class Solver {
   void ApplyUpdate(float rate);
   bool WeightsAreShown() const;
   double GradientNorm();
-  void UpdateOnDevice(size_t index, const TensorUpdate& rates);
+  void AddToUpdate(size_t index, TensorUpdate* update);
   void UpdateOnHost(size_t index, const ParamUpdate& rates);
   void UpdateSmoothedLoss(float loss);
   bool DisplayIsDue() const;

@@ -35,11 +35,32 @@ void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
   });
 }
 
-// The regularised gradient.
-at::Tensor GradientOf(const TensorUpdate& u, bool l1) {
-  at::Tensor gradient = u.diff * u.gradient_scale;
-  if (u.decay != 0) gradient.add_(l1 ? u.data.sign() : u.data, u.decay);
+// One parameter of a TensorUpdate, with its regularised gradient.
+struct OneUpdate {
+  at::Tensor data, gradient, history, second_history;
+};
+
+at::Tensor GradientOf(const TensorUpdate& u, size_t i, bool l1) {
+  at::Tensor gradient = u.diff[i] * u.gradient_scale;
+  if (u.decay != 0) gradient.add_(l1 ? u.data[i].sign() : u.data[i], u.decay);
   return gradient;
+}
+
+template <typename Step>
+void ForEachParameter(const TensorUpdate& u, bool l1, Step step) {
+  for (size_t i = 0; i < u.data.size(); ++i) {
+    step(OneUpdate{u.data[i], GradientOf(u, i, l1), u.history[0][i],
+                   u.history[1].empty() ? at::Tensor() : u.history[1][i]});
+  }
+}
+
+// All regularised gradients, in a few launches.
+std::vector<at::Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
+  std::vector<at::Tensor> gradients = at::_foreach_mul(u.diff, u.gradient_scale);
+  if (u.decay != 0) {
+    at::_foreach_add_(gradients, l1 ? at::_foreach_sign(u.data) : u.data, u.decay);
+  }
+  return gradients;
 }
 
 class RuleBase : public UpdateRule {
@@ -66,8 +87,9 @@ class Sgd final : public RuleBase {
     });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    u.history[0].mul_(momentum_).add_(GradientOf(u, l1_), u.rate);
-    u.data.sub_(u.history[0]);
+    at::_foreach_mul_(u.history[0], momentum_);
+    at::_foreach_add_(u.history[0], GradientsOf(u, l1_), u.rate);
+    at::_foreach_sub_(u.data, u.history[0]);
   }
 };
 
@@ -83,9 +105,11 @@ class Nesterov final : public RuleBase {
     });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    const at::Tensor before = u.history[0].clone();
-    u.history[0].mul_(momentum_).add_(GradientOf(u, l1_), u.rate);
-    u.data.sub_(u.history[0], 1 + momentum_).add_(before, momentum_);
+    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
+      const at::Tensor before = one.history.clone();
+      one.history.mul_(momentum_).add_(one.gradient, u.rate);
+      one.data.sub_(one.history, 1 + momentum_).add_(before, momentum_);
+    });
   }
 };
 
@@ -100,9 +124,10 @@ class AdaGrad final : public RuleBase {
     });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    const at::Tensor gradient = GradientOf(u, l1_);
-    u.history[0].addcmul_(gradient, gradient);
-    u.data.addcdiv_(gradient, u.history[0].sqrt().add_(delta_), -u.rate);
+    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
+      one.history.addcmul_(one.gradient, one.gradient);
+      one.data.addcdiv_(one.gradient, one.history.sqrt().add_(delta_), -u.rate);
+    });
   }
 };
 
@@ -118,9 +143,10 @@ class RmsProp final : public RuleBase {
                     });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    const at::Tensor gradient = GradientOf(u, l1_);
-    u.history[0].mul_(keep_).addcmul_(gradient, gradient, 1 - keep_);
-    u.data.addcdiv_(gradient, u.history[0].sqrt().add_(delta_), -u.rate);
+    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
+      one.history.mul_(keep_).addcmul_(one.gradient, one.gradient, 1 - keep_);
+      one.data.addcdiv_(one.gradient, one.history.sqrt().add_(delta_), -u.rate);
+    });
   }
 
  private:
@@ -144,12 +170,14 @@ class AdaDelta final : public RuleBase {
         });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    const at::Tensor gradient = GradientOf(u, l1_);
-    const at::Tensor &gradients = u.history[0], &updates = u.history[1];
-    gradients.mul_(momentum_).addcmul_(gradient, gradient, 1 - momentum_);
-    const at::Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
-    updates.mul_(momentum_).addcmul_(update, update, 1 - momentum_);
-    u.data.sub_(update, u.rate);
+    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
+      const at::Tensor &gradient = one.gradient, &gradients = one.history;
+      const at::Tensor& updates = one.second_history;
+      gradients.mul_(momentum_).addcmul_(gradient, gradient, 1 - momentum_);
+      const at::Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
+      updates.mul_(momentum_).addcmul_(update, update, 1 - momentum_);
+      one.data.sub_(update, u.rate);
+    });
   }
 };
 
@@ -171,11 +199,12 @@ class Adam final : public RuleBase {
   }
 
   void Apply(const TensorUpdate& u, int iteration) const override {
-    const at::Tensor gradient = GradientOf(u, l1_);
-    const at::Tensor &mean = u.history[0], &square = u.history[1];
-    mean.mul_(momentum_).add_(gradient, 1 - momentum_);
-    square.mul_(momentum2_).addcmul_(gradient, gradient, 1 - momentum2_);
-    u.data.addcdiv_(mean, square.sqrt().add_(delta_), -u.rate * Correction(iteration));
+    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
+      const at::Tensor &mean = one.history, &square = one.second_history;
+      mean.mul_(momentum_).add_(one.gradient, 1 - momentum_);
+      square.mul_(momentum2_).addcmul_(one.gradient, one.gradient, 1 - momentum2_);
+      one.data.addcdiv_(mean, square.sqrt().add_(delta_), -u.rate * Correction(iteration));
+    });
   }
 
  private:

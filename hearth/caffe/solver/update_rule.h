@@ -23,10 +23,11 @@ struct ParamUpdate {
   float decay;  // weight_decay * decay_mult
 };
 
-// The same for flat tensors on any device.
+// The same for any number of parameters that have their rates in common, as flat tensors on any
+// device.
 struct TensorUpdate {
-  at::Tensor data, diff;
-  at::Tensor history[2];
+  std::vector<at::Tensor> data, diff;
+  std::vector<at::Tensor> history[2];
   float gradient_scale, rate, decay;
 };
 

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Rows of Parquet files to the GPU beside a running step: Hearth's feed against torch's DataLoader.
+
+`bench/gpu_feed.py --json FILE`. Rows are 784 floats or images of 150 KB (uint8, 3 x 224 x 224); both sides put
+them into pinned memory and copy them beside the step of the minibatch before. A row has rows/s of
+each contender with a step that only waits for its data, and, for images, how much longer a step of
+CaffeNet takes than with data that is there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+
+BATCH = 256
+SHAPES = {"784 floats": (60_000, 784, np.float32), "150 KB images": (2048, 150_528, np.uint8)}
+
+
+def write_files(folder: Path, name: str) -> str:
+    """Four Parquet files of random rows: x, lists of one length, and label."""
+    rows, length, kind = SHAPES[name]
+    random = np.random.default_rng(0)
+    path = folder / name.replace(" ", "_")
+    path.mkdir()
+    for number in range(4):
+        count = rows // 4
+        if kind == np.uint8:
+            values = pa.array(random.integers(0, 256, count * length, dtype=np.uint8))
+            column = pa.FixedSizeListArray.from_arrays(values, length)
+        else:
+            column = pa.FixedSizeListArray.from_arrays(
+                pa.array(random.random(count * length, dtype=np.float32)), length
+            )
+        labels = pa.array(random.integers(0, 1000, count))
+        table = pa.table({"x": column, "label": labels})
+        pq.write_table(table, path / f"{number}.parquet", compression="none", use_dictionary=False,
+                       row_group_size=max(64, count // 8))  # fmt: skip
+    return str(path)
+
+
+def batches_of_ours(path: str) -> Iterator[tuple[Any, Any]]:
+    """The loader under test, behind one function."""
+    from hearth.torch.feeds import FileFeed
+
+    yield from FileFeed(path, ("x", "label"), (0, 1), 1).as_iterable_dataset(
+        BATCH, ("x", "label"), writable=False
+    )
+
+
+class ParquetDataset(torch.utils.data.IterableDataset):
+    """Minibatches of the same files by pyarrow, files shared among the workers."""
+
+    def __init__(self, path: str):
+        self.files = sorted(str(file) for file in Path(path).glob("*.parquet"))
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        worker = torch.utils.data.get_worker_info()
+        files = self.files if worker is None else self.files[worker.id :: worker.num_workers]
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches(BATCH):
+                x = batch.column(0)
+                values = x.flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1)
+                yield torch.from_numpy(values.copy()), torch.from_numpy(batch.column(1).to_numpy().copy())
+
+
+def batches_of_torch(path: str, workers: int) -> Iterator[tuple[Any, Any]]:
+    yield from torch.utils.data.DataLoader(
+        ParquetDataset(path), batch_size=None, num_workers=workers, pin_memory=True,
+        prefetch_factor=2 if workers else None,
+    )  # fmt: skip
+
+
+def to_device(batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Each minibatch in the GPU's memory, copied while the one before it is used."""
+    stream = torch.cuda.Stream()
+
+    def start(batch: tuple[Any, ...]) -> tuple[Any, ...]:
+        with torch.cuda.stream(stream):
+            pinned = [t if t.is_pinned() else t.pin_memory() for t in batch]
+            return tuple(t.cuda(non_blocking=True) for t in pinned)
+
+    coming = None
+    for batch in batches:
+        ready, coming = coming, start(batch)
+        if ready is not None:
+            yield ready
+        torch.cuda.current_stream().wait_stream(stream)
+    if coming is not None:
+        yield coming
+
+
+def image_step() -> Callable[[Any, Any], None]:
+    """A step of CaffeNet on uint8 images."""
+    import torch_nets
+
+    model = torch_nets.caffenet().cuda().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=True)
+    pad = torch.nn.ZeroPad2d((1, 2, 1, 2))
+
+    def step(x: Any, label: Any) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        model.loss(pad(x.view(-1, 3, 224, 224).float() / 255), label).backward()
+        optimizer.step()
+
+    return step
+
+
+def seconds_of(batches: Iterator[tuple[Any, Any]], step: Callable[[Any, Any], object]) -> tuple[int, float]:
+    """(rows, seconds) of an epoch, without its first minibatch."""
+    rows, start = 0, 0.0
+    for number, (x, label) in enumerate(to_device(batches)):
+        step(x, label)
+        if number == 0:
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+        else:
+            rows += len(x)
+    torch.cuda.synchronize()
+    return rows, time.perf_counter() - start
+
+
+def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
+    """The rows of one shape."""
+    contenders: dict[str, Callable[[], Iterator[Any]]] = {"ours": lambda: batches_of_ours(path)}
+    for workers in (0, 4, 8):
+        contenders[f"DataLoader, {workers} workers"] = lambda w=workers: batches_of_torch(path, w)
+    steps: dict[str, Callable[[Any, Any], object]] = {"look": lambda x, label: x[0].sum()}
+    if name == "150 KB images":
+        steps["caffenet"] = image_step()
+    found = []
+    for step_name, step in steps.items():
+        rates: dict[str, list[float]] = {key: [] for key in contenders}
+        for turn in range(rounds + 1):
+            for key, make in contenders.items():
+                rows, seconds = seconds_of(make(), step)
+                if turn:
+                    rates[key].append(rows / seconds)
+        row: dict[str, Any] = {"name": f"{name}/{step_name}", "rows_per_s": {k: max(v) for k, v in rates.items()}}
+        if step_name == "caffenet":
+            x = torch.randint(0, 256, (BATCH, SHAPES[name][1]), dtype=torch.uint8, device="cuda")
+            label = torch.randint(0, 1000, (BATCH,), device="cuda")
+            memory = BATCH / bare_step_s(lambda step=step: step(x, label))
+            row["rows_per_s"]["from the GPU's memory"] = memory
+            row["wait"] = 1 - max(rates["ours"]) / memory
+        found.append(row)
+        print(json.dumps(row), flush=True)
+    return found
+
+
+def bare_step_s(step: Callable[[], object]) -> float:
+    """Seconds of a step whose data is there."""
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    flags = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="hearth-gpu-feed-") as folder:
+        for name in SHAPES:
+            rows += measure(name, write_files(Path(folder), name), flags.rounds)
+            if flags.json:
+                flags.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+#include "hearth/caffe/kernels/device_kernel.h"
+
+#include <ATen/Context.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/base/shared_library.h"
+
+namespace hearth::caffe {
+namespace {
+
+// Numbers of the driver API's CUdevice_attribute.
+constexpr int kMajor = 75, kMinor = 76;
+
+// The functions of NVRTC and of CUDA's driver that are needed; both libraries count errors from 1.
+struct Compiler {
+  int (*create)(void** program, const char* source, const char* name, int, const char**,
+                const char**);
+  int (*compile)(void* program, int options, const char** texts);
+  int (*log_size)(void* program, size_t* size);
+  int (*log)(void* program, char* text);
+  int (*image_size)(void* program, size_t* size);
+  int (*image)(void* program, char* bytes);
+  int (*destroy)(void** program);
+  int (*current_device)(int* device);
+  int (*attribute)(int* value, int attribute, int device);
+  int (*load)(void** module, const void* image);
+  int (*function)(void** function, void* module, const char* name);
+  int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                unsigned shared_bytes, void* stream, void** arguments, void** extra);
+  std::string problem;  // why they are not there, or empty
+};
+
+// PyTorch's stub loads both libraries from where its wheels have them.
+std::string StubFile() {
+  Dl_info torch{};
+  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return "";
+  return std::filesystem::path(torch.dli_fname).parent_path() / "libcaffe2_nvrtc.so";
+}
+
+// NVRTC loads it by name, and finds it where it is loaded already.
+void LoadBuiltins(const void* function_of_nvrtc) {
+  Dl_info nvrtc{};
+  if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(nvrtc.dli_fname).parent_path();
+  for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = file.path().filename();
+    if (name.rfind("libnvrtc-builtins.so", 0) == 0) SharedLibrary({file.path()});
+  }
+}
+
+Compiler LoadCompiler() {
+  Compiler found{};
+  const SharedLibrary library({StubFile()});
+  found.problem = library.problem();
+  const auto find = [&](const char* name, auto** function) {
+    if (!library.Find(name, function) && found.problem.empty()) {
+      found.problem = fmt::format("it has no {}", name);
+    }
+  };
+  find("nvrtcCreateProgram", &found.create);
+  LoadBuiltins(reinterpret_cast<const void*>(found.create));
+  find("nvrtcCompileProgram", &found.compile);
+  find("nvrtcGetProgramLogSize", &found.log_size);
+  find("nvrtcGetProgramLog", &found.log);
+  find("nvrtcGetCUBINSize", &found.image_size);
+  find("nvrtcGetCUBIN", &found.image);
+  find("nvrtcDestroyProgram", &found.destroy);
+  find("cuCtxGetDevice", &found.current_device);
+  find("cuDeviceGetAttribute", &found.attribute);
+  find("cuModuleLoadData", &found.load);
+  find("cuModuleGetFunction", &found.function);
+  find("cuLaunchKernel", &found.launch);
+  return found;
+}
+
+const Compiler& TheCompiler() {
+  static const Compiler compiler = LoadCompiler();
+  return compiler;
+}
+
+std::string LogOf(const Compiler& compiler, void* program) {
+  size_t size = 0;
+  if (compiler.log_size(program, &size) != 0) return "";
+  std::string text(size, '\0');
+  compiler.log(program, text.data());
+  return text;
+}
+
+// The machine code for the current device.
+std::string Compile(const Compiler& compiler, const std::string& name, const std::string& source) {
+  int device = 0, major = 0, minor = 0;
+  const bool knows = compiler.current_device(&device) == 0 &&
+                     compiler.attribute(&major, kMajor, device) == 0 &&
+                     compiler.attribute(&minor, kMinor, device) == 0;
+  Require(knows, ErrorCode::kUnavailable, "no CUDA device is current");
+  void* program = nullptr;
+  Require(compiler.create(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr) == 0,
+          ErrorCode::kUnavailable, "NVRTC takes no program");
+  const std::string target = fmt::format("--gpu-architecture=sm_{}{}", major, minor);
+  const char* options[] = {target.c_str(), "--std=c++17"};
+  std::string image, problem;
+  size_t size = 0;
+  if (compiler.compile(program, 2, options) != 0 || compiler.image_size(program, &size) != 0) {
+    problem = LogOf(compiler, program);
+  } else {
+    image.resize(size);
+    compiler.image(program, image.data());
+  }
+  compiler.destroy(&program);
+  Require(problem.empty() && !image.empty(), ErrorCode::kUnavailable, "NVRTC for sm_{}{}: {}",
+          major, minor, problem);
+  return image;
+}
+
+void* Load(const std::string& name, const std::string& source) {
+  const Compiler& compiler = TheCompiler();
+  Require(compiler.problem.empty(), ErrorCode::kUnavailable, "{}", compiler.problem);
+  const std::string image = Compile(compiler, name, source);
+  void *module = nullptr, *function = nullptr;
+  const int loaded = compiler.load(&module, image.data());
+  Require(loaded == 0, ErrorCode::kUnavailable, "CUDA error {} as it is loaded", loaded);
+  const int found = compiler.function(&function, module, name.c_str());
+  Require(found == 0, ErrorCode::kUnavailable, "CUDA error {} as it is looked up", found);
+  return function;
+}
+
+}  // namespace
+
+void* DeviceKernel::Find(at::Device device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [entry, is_new] = functions_.try_emplace(device.index(), nullptr);
+  if (!is_new) return entry->second;
+  try {
+    entry->second = Load(name_, source_);
+  } catch (const Error& error) {
+    log::Warning("the kernel {} is not used, which makes steps slower: {}", name_, error.message());
+  }
+  return entry->second;
+}
+
+bool DeviceKernel::Launch(at::Device device, const Grid& grid, std::vector<void*> arguments) {
+  if (!device.is_cuda()) return false;
+  const c10::DeviceGuard guard(device);  // makes the device's context current
+  void* function = Find(device);
+  if (function == nullptr) return false;
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const int result = TheCompiler().launch(
+      function, static_cast<unsigned>(grid.blocks), 1, 1, static_cast<unsigned>(grid.threads), 1, 1,
+      static_cast<unsigned>(grid.shared_floats * static_cast<int64_t>(sizeof(float))),
+      stream.native_handle(), arguments.data(), nullptr);
+  Require(result == 0, ErrorCode::kInternal,
+          "CUDA error {} as the kernel {} is started with {} blocks of {} threads", result, name_,
+          grid.blocks, grid.threads);
+  return true;
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,40 @@
+// A CUDA kernel compiled from its source at run time, by the NVRTC library that comes with PyTorch:
+// one binary runs with GPUs and without, on every GPU and version of CUDA.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hearth::caffe {
+
+// Any thread may use it; it is made once per process and never destroyed.
+class DeviceKernel {
+ public:
+  // `source` defines `extern "C" __global__ void name(...)`.
+  DeviceKernel(std::string name, std::string source)
+      : name_(std::move(name)), source_(std::move(source)) {}
+
+  struct Grid {
+    int64_t blocks;
+    int64_t threads;            // of a block
+    int64_t shared_floats = 0;  // dynamic shared memory of a block
+  };
+  // Starts the kernel on the device's current stream; `arguments` point to its arguments. Where
+  // `device` is not a CUDA device, or the kernel cannot be compiled (logged once), does nothing and
+  // returns false. Throws kInternal where the driver refuses the launch.
+  bool Launch(at::Device device, const Grid& grid, std::vector<void*> arguments);
+
+ private:
+  void* Find(at::Device device);
+
+  const std::string name_, source_;
+  std::mutex mutex_;
+  std::map<int, void*> functions_;  // by device; null where compiling failed
+};
+
+}  // namespace hearth::caffe

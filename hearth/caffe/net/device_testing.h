@@ -1,0 +1,13 @@
+// The device that tests compute on beside the CPU.
+#pragma once
+
+#include "hearth/caffe/net/compute_device.h"
+
+namespace hearth::caffe {
+
+// The first CUDA device, or a simulated one where there is none.
+inline ComputeDevice DeviceForTests() {
+  return CountCudaDevices() > 0 ? CudaDevice(0) : ComputeDevice::Simulated();
+}
+
+}  // namespace hearth::caffe

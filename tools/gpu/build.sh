@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Compiles into build-gpu/native what the parts of tools/gpu/run.sh need, for the Python named (its
+# torch, NumPy and nanobind), with the headers and libraries of build-gpu/carry where that is.
+#   tools/gpu/build.sh PYTHON
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=$1
+carry=$PWD/build-gpu/carry
+paths=()
+if [ -d "$carry/system" ]; then
+  paths=(-DCMAKE_PREFIX_PATH="$carry/system/usr" -DHDF5_ROOT="$carry/system/usr/lib/x86_64-linux-gnu/hdf5/serial")
+  export LD_LIBRARY_PATH=$carry/system/usr/lib/x86_64-linux-gnu
+  "$python" -c 'import importlib.metadata as m; m.version("onednn-devel-cpu-gomp")' 2>/dev/null ||
+    export PYTHONPATH=$carry/onednn/lib/python3/site-packages
+fi
+ninja=$(command -v ninja || echo "$(dirname "$python")/ninja")
+cmake=$(command -v cmake || echo "$(dirname "$python")/cmake")
+"$cmake" -G Ninja -S . -B build-gpu/native -DCMAKE_MAKE_PROGRAM="$ninja" -DCMAKE_BUILD_TYPE=Release \
+  -DPython3_EXECUTABLE="$(command -v "$python")" "${paths[@]}"
+"$ninja" -C build-gpu/native hearth _core _caffe hearth_feed_c hearth_caffe_test

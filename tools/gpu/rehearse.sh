@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs tools/gpu/run.sh as on a machine with a GPU, but on simulated ones: in a copy of what git has and
+# build-gpu/carry.tar.xz alone, without a network, by the Python of tools/gpu/environment.sh. What needs CUDA
+# itself is rehearsed as far as it goes.
+#   tools/gpu/rehearse.sh [PART...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=$PWD/build-gpu/environment/bin/python
+[ -x "$python" ] && [ -f build-gpu/carry.tar.xz ] ||
+  { echo "rehearse: first run tools/gpu/environment.sh and tools/gpu/prepare.sh" >&2; exit 1; }
+copy=$(mktemp -d /tmp/hearth-rehearsal-XXXXXX)
+trap 'rm -rf "$copy"' EXIT
+git ls-files -co --exclude-standard | tar -c -T - | tar -x -C "$copy"
+mkdir "$copy/build-gpu"
+cp build-gpu/carry.tar.xz "$copy/build-gpu/"
+out=$PWD/build-gpu/rehearsal
+rm -rf "$out" && mkdir -p "$out"
+# A network namespace without a route, but with a loopback.
+unshare -n bash -c 'ip link set lo up && exec "$@"' rehearsal \
+  env HEARTH_SIMULATED_GPUS=1 PYTHON="$python" PATH="$(dirname "$python"):$PATH" OUT="$out" \
+  "$copy/tools/gpu/run.sh" "$@"
