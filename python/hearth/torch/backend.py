@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import Backend
-from torch.distributed import Work
+from torch.distributed import ProcessGroup, Work
 
 from hearth.collective.ranks import Meeting, Ranks
 from hearth.native import _core
@@ -27,6 +27,7 @@ from hearth.spark.addresses import address_towards
 from hearth.torch import names
 from hearth.torch.exchange import check, moved, nothing, received, reducible
 from hearth.torch.lanes import Lanes
+from hearth.torch.older_groups import OlderGroup, PlainBackend, backends_are_groups
 from hearth.torch.work import Notifier, Over, Submitted
 
 NAME = "hearth"
@@ -64,13 +65,17 @@ def _host() -> str:
     return address_towards(master, int(os.environ.get("MASTER_PORT", "1"))) if master else ""
 
 
-def _create(options: Any, _: Any) -> HearthBackend:
-    return HearthBackend(
+def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
+    own = HearthBackend(
         options.store, options.group_rank, options.group_size, options.timeout.total_seconds()
     )
+    return OlderGroup(own, options, gpu_options) if _ARE_GROUPS else own
 
 
-class HearthBackend(Backend):
+_ARE_GROUPS = backends_are_groups()
+
+
+class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):
     """One rank of a process group. All ranks call the same operations in the same order.
 
     Each operation returns a Work at once; its wait() raises ConnectionError where a rank left and

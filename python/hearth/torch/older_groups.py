@@ -1,0 +1,213 @@
+"""The backend "hearth" for PyTorch 2.6 to 2.11, whose class Backend cannot be subclassed in Python.
+
+There, a backend written in Python is a whole process group, to which the tensors of all devices
+come. This one gives those of the CPU to Hearth and, in a group made by "cpu:hearth,cuda:nccl",
+those of a GPU to NCCL.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C import _distributed_c10d as c10d
+from torch.distributed import Work
+
+from hearth.torch.work import Over
+
+_CPU, _GPU = torch.device("cpu"), torch.device("cuda")
+# A method of ProcessGroup: what it is called in a Backend of today, and the class of its last
+# argument, where that may be left out.
+_METHODS: dict[str, tuple[str, type | None]] = {
+    "allreduce": ("allreduce", c10d.AllreduceOptions),
+    "allreduce_coalesced": ("allreduce_coalesced", c10d.AllreduceCoalescedOptions),
+    "reduce": ("reduce", c10d.ReduceOptions),
+    "reduce_scatter": ("reduce_scatter", c10d.ReduceScatterOptions),
+    "_reduce_scatter_base": ("reduce_scatter_single", c10d.ReduceScatterOptions),
+    "reduce_scatter_tensor_coalesced": (
+        "reduce_scatter_single_coalesced",
+        c10d.ReduceScatterOptions,
+    ),
+    "allgather": ("allgather", c10d.AllgatherOptions),
+    "allgather_coalesced": ("allgather_coalesced", c10d.AllgatherOptions),
+    "_allgather_base": ("all_gather_single", c10d.AllgatherOptions),
+    "allgather_into_tensor_coalesced": ("all_gather_single_coalesced", c10d.AllgatherOptions),
+    "gather": ("gather", c10d.GatherOptions),
+    "scatter": ("scatter", c10d.ScatterOptions),
+    "broadcast": ("broadcast", c10d.BroadcastOptions),
+    "alltoall": ("alltoall", c10d.AllToAllOptions),
+    "alltoall_base": ("all_to_all_single", c10d.AllToAllOptions),
+    "send": ("send", None),
+    "recv": ("recv", None),
+}
+
+
+def backends_are_groups() -> bool:
+    """Whether this PyTorch takes no Backend that is written in Python."""
+    try:
+        type("Probe", (c10d.Backend,), {})(0, 1)
+    except TypeError:  # no constructor defined
+        return True
+    return False
+
+
+class PlainBackend:
+    """Takes Backend's place as the base class of one written in Python."""
+
+    def __init__(self, rank: int, world: int):
+        self._rank = rank
+        self._world = world
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._world
+
+
+class OlderGroup(dist.ProcessGroup):
+    """One rank of a process group whose tensors of the CPU go to `cpu`, a HearthBackend.
+
+    `options` are what PyTorch says of the group, `gpu_options` those of NCCL where the program
+    gave some.
+    """
+
+    def __init__(self, cpu: Any, options: Any, gpu_options: Any):
+        super().__init__(options.group_rank, options.group_size)
+        self.cpu = cpu
+        self._store = options.store
+        self._make_gpu_backend = functools.partial(_gpu_backend, options, gpu_options)
+        self._name, self._description = options.group_id, ""
+        self._gpu: dist.ProcessGroup | None = None
+        self._lock = threading.Lock()
+
+    def barrier(self, opts: Any = None) -> Work:
+        """NCCL's where a GPU is named, as by barrier(device_ids=[0])."""
+        opts = opts or c10d.BarrierOptions()
+        named = opts.device_ids or (opts.device is not None and opts.device.type == _GPU.type)
+        if named and self._takes_gpu():
+            return _work(self._gpu_group().barrier(opts))
+        return self.cpu.barrier(opts)
+
+    def abort(self) -> None:
+        self.cpu.abort()
+        if self._gpu is not None:
+            self._gpu.abort()
+
+    def shutdown(self) -> None:
+        self.cpu.shutdown()
+        if self._gpu is not None:
+            self._gpu.shutdown()
+
+    # What PyTorch asks a group about itself, in C++ by the names of methods there.
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    def getBackendName(self) -> str:
+        return self.cpu.getBackendName()
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [_CPU, _GPU] if self._takes_gpu() else [_CPU]
+
+    def _get_backend(self, device: torch.device) -> Any:
+        """Raises RuntimeError where the group has none for the device."""
+        kind = torch.device(device).type
+        if kind == _CPU.type:
+            return self.cpu
+        # While init_process_group(device_id=...) makes the group, it has no configuration yet.
+        if kind == _GPU.type and (self._takes_gpu() or self._configuration() is None):
+            self._gpu_group()
+        return super()._get_backend(device)
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        self._get_backend(device)
+        super()._start_coalescing(device)
+
+    # The part of the GPUs.
+
+    def _configuration(self) -> str | None:
+        return dist.distributed_c10d._world.pg_backend_config.get(self)
+
+    def _takes_gpu(self) -> bool:
+        return "cuda:nccl" in (self._configuration() or "")
+
+    def _gpu_group(self) -> dist.ProcessGroup:
+        """The group of NCCL. It is made on first use; all ranks come to that together."""
+        with self._lock:
+            if self._gpu is None:
+                device, kind, backend = self._make_gpu_backend()
+                gpu = dist.ProcessGroup(self.rank(), self.size())
+                gpu._set_default_backend(kind)
+                for group in (gpu, self):
+                    group._register_backend(device, kind, backend)
+                gpu._set_group_name(self._name)
+                self._gpu = gpu
+            return self._gpu
+
+
+def _method(name: str, own: str, options: type | None) -> Callable[..., Work]:
+    def method(self: OlderGroup, *given: Any, **last: Any) -> Work:
+        given += tuple(last.values())
+        if options is not None and not isinstance(given[-1], options):
+            given += (options(),)
+        tensor = _first_tensor(given)
+        if tensor is not None and _on_gpu(tensor) and self._takes_gpu():
+            return _work(getattr(self._gpu_group(), name)(*given))
+        return getattr(self.cpu, own)(*given)
+
+    return method
+
+
+for _name, _called in _METHODS.items():
+    setattr(OlderGroup, _name, _method(_name, *_called))
+
+
+def _first_tensor(given: Sequence[Any]) -> Tensor | None:
+    for each in given:
+        if isinstance(each, Tensor):
+            return each
+        if isinstance(each, list | tuple) and (found := _first_tensor(each)) is not None:
+            return found
+    return None
+
+
+def _on_gpu(tensor: Tensor) -> bool:
+    return tensor.device.type == _GPU.type
+
+
+def _work(work: Work | None) -> Work:
+    """NCCL gives none for what it has put into the current stream already."""
+    return Over([]) if work is None else work
+
+
+def _gpu_backend(options: Any, gpu_options: Any) -> tuple[torch.device, Any, Any]:
+    """NCCL's backend for a group, made as torch.distributed makes it."""
+    nccl = dist.ProcessGroupNCCL
+    if not isinstance(gpu_options, nccl.Options):
+        gpu_options = nccl.Options()
+    gpu_options._timeout = options.timeout
+    gpu_options.global_ranks_in_group = options.global_ranks_in_group
+    gpu_options.group_name = options.group_id
+    store = dist.PrefixStore(f"{_GPU.type}/", options.store)
+    backend = nccl(store, options.group_rank, options.group_size, gpu_options)
+    backend._set_sequence_number_for_group()
+    return _GPU, dist.ProcessGroup.BackendType.NCCL, backend
