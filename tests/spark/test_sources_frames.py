@@ -1,6 +1,8 @@
 """DataFrames as the source of a fed layer: forms of columns, missing ones, sources of one's own."""
 
 import io
+import json
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -114,6 +116,38 @@ def test_what_only_spark_can_compute_is_not_looked_for_in_files(spark, net, fram
     source = DataSource(spark).getSource(conf, True)
     assert (source.file_rows() is not None) == by_ranks
     assert source.frame().columns == ["label", "data"]
+
+
+def test_tables_are_not_read_as_plain_files(spark, net, frame):
+    path = f"{net.folder}/delta_rows"
+    frame.limit(2).write.parquet(path)
+    Path(path, "_delta_log").mkdir()
+    conf = net.config(spark, IMAGES, f"file:{path}")
+    source = DataSource(spark).getSource(conf, True)
+    for read in (source.file_rows, source.frame):
+        with pytest.raises(FlagError, match=r'Delta table .*dataframe_format: "delta" in'):
+            read()
+    fields = 'channels: 1 height: 28 width: 28 dataframe_format: "delta"'
+    conf = net.config(spark, IMAGES, f"file:{path}", fields=fields)
+    assert DataSource(spark).getSource(conf, True).file_rows() is None  # Spark reads it
+
+
+def test_of_a_streams_output_the_files_of_its_log_are_read(spark, net, frame):
+    path = Path(net.folder, "streamed")
+    for name in ("counts", "failed"):
+        frame.selectExpr("id", "label", "image as data").coalesce(1).write.parquet(f"{path}/{name}")
+        (part,) = Path(path, name).glob("part*")
+        part.rename(path / f"{name}.parquet")
+    status = {
+        "path": f"file://{path}/counts.parquet", "size": (path / "counts.parquet").stat().st_size,
+        "isDir": False, "modificationTime": 0, "blockReplication": 1, "blockSize": 1 << 20,
+        "action": "add",
+    }  # fmt: skip
+    (path / "_spark_metadata").mkdir()
+    (path / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps(status)}")
+    source = DataSource(spark).getSource(net.config(spark, IMAGES, f"file:{path}"), True)
+    assert source.file_rows() is None
+    assert source.frame().count() == ROWS
 
 
 def test_an_array_of_the_wrong_length_counts_as_a_bad_row(spark, net, rows, frame, trained):

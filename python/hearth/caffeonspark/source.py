@@ -11,13 +11,16 @@ from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
 from hearth.caffeonspark.sequence_rows import SequenceRows
 from hearth.caffeonspark.unlabelled import with_unread_columns
+from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import library_knows
+from hearth.files.table_folders import DATA_FORMATS, find_table
 from hearth.files.uri import (
     CORE_SCHEMES,
     default_file_system,
     is_local,
     local_path,
     scheme,
+    serving,
     whole_uri,
 )
 from hearth.rows import file_reader
@@ -109,12 +112,14 @@ class Source:
         """The rows as each rank reads them by itself, where it can; else None.
 
         Raises:
-            FlagError: the files are not there or cannot be read, or lack a column.
+            FlagError: the files are not there, cannot be read, lack a column, or are a table's.
         """
         if self._is_database:
             return self._database(self.conf.cluster_size)
         if self.kind == "SeqImageDataSource" and (rows := self._sequence_rows()):
             return rows if not self.selection else None
+        if self._has_log():
+            return None
         if self._far_kind:
             return self._far_rows(self._far_kind)
         columns = self._file_columns()
@@ -124,6 +129,21 @@ class Source:
     def _by_spark(self) -> bool:
         """Whether only Spark can make the rows."""
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
+
+    def _has_log(self) -> bool:
+        """Whether a log beside the files says which of them count, and Spark minds it.
+
+        Raises:
+            FlagError: Spark would not mind it with this dataframe_format.
+        """
+        if self._by_spark or self.file_format.lower() not in DATA_FORMATS:
+            return False
+        here = is_local(self.uri, self.spark)
+        files = None if here else serving(HadoopFiles.of(self.spark), self.uri)
+        table = find_table(self.uri, files)
+        if table is not None and table.format:
+            raise FlagError(table.refusal(self.uri))
+        return table is not None
 
     @property
     def _far_kind(self) -> str:
@@ -224,6 +244,7 @@ class Source:
             if rows := self._sequence_rows():
                 return rows.frame(self.spark, self.conf.cluster_size)
             return sequence_frame(self.spark, self._spark_uri, self.conf.cluster_size)
+        self._has_log()
         return self.spark.read.format(self.file_format).load(self._spark_uri)
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.data_feed import DataFeed
 from hearth.files.library_files import library_knows
+from hearth.files.table_folders import refuse_table
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns
 from hearth.rows.far_reader import ARROW_SUFFIXES, read_parts
@@ -48,7 +49,8 @@ class FileFeed(DataFeed):
         Raises:
             FileNotFoundError: nothing is there.
             HearthError: files elsewhere cannot be listed.
-            ValueError: another file system, or a column that the files do not have.
+            ValueError: another file system, a column that the files do not have, or a table of
+                Delta, Iceberg or Hudi.
         """
         self.mgr, self.train_mode = None, True
         self.queue_in = self.queue_out = None
@@ -149,11 +151,12 @@ def list_files(path: str) -> list[str]:
 
     Raises:
         FileNotFoundError: nothing is there.
-        ValueError: another file system.
+        ValueError: another file system, or a table of Delta, Iceberg or Hudi.
     """
     where = local_path(path)
     if where is None:
         raise ValueError(f"{path} is not in a local file system: mount it, or feed it from Spark")
+    refuse_table(where)
     if os.path.isfile(where):
         return [where]
     found = sorted(Path(where).iterdir()) if os.path.isdir(where) else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.table_folders import refuse_table
 from hearth.files.uri import serving
 from hearth.rows.file_parts import Block, StoredFile
 from hearth.spark.token_lender import lend_tokens
@@ -17,12 +18,17 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
     core is, which does not tell them.
 
     Raises:
-        HearthError: they cannot be listed; nothing is there; folders in it are named after columns.
+        HearthError: they cannot be listed; nothing is there; folders in it are named after columns;
+            they are a table's of Delta, Iceberg or Hudi.
     """
     from hearth import HearthError
 
     lend_tokens(session)  # what is listed is looked into
     files = serving(HadoopFiles.of(session), uri)
+    try:
+        refuse_table(uri, files)
+    except ValueError as error:
+        raise HearthError(str(error)) from None
     found = files.located(uri) if files is not None else _listed_by_core(uri)
     stored = []
     for name, size, is_folder, modified_ms, blocks in found:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.table_folders import refuse_table
 from hearth.files.uri import local_path
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def open_dataset(source: str) -> ds.Dataset:
 
     Raises:
         FileNotFoundError: nothing is there.
-        ValueError: not a local path, no Parquet file, or a folder without Parquet files.
+        ValueError: not a local path, no Parquet file, a folder without Parquet files, or a table of
+            Delta, Iceberg or Hudi.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -147,6 +149,7 @@ def open_dataset(source: str) -> ds.Dataset:
         raise ValueError(f"{source} is not a local path, so it cannot be read beside the trainer")
     if not os.path.exists(path):
         raise FileNotFoundError(f"{source} does not exist on this host (looked for {path})")
+    refuse_table(path)
     try:
         dataset = ds.dataset(path, format="parquet", partitioning="hive")
     except (pa.ArrowException, OSError) as error:

@@ -1,0 +1,102 @@
+"""Recognises folders of which only some files count, by a log in them: those of Delta, Iceberg and
+Hudi tables, and what streaming queries write. Reading all files gives wrong rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+# Formats of the files that a table may consist of, by Spark's names.
+DATA_FORMATS = ("parquet", "orc", "avro")
+_DELTA, _HUDI, _ICEBERG, _STREAM = "delta", "hudi", "iceberg", ""
+_MARKS = {"_delta_log": _DELTA, ".hoodie": _HUDI, "_spark_metadata": _STREAM}
+
+
+class Listing(Protocol):
+    """The part of HadoopFiles and LibraryFiles that is needed."""
+
+    def exists(self, uri: str) -> bool: ...
+    def names(self, folder: str) -> Iterable[str]: ...
+
+
+class CoreListing:
+    """Local files, and those of HDFS, by the core's storage."""
+
+    def exists(self, uri: str) -> bool:
+        from hearth.native._core import stat_file
+
+        return stat_file(uri) is not None
+
+    def names(self, folder: str) -> list[str]:
+        from hearth.native._core import list_folder
+
+        return [file.uri.rstrip("/").rpartition("/")[2] for file in list_folder(folder)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """`format`: as Spark's reader names it; empty for a stream's output, which Spark reads as files
+    of their own format, minding the log."""
+
+    root: str
+    format: str
+
+    def refusal(self, uri: str) -> str:
+        """Why the files of `uri`, which is in it, are not read as plain files, and what to do."""
+        if self.format:
+            what, others = f"{self.format.capitalize()} table", "that the table no longer has"
+            how = f'spark.read.format("{self.format}").load("{self.root}")'
+            layer = f' (dataframe_format: "{self.format}" in a data layer)'
+        else:
+            what, others = "output of a streaming query", "of failed attempts"
+            how, layer = f'spark.read.load("{self.root}")', ""
+        return (
+            f"{uri} belongs to the {what} {self.root}, whose folder may hold files {others}: read "
+            f"it with {how}{layer} and feed the DataFrame, or write its rows as plain Parquet files"
+        )
+
+
+def find_table(uri: str, files: Listing | None = None) -> Table | None:
+    """The table that a path or URI is, or is a partition or a file of.
+
+    `files` serves the URI; None: the core does.
+    """
+    files = files or CoreListing()
+    for root in _possible_roots(uri):
+        for mark, name in _MARKS.items():
+            if _answer(files.exists, f"{root}/{mark}"):
+                return Table(root, name)
+        # Others may call a folder "metadata", too.
+        names = _answer(files.names, f"{root}/metadata") or ()
+        if any(".metadata.json" in name for name in names):
+            return Table(root, _ICEBERG)
+    return None
+
+
+def refuse_table(uri: str, files: Listing | None = None) -> None:
+    """Raises ValueError where find_table() finds one."""
+    if (table := find_table(uri, files)) is not None:
+        raise ValueError(table.refusal(uri))
+
+
+def _answer(ask: Callable[[str], object], uri: str) -> object:
+    """None where there is no answer: then whoever reads the files says why."""
+    from hearth import HearthError
+
+    with suppress(OSError, ValueError, HearthError):
+        return ask(uri)
+    return None
+
+
+def _possible_roots(uri: str) -> Iterator[str]:
+    """The folder, and those above it as far as it may be inside of a table: as a file (which has a
+    suffix), a partition (day=1), or the `data` of an Iceberg table."""
+    root = uri.rstrip("/")
+    yield root
+    above, _, name = root.rpartition("/")
+    while above and not above.endswith(":/") and ("." in name or "=" in name or name == "data"):
+        yield above
+        above, _, name = above.rpartition("/")
