@@ -1,6 +1,7 @@
 """Progress is one line on a terminal and Caffe's own lines in a log."""
 
 import io
+import os
 
 from hearth.spark.progress import Progress, format_duration, format_progress
 
@@ -26,6 +27,17 @@ def test_a_log_gets_the_log_lines_only():
         progress.show(EVENT)
         progress.show({"event": "log", "level": "I", "text": "I1121 09:05 1 solver.cc:2] hi"})
     assert stream.getvalue() == "I1121 09:05 1 solver.cc:2] hi\n"
+
+
+def test_a_line_that_a_rank_has_written_on_this_terminal_is_not_said_again(capfd):
+    line = {"event": "log", "level": "W", "text": "W1121 hi", "on_stderr": True}
+    with os.fdopen(os.dup(2), "w") as other, open(2, "w", closefd=False) as stderr:
+        for stream in (stderr, other, io.StringIO()):
+            with Progress(stream) as progress:
+                progress.show(line)
+                progress.show({**line, "on_stderr": False, "text": "of the driver"})
+        assert "W1121 hi" in stream.getvalue()
+    assert capfd.readouterr().err.splitlines() == ["of the driver", "W1121 hi", "of the driver"]
 
 
 RESTART = {

@@ -12,6 +12,8 @@ from hearth.files.uri import local_path, scheme
         ("file:/a/b", "/a/b"),
         ("file:///a/b", "/a/b"),
         ("file:///a/b%20c", "/a/b c"),
+        ("file:////a/b", "/a/b"),
+        ("//a/b", "/a/b"),
         ("hdfs://host/a", None),
         ("s3a://bucket/a", None),
     ],

@@ -164,11 +164,15 @@ MERGED = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 
 def test_the_number_of_cores_is_pinned_but_not_what_the_user_set(spark):
     cores = str(spark.sparkContext.defaultParallelism)
-    conf = launch_conf(spark, 2, [])
+    shuffled = [spark.range(10).distinct()]
+    conf = launch_conf(spark, 2, shuffled)
     assert (conf[CORES], conf[MERGED]) == (cores, cores)
+    # Spark would log that the setting is deprecated, for nothing.
+    assert MERGED not in launch_conf(spark, 2, [spark.range(10)])
+    assert MERGED not in launch_conf(spark, 2, [])
     given = {CORES: "5", "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false"}
     with session_conf(spark, given):
-        conf = launch_conf(spark, 2, [])
+        conf = launch_conf(spark, 2, shuffled)
     assert conf[CORES] == "5"
     assert MERGED not in conf  # Spark does not look at the cores then
 

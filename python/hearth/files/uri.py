@@ -57,6 +57,8 @@ def local_path(uri: str, beside: str = "") -> str | None:
         neighbour = Path(beside).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
+    if path.startswith("//"):  # of file:////tmp/x; abspath() would keep both slashes
+        path = "/" + path.lstrip("/")
     return os.path.abspath(path)
 
 

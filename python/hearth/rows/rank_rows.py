@@ -32,13 +32,17 @@ def launch_conf(spark: SparkSession, world: int, frames: Iterable[DataFrame]) ->
 
     Spark cuts files, ranges and the results of shuffles by the number of cores that it has at the
     moment, which is another one after an executor was lost. What the user set stays. Spark sorts
-    rows before it deals them out, which those of steady frames do not need.
+    rows before it distributes them, which those of steady frames do not need; nor do these have
+    shuffles whose results Spark might cut.
     """
     cores = str(_cores(spark, world))
-    sort = "false" if all(map(is_steady, frames)) else "true"
+    steady = all(map(is_steady, frames))
+    sort = "false" if steady else "true"
     conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": sort}
     pinned = ["spark.sql.leafNodeDefaultParallelism"]
-    if spark.conf.get("spark.sql.adaptive.coalescePartitions.parallelismFirst", "true") == "true":
+    first = "spark.sql.adaptive.coalescePartitions.parallelismFirst"
+    if not steady and spark.conf.get(first, "true") == "true":
+        # Deprecated, which Spark logs whenever it is set, but there is no other way to pin it.
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
     for key in pinned:
         conf[key] = spark.conf.get(key, None) or cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any, TextIO
 
@@ -34,6 +35,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._status: Any = None
         self._interactive = self._stream.isatty()
+        self._is_stderr = _is_stderr(self._stream)
 
     @property
     def interactive(self) -> bool:
@@ -56,6 +58,8 @@ class Progress:
     def show(self, event: Event) -> None:
         """Shows one event of rank 0; kinds that it does not know are ignored."""
         kind = event.get("event")
+        if event.get("on_stderr") and self._is_stderr:
+            return  # the rank has written it there
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
         elif kind == "waiting" and self._status is not None:
@@ -82,3 +86,11 @@ class Progress:
             self._status.console.print(text)
         else:
             print(text, file=self._stream, flush=True)
+
+
+def _is_stderr(stream: TextIO) -> bool:
+    """Whether it is the standard error that child processes have; a notebook's is not."""
+    try:
+        return stream.fileno() == 2
+    except (AttributeError, io.UnsupportedOperation):
+        return False

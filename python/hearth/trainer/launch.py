@@ -144,6 +144,8 @@ class _Attempt:
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
+        # Whether the ranks' standard error is this process's own, as its JVM is the executor.
+        self._local = spark.conf.get("spark.master", "").partition("[")[0] == "local"
         self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, a moment after all ranks were done
@@ -343,6 +345,8 @@ class _Attempt:
                 if event[0] == 0 and ended:
                     done = value
                 if isinstance(value, dict) and (event[0] == 0 or not ended):
+                    if self._local and value.get("event") == "log":
+                        value["on_stderr"] = True
                     self._inbox.put(("event", value))
             elif ending:
                 break
