@@ -77,3 +77,12 @@ for name in $(sed -n 's/^\([a-z_]*\) = "hearth.cli:main"$/\1/p' pyproject.toml);
   printf '#!%s/.venv/bin/python\nfrom hearth.cli import main\nmain()\n' "$PWD" >"$program"
   chmod +x "$program"
 done
+
+# Its entry points, too, in a distribution of their own: torch.distributed looks for backends there.
+info=$(echo .venv/lib/python3.*/site-packages)/hearth_checkout-0.dist-info
+points=$(sed -n '/^\[project\.entry-points\./,/^$/{s/^\[project\.entry-points\.\(.*\)\]$/[\1]/; s/"//g; /./p}' pyproject.toml)
+if [ "$(cat "$info/entry_points.txt" 2>/dev/null)" != "$points" ]; then
+  mkdir -p "$info"
+  printf 'Metadata-Version: 2.1\nName: hearth-checkout\nVersion: 0\n' >"$info/METADATA"
+  printf '%s\n' "$points" >"$info/entry_points.txt"
+fi

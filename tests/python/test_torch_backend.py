@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from torch_ranks import Ranks, torch_ranks
 
@@ -227,3 +230,19 @@ say("done")
 def test_ddp_fsdp2_join_checkpoints_and_tensor_parallel_train_as_one_process_would(ranks, shared):
     ranks.append(Ranks(WRAPPERS, shared=shared))
     assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
+
+
+ALONE = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("hearth", store=dist.HashStore(), rank=0, world_size=1)
+print(type(dist.group.WORLD._get_backend(torch.device("cpu"))).__module__)
+"""
+
+
+def test_a_checkout_has_the_entry_point_of_the_wheel():
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["hearth.torch.backend"], done.stderr

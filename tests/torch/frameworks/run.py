@@ -17,13 +17,6 @@ HERE = Path(__file__).resolve().parent
 PROGRAMS = ("accelerate_program.py", "lightning_program.py")
 WORLD = 2
 TIMEOUT_S = 300
-# As the entry point of the installed package does; a checkout has none.
-START = """
-import runpy, sys
-from hearth.torch import backend
-backend.register()
-runpy.run_path(sys.argv[1], run_name="__main__")
-"""
 
 
 def run(program: str) -> bool:
@@ -44,7 +37,7 @@ def run(program: str) -> bool:
             "MASTER_PORT": port,
         }
         environment = {**os.environ, **{key: str(value) for key, value in place.items()}}
-        command = [sys.executable, "-c", START, str(HERE / program)]
+        command = [sys.executable, str(HERE / program)]
         processes.append(subprocess.Popen(command, env=environment))
     try:
         return all([process.wait(TIMEOUT_S) == 0 for process in processes])
