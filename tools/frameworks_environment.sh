@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes build/torch-frameworks, an environment like .venv that has Lightning and Accelerate too.
+# Makes build/torch-frameworks, an environment like .venv that has Lightning, Accelerate and transformers too.
 # Prints its Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/build/torch-frameworks
 if [ ! -f "$home/complete" ]; then
   tools/environment_beside.sh "$home" >/dev/null
-  echo "frameworks_environment: fetching lightning and accelerate (30 MB)" >&2
+  echo "frameworks_environment: fetching lightning, accelerate and transformers (60 MB)" >&2
   .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
-    lightning==2.6.6 accelerate==1.15.0 >&2
+    lightning==2.6.6 accelerate==1.15.0 transformers==5.24.0 >&2
   touch "$home/complete"
 fi
 echo "$home/bin/python"

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
+from hearth.torch.sharding import check_whole
+
 _IN_WORKER = (
     "the rows of a feed come to the node's own process, which a DataLoader's workers cannot read: "
     "use DataLoader(dataset, batch_size=None, num_workers=0)"
@@ -27,6 +29,10 @@ class FeedDataset(IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         if get_worker_info() is not None:
             raise RuntimeError(_IN_WORKER)
+        check_whole()  # on all ranks, where one of them alone would take rows
+        return self._minibatches()
+
+    def _minibatches(self) -> Iterator[Any]:
         while not self.feed.should_stop():
             batch = self.feed.next_numpy(self._batch_size)
             if batch is not None:

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from hearth.collective import steps
+from hearth.torch.sharding import check_whole
 
 
 def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[Any, float]]:
@@ -34,8 +35,10 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
 
     Raises:
         TypeError: a minibatch is something else.
+        RuntimeError: a framework would use a part of the minibatches alone.
         ClusterError: a node of the cluster failed.
     """
+    check_whole()  # the rows are taken by another thread
     if not dist.is_initialized() or dist.get_world_size() == 1:
         for batch in batches:
             yield batch, 1.0
@@ -106,6 +109,7 @@ def _two_rows(batch: Any) -> Any:
 
 def _parts(batch: Any) -> tuple[Any, list[Any]]:
     """(what _whole() makes it from, its tensors). Raises TypeError where it has others."""
+    names: Any
     if isinstance(batch, dict):
         names, tensors = list(batch), list(batch.values())
     elif isinstance(batch, tuple | list):

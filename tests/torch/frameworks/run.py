@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs programs of frameworks on PyTorch, unchanged, as two processes of the backend "hearth".
 
+Some count the rows of a feed: each program gets the path of a Parquet file.
 `make test-torch-frameworks` runs it in an environment that has them. The processes have the
 variables that torchrun gives, which a Hearth cluster gives, too.
 """
@@ -12,14 +13,25 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("accelerate_program.py", "lightning_program.py")
+PROGRAMS = (
+    "accelerate_program.py",
+    "accelerate_feed_program.py",
+    "lightning_program.py",
+    "lightning_feed_program.py",
+    "trainer_program.py",
+)
 WORLD = 2
+ROWS = 256  # as feed_rows.py counts
 TIMEOUT_S = 300
 
 
-def run(program: str) -> bool:
+def run(program: str, rows: Path) -> bool:
     """Whether all processes of the program succeeded; what they say goes to standard output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -37,7 +49,7 @@ def run(program: str) -> bool:
             "MASTER_PORT": port,
         }
         environment = {**os.environ, **{key: str(value) for key, value in place.items()}}
-        command = [sys.executable, str(HERE / program)]
+        command = [sys.executable, str(HERE / program), str(rows)]
         processes.append(subprocess.Popen(command, env=environment))
     try:
         return all([process.wait(TIMEOUT_S) == 0 for process in processes])
@@ -49,7 +61,11 @@ def run(program: str) -> bool:
 
 def main() -> int:
     """The exit status: 0 where all programs succeeded."""
-    failed = [program for program in PROGRAMS if not run(program)]
+    with TemporaryDirectory() as folder:
+        rows = Path(folder, "rows.parquet")
+        ids = range(ROWS)
+        pq.write_table(pa.table({"labels": ids, "x": pa.array(ids, pa.float32())}), rows)
+        failed = [program for program in PROGRAMS if not run(program, rows)]
     print(f"failed: {', '.join(failed)}" if failed else f"{len(PROGRAMS)} programs succeeded")
     return bool(failed)
 
