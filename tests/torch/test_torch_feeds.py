@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import queue
+import sys
+from types import ModuleType
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from hearth.cluster.file_feed import BatchSource
 from hearth.rows.columns import Columns
 from hearth.torch import TorchCluster, in_step
+from hearth.torch.feeds import FileFeed
 
 
 class OneBatch:
@@ -61,12 +67,95 @@ def test_what_is_no_tensor_is_a_list_or_an_error_with_its_column():
 
 
 def test_a_data_loader_takes_it_but_not_its_worker_processes():
-    from torch.utils.data import DataLoader
+    from torch.utils.data import DataLoader, IterableDataset
 
     (batch,) = DataLoader(dataset(x=pa.array([1, 2])), batch_size=None)
     assert batch["x"].tolist() == [1, 2]
     with pytest.raises(RuntimeError, match="num_workers=0"):
         next(iter(DataLoader(dataset(x=pa.array([1, 2])), batch_size=None, num_workers=1)))
+
+    class Rows(IterableDataset):
+        def __iter__(self):
+            yield from in_own_dataset(dataset(x=pa.array([1, 2])))
+
+    assert [x.tolist() for x in DataLoader(Rows(), batch_size=None)] == [1, 2]
+    with pytest.raises(RuntimeError, match="num_workers=0"):
+        next(iter(DataLoader(Rows(), batch_size=None, num_workers=1)))
+
+
+SHARDING = """
+class IterableDatasetShard:
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        for number, element in enumerate(self.dataset):
+            if number % 2 == 0:
+                yield element
+
+
+class DataLoaderDispatcher:
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        rows = iter(self.dataset)
+        yield from self._fetch_batches(rows)
+
+    def _fetch_batches(self, rows):
+        yield next(rows)
+"""
+
+
+@pytest.fixture
+def accelerate(monkeypatch):
+    """Classes by the names that Accelerate's have, in a group of two ranks as far as they know."""
+    import torch.distributed as dist
+
+    module = ModuleType("accelerate.data_loader")
+    exec(SHARDING, vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    return module
+
+
+def in_own_dataset(feed_dataset):
+    for batch in feed_dataset:
+        yield from batch["x"]
+
+
+def by_next_batch(feed_dataset):
+    feed = FileFeed.__new__(FileFeed)
+    feed._source = BatchSource(iter([pa.record_batch({"x": [1, 2]})]))
+    feed.done_feeding, feed.train_mode, feed.input_tensors = False, True, None
+    while not feed.should_stop():
+        yield from feed.next_batch(8)
+
+
+def by_in_step(feed_dataset):
+    return (batch for batch, _ in in_step(feed_dataset))
+
+
+@pytest.mark.parametrize("read", [iter, in_own_dataset, by_next_batch, by_in_step])
+@pytest.mark.parametrize("kind", ["IterableDatasetShard", "DataLoaderDispatcher"])
+def test_what_would_share_out_the_rows_of_a_rank_once_more_is_refused(accelerate, kind, read):
+    class Rows:
+        def __iter__(self):
+            return iter(read(dataset(x=pa.array([1, 2]))))
+
+    with pytest.raises(RuntimeError, match=f"{kind} would drop rows.*get_train_dataloader"):
+        next(iter(getattr(accelerate, kind)(Rows())))
+
+
+def test_all_rows_are_given_where_nothing_shares_them_out(accelerate, monkeypatch):
+    import torch.distributed as dist
+
+    assert len(list(in_own_dataset(dataset(x=pa.array([1, 2]))))) == 2
+    assert len(list(by_next_batch(None))) == 2
+    monkeypatch.setattr(dist, "get_world_size", lambda: 1)
+    sharded = accelerate.IterableDatasetShard(dataset(x=pa.array([1, 2])))
+    assert len(list(sharded)) == 1  # a minibatch of both rows
 
 
 def test_in_step_refuses_what_it_could_not_repeat():
@@ -123,39 +212,66 @@ def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(s
     assert first[2] == second[2] == pytest.approx(sum(range(301)) + sum(range(100)))
 
 
-def test_rows_that_no_step_has_used_yet_are_not_committed():
-    import threading
+class Source:
+    """Gives one row at a time, once there is one; notes what is committed."""
 
-    import torch
+    def __init__(self):
+        self.rows, self.taken, self.ended = queue.Queue(), 0, False
+        self.commits = []
 
-    from hearth.collective.steps import Ahead
+    def take(self, count, across_partitions, arrays):
+        self.ended = (row := self.rows.get()) is None
+        self.taken += not self.ended
+        return [] if self.ended else [[row]]
+
+    def commit(self, rows=None):
+        self.commits.append(self.taken if rows is None else rows)
+
+
+def feed_of(source):
     from hearth.torch.feeds import DataFeed
 
-    commits, came = [], threading.Event()
-
-    class Source:
-        def commit(self, rows=None):
-            commits.append(feed.ahead)
-
-    class Rows:
-        def __iter__(self):
-            came.wait()
-            yield torch.zeros(3)
-
     feed = DataFeed.__new__(DataFeed)
-    feed._source = Source()
-    rows = Rows()
-    rows.feed = feed
-    ahead = Ahead(rows)
-    assert ahead.take(0.0) is None
-    feed.commit()
-    came.set()
-    assert ahead.take(60.0).tolist() == [0, 0, 0]
-    feed.commit()
-    assert commits == []
+    feed._source, feed._columns, feed.input_tensors = source, None, None
+    feed.train_mode, feed.done_feeding = True, False
+    return feed
+
+
+def decoded(feed):
+    """A generator, as programs that decode images have one."""
+    for batch in feed.as_iterable_dataset(8):
+        yield batch * 2
+
+
+def loader(feed):
+    from torch.utils.data import DataLoader
+
+    return DataLoader(feed.as_iterable_dataset(8), batch_size=None)
+
+
+@pytest.mark.parametrize("batches", [decoded, loader])
+def test_rows_that_no_step_has_used_yet_are_not_committed(batches):
+    from hearth.collective.steps import Ahead
+
+    source = Source()
+    feed = feed_of(source)
+    source.rows.put(1)
+    assert len(feed.next_batch(8)) == 1  # the program's own
+    ahead = Ahead(batches(feed))
+    source.rows.put(2)
+    assert ahead.take(60.0) is not None
+    feed.commit()  # in a step before, of weight 0
     ahead.given()
     feed.commit()
-    assert commits == [False]
-    assert ahead.take(60.0) is None
-    assert ahead.ended
-    assert not feed.ahead
+    assert ahead.take(0.0) is None
+    source.rows.put(3)
+    assert ahead.take(60.0) is not None
+    feed.commit()
+    feed.commit(3)  # the program says so
+    ahead.given()
+    feed.commit()
+    source.rows.put(None)
+    assert ahead.take(60.0) is None and ahead.ended
+    feed.commit()
+    assert source.commits == [1, 2, 2, 3, 3, 3]
+    assert feed.used is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from hearth.cluster.errors import ClusterError
+from hearth.collective import steps
 from hearth.native import timeline
 from hearth.rows import pickled_arrays, pickles
 from hearth.rows.columns import Columns
@@ -23,8 +25,16 @@ class DataFeed:
     One thread uses it. `mgr` is `ctx.mgr`, the node's feeds by name.
     """
 
+    # Set by in_step(): how many rows are in the minibatches that it has given; None: all taken.
+    used: int | None = None
+
     def __init__(
-        self, mgr, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
+        self,
+        mgr: Any,
+        train_mode: bool = True,
+        qname_in: str = "input",
+        qname_out: str = "output",
+        input_mapping: Mapping[str, str] | None = None,
     ):
         """Opens a feed.
 
@@ -55,7 +65,7 @@ class DataFeed:
         """The source of the rows: something like a RowSource."""
         return RowSource(self.queue_in)
 
-    def next_batch(self, batch_size):
+    def next_batch(self, batch_size: int) -> Any:
         """Waits for up to `batch_size` rows: a list, or {tensor: list} with an input_mapping.
 
         The batch is shorter at the end of the feed, perhaps empty, and, unless in train mode, at
@@ -78,11 +88,11 @@ class DataFeed:
         """
         return as_arrays(self._take(batch_size, arrays=True), self._columns, self.input_tensors)
 
-    def should_stop(self):
+    def should_stop(self) -> bool:
         """Whether the feed has ended, as next_batch() has seen."""
         return self.done_feeding
 
-    def batch_results(self, results):
+    def batch_results(self, results: Iterable[Any]) -> None:
         """Sends the results of rows that next_batch() gave, one per row, in their order.
 
         Raises:
@@ -90,7 +100,7 @@ class DataFeed:
         """
         self._source.put_results(list(results))
 
-    def terminate(self):
+    def terminate(self) -> None:
         """Ends the feed: the rest of its rows is skipped, and the cluster's train() returns."""
         self.mgr.set("state", "terminating")
         self._source.terminate()
@@ -101,8 +111,12 @@ class DataFeed:
 
         Where a cluster with restart=True starts again, every partition that has rows that are not
         safe is sent again. Any thread may call it.
+
+        Without `rows`, what in_step() has taken and not given yet is left out. That does not find
+        rows that a generator below in_step() holds back, in a shuffle buffer or a thread: give
+        `rows` then.
         """
-        self._source.commit(rows)
+        self._source.commit(self.used if rows is None else rows)
 
     @property
     def taken(self) -> int:
@@ -112,6 +126,7 @@ class DataFeed:
     def _take(self, batch_size: int, arrays: bool = False) -> list[Chunk]:
         if self.done_feeding:
             return []
+        steps.note_taking(self)
         chunks = self._source.take(batch_size, self.train_mode, arrays)
         self.done_feeding = self._source.ended
         return chunks

@@ -77,16 +77,28 @@ def in_step(
             yield batch, own * len(states) / total
 
 
+class Feed(Protocol):
+    """A feed whose rows are read ahead of the program."""
+
+    # How many of its rows are in minibatches that the program has been given; None: all.
+    used: int | None
+
+    @property
+    def taken(self) -> int:
+        """How many rows were taken so far."""
+
+
 class Ahead:
     """Takes minibatches in a thread of its own, each when it is asked for. One thread asks."""
 
     def __init__(self, batches: Iterable[Any]):
         self.ended = False
-        self._feed = getattr(getattr(batches, "dataset", batches), "feed", None)
+        self._feeds: list[Feed] = []  # that gave rows to its thread, which alone adds to it
         self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False
         self._batch: Any = None
+        self._used: list[tuple[Feed, int]] = []  # once the program has the minibatch
         # A daemon: it may wait for rows when the program has ended.
         self._thread = threading.Thread(
             target=self._run, args=(batches,), name="hearth-ahead", daemon=True
@@ -101,14 +113,14 @@ class Ahead:
     def given(self) -> None:
         """The program has the minibatch: the next take() is for another."""
         self._batch = None
-        self._tell_feed(False)
+        for feed, rows in self._used:
+            feed.used = rows
 
     def wait(self, wait_s: float) -> None:
         """Waits until there is a minibatch, or it is known that there is none."""
         if self._batch is not None or self.ended:
             return
         if not self._is_asked:
-            self._tell_feed(True)
             self._is_asked = True
             self._wanted.put(None)
         try:
@@ -120,20 +132,43 @@ class Ahead:
             raise found
         if found is _END:
             self.ended = True
-            self._tell_feed(False)
+            for feed in self._feeds:
+                feed.used = None
         else:
-            self._batch = found
+            self._batch, self._used = found
 
-    def _tell_feed(self, ahead: bool) -> None:
-        if self._feed is not None:
-            self._feed.ahead = ahead
+    def note(self, feed: Feed) -> None:
+        """Its thread is about to take rows of a feed."""
+        if feed not in self._feeds:
+            feed.used = feed.taken
+            self._feeds.append(feed)
 
     def _run(self, batches: Iterable[Any]) -> None:
+        _here.ahead = self
         self._wanted.get()
         try:
             for batch in batches:
-                self._found.put(batch)
+                self._found.put((batch, [(feed, feed.taken) for feed in self._feeds]))
                 self._wanted.get()
             self._found.put(_END)
         except BaseException as error:
             self._found.put(error)
+
+
+class _Here(threading.local):
+    ahead: Ahead | None = None
+
+
+_here = _Here()
+
+
+def note_taking(feed: Feed) -> None:
+    """Called by a feed before this thread takes rows of it.
+
+    Of rows that in_step() takes, by whatever lies between, those that it has not given to the
+    program yet are not used: see Feed.used.
+    """
+    if _here.ahead is None:
+        feed.used = None
+    else:
+        _here.ahead.note(feed)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import data_feed, file_feed
+from hearth.torch.sharding import check_whole
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from torch.utils.data import IterableDataset
 
 
 class _AsIterableDataset:
     """What the feeds of PyTorch programs can do besides."""
 
-    # Set by in_step(): rows have been taken, or are being taken, that the program has not seen.
-    ahead = False
-
     def as_iterable_dataset(
         self, batch_size: int, columns: Sequence[str] | None = None, *, writable: bool = False
-    ) -> Any:
+    ) -> IterableDataset[Any]:
         """A torch.utils.data.IterableDataset of minibatches; one pass over it ends with the feed.
 
         A minibatch is {column: tensor} for rows of a DataFrame, or a tuple of tensors in the order
@@ -37,13 +35,18 @@ class _AsIterableDataset:
             writable: copy what must not be written to.
 
         Raises (while it is iterated):
-            RuntimeError: in a worker process of a DataLoader.
+            RuntimeError: in a worker process of a DataLoader; or where a framework (Accelerate,
+                transformers.Trainer) would give each rank a part of what is its part already.
             ValueError: a column is not there, or has no tensor type.
             ClusterError: a node of the cluster failed.
         """
         from hearth.torch.datasets import FeedDataset
 
         return FeedDataset(self, batch_size, columns, writable)
+
+    def _take(self, batch_size: int, arrays: bool = False) -> Any:
+        check_whole()
+        return super()._take(batch_size, arrays)  # type: ignore[misc]
 
 
 class DataFeed(_AsIterableDataset, data_feed.DataFeed):
@@ -56,17 +59,6 @@ class DataFeed(_AsIterableDataset, data_feed.DataFeed):
             ValueError: there are more results than rows without one.
         """
         super().batch_results(results.tolist() if hasattr(results, "detach") else results)
-
-    def commit(self, rows: int | None = None) -> None:
-        """All rows given so far are safe, in a checkpoint, say; see hearth.cluster.
-
-        Without `rows`, does nothing in a step of in_step() for which this node has no rows yet:
-        those that it is about to give would count, too.
-        """
-        if self.ahead and rows is None:
-            logger.debug("commit: not now, as rows are on their way that no step has used")
-            return
-        super().commit(rows)
 
 
 class FileFeed(_AsIterableDataset, file_feed.FileFeed):
