@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make lint`: room order, sizes, clang-format, ruff, clang-tidy. `--fix` formats in place.
+"""`make lint`: room order, sizes, clang-format, ruff, mypy, clang-tidy. `--fix` formats in place.
 
 clang-tidy is slow, so a file that passed is not looked at again until it, one of our headers or the
 configuration changes (stamps in build/tidy).
@@ -125,6 +125,7 @@ def main() -> int:
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)
     good &= run(ruff, "check", ".") and run(ruff, "format", "--check", ".")
+    good &= run("tools/typecheck.sh")
     if not options.no_tidy:
         with_commands = [f for f in options.files or sources if f.endswith(".cc")]
         good &= not with_commands or tidy(with_commands, os.cpu_count() or 1)

@@ -7,23 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["HearthError", "__version__"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "HearthError":
-        from hearth.native.failure import hearth_error
+if TYPE_CHECKING:
+    from hearth.native._core import HearthError as HearthError
+else:
 
-        return hearth_error()
-    raise AttributeError(f"module 'hearth' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "HearthError":
+            from hearth.native.failure import hearth_error
+
+            return hearth_error()
+        raise AttributeError(f"module 'hearth' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)
 
 
-def on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's __getattr__, by which importing it loads nothing: a name's module is imported
-    when the name is asked for. `homes`: the modules by name; ".context" is the package's own.
+def on_demand(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's __getattr__ and __dir__, by which importing it loads nothing: a name's module is
+    imported when the name is asked for. `homes`: the modules by name; ".context" is the package's
+    own. Type checkers read the package's imports under TYPE_CHECKING instead.
     """
 
     def get(name: str) -> Any:
@@ -31,4 +41,4 @@ def on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(homes[name], package), name)
 
-    return get
+    return get, lambda: sorted(homes)

@@ -29,8 +29,5 @@ _HOMES = {
     "Source": ".source",
 }
 # The program must hear Ctrl-C before it loads anything large.
-__getattr__ = on_demand(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

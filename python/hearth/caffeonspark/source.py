@@ -84,6 +84,7 @@ class Source:
 
     @property
     def file_format(self) -> str:
+        """Spark's name of the files' format; "parquet" unless the layer names another."""
         return self.parameter.get("dataframe_format") or "parquet"
 
     @property

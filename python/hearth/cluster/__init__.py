@@ -10,7 +10,19 @@ Importing this package loads neither pyspark nor the native core.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hearth import on_demand
+
+if TYPE_CHECKING:
+    from hearth.cluster.cluster import Cluster as Cluster
+    from hearth.cluster.cluster import run as run
+    from hearth.cluster.context import NodeContext as NodeContext
+    from hearth.cluster.data_feed import DataFeed as DataFeed
+    from hearth.cluster.errors import ClusterError as ClusterError
+    from hearth.cluster.errors import FeedTimeoutError as FeedTimeoutError
+    from hearth.cluster.errors import NodeError as NodeError
+    from hearth.cluster.errors import ReservationTimeoutError as ReservationTimeoutError
 
 _HOMES = {
     "Cluster": ".cluster",
@@ -23,4 +35,5 @@ _HOMES = {
     "ReservationTimeoutError": ".errors",
 }
 __all__ = [*_HOMES]
-__getattr__ = on_demand(__name__, _HOMES)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from hearth.cluster import feed_jobs, reservation, roles
 from hearth.cluster.errors import ClusterError, NodeError
@@ -310,7 +310,7 @@ class Cluster:
                 return f"http://{node['host']}:{node['tb_port']}"
         return None
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:

@@ -6,11 +6,14 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.data_feed import DataFeed
 from hearth.files.uri import absolute_uri
+
+if TYPE_CHECKING:
+    from hearth.cluster.file_feed import FileFeed
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +56,16 @@ class NodeContext:
         return absolute_uri(path, self.default_fs, self.working_dir)
 
     def get_data_feed(
-        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
-    ):
+        self,
+        train_mode: bool = True,
+        qname_in: str = "input",
+        qname_out: str = "output",
+        input_mapping: Mapping[str, str] | None = None,
+    ) -> DataFeed:
         """The rows that Spark brings; see DataFeed."""
         return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
 
-    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
         """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
 
         Args:

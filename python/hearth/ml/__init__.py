@@ -13,7 +13,17 @@ Importing this package loads neither pyspark nor PyTorch.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hearth import on_demand
+
+if TYPE_CHECKING:
+    from hearth.ml.blocks import map_blocks as map_blocks
+    from hearth.ml.blocks import reduce_blocks as reduce_blocks
+    from hearth.ml.caffe_stages import CaffeEstimator as CaffeEstimator
+    from hearth.ml.caffe_stages import CaffeModel as CaffeModel
+    from hearth.ml.torch_stages import TorchEstimator as TorchEstimator
+    from hearth.ml.torch_stages import TorchModel as TorchModel
 
 _HOMES = {
     "CaffeEstimator": ".caffe_stages",
@@ -24,4 +34,5 @@ _HOMES = {
     "reduce_blocks": ".blocks",
 }
 __all__ = [*_HOMES]
-__getattr__ = on_demand(__name__, _HOMES)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

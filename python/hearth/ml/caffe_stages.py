@@ -191,10 +191,12 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
         return as_session(None).createDataFrame(self._history, SCHEMA)
 
     def write(self) -> _ModelWriter:
+        """The writer of the model: .overwrite() and .save(path)."""
         return _ModelWriter(self)
 
     @classmethod
     def read(cls) -> _ModelReader:
+        """The reader of such a model: .load(path)."""
         return _ModelReader(cls)
 
     def _transform(self, dataset: Any) -> Any:

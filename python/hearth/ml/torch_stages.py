@@ -155,10 +155,12 @@ class TorchModel(Model, _Columns, SavedStage):
         return module.eval()
 
     def write(self) -> _StateWriter:
+        """The writer of the model: .overwrite() and .save(path)."""
         return _StateWriter(self)
 
     @classmethod
     def read(cls) -> _StateReader:
+        """The reader of such a model: .load(path)."""
         return _StateReader(cls)
 
     def _transform(self, dataset: Any) -> Any:

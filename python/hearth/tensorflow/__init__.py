@@ -11,7 +11,29 @@ register_filesystems(). Importing this package does not load TensorFlow.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hearth import on_demand
+
+if TYPE_CHECKING:
+    from hearth.tensorflow.filesystems import register_filesystems as register_filesystems
+    from hearth.tensorflow.group import init as init
+    from hearth.tensorflow.group import is_initialized as is_initialized
+    from hearth.tensorflow.group import rank as rank
+    from hearth.tensorflow.group import shutdown as shutdown
+    from hearth.tensorflow.group import size as size
+    from hearth.tensorflow.operations import allgather as allgather
+    from hearth.tensorflow.operations import allreduce as allreduce
+    from hearth.tensorflow.operations import broadcast as broadcast
+    from hearth.tensorflow.operations import broadcast_variables as broadcast_variables
+    from hearth.tensorflow.operations import grouped_allreduce as grouped_allreduce
+    from hearth.tensorflow.steps import in_step as in_step
+    from hearth.tensorflow.strategies import use_for_collectives as use_for_collectives
+    from hearth.tensorflow.training import CheckpointCallback as CheckpointCallback
+    from hearth.tensorflow.training import DistributedGradientTape as DistributedGradientTape
+    from hearth.tensorflow.training import DistributedOptimizer as DistributedOptimizer
+    from hearth.tensorflow.training import MetricAverageCallback as MetricAverageCallback
+    from hearth.tensorflow.training import reduce_gradients as reduce_gradients
 
 _HOMES = {
     "register_filesystems": ".filesystems",
@@ -34,4 +56,5 @@ _HOMES = {
     "in_step": ".steps",
 }
 __all__ = [*_HOMES]
-__getattr__ = on_demand(__name__, _HOMES)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

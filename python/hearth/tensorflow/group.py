@@ -66,6 +66,7 @@ atexit.register(shutdown)
 
 
 def is_initialized() -> bool:
+    """Whether init() has connected this process, and shutdown() has not ended that."""
     return _ranks is not None
 
 

@@ -125,6 +125,7 @@ class DistributedGradientTape(tf.GradientTape):
         self._op, self._wire = op, wire
 
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        """tf.GradientTape.gradient(), reduced over the ranks."""
         found = super().gradient(target, sources, *args, **kwargs)
         flat = tf.nest.flatten(found)
         return tf.nest.pack_sequence_as(found, reduce_gradients(flat, self._op, self._wire))

@@ -11,7 +11,21 @@ needs to find the others. Importing this package loads neither pyspark nor PyTor
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hearth import on_demand
+
+if TYPE_CHECKING:
+    from hearth.cluster.errors import ClusterError as ClusterError
+    from hearth.cluster.errors import FeedTimeoutError as FeedTimeoutError
+    from hearth.cluster.errors import NodeError as NodeError
+    from hearth.cluster.errors import ReservationTimeoutError as ReservationTimeoutError
+    from hearth.torch.context import TorchContext as TorchContext
+    from hearth.torch.distributor import TorchDistributor as TorchDistributor
+    from hearth.torch.names import name_gradients as name_gradients
+    from hearth.torch.names import naming as naming
+    from hearth.torch.steps import in_step as in_step
+    from hearth.torch.torch_cluster import TorchCluster as TorchCluster
 
 _HOMES = {
     "TorchCluster": ".torch_cluster",
@@ -26,4 +40,5 @@ _HOMES = {
     "ReservationTimeoutError": "hearth.cluster.errors",
 }
 __all__ = [*_HOMES]
-__getattr__ = on_demand(__name__, _HOMES)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

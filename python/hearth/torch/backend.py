@@ -36,7 +36,7 @@ _STORE_KEY = "hearth"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 # What the core does itself, and what is worked out from everybody's tensors.
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
-_FOLDED = {
+_FOLDED: dict[str, Callable[..., Tensor]] = {
     "PRODUCT": torch.mul,
     "BAND": torch.bitwise_and,
     "BOR": torch.bitwise_or,
@@ -75,7 +75,7 @@ def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
 _ARE_GROUPS = backends_are_groups()
 
 
-class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):
+class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[misc]
     """One rank of a process group. All ranks call the same operations in the same order.
 
     Each operation returns a Work at once; its wait() raises ConnectionError where a rank left and

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.context import NodeContext
+
+if TYPE_CHECKING:
+    import torch
+
+    from hearth.torch.feeds import DataFeed, FileFeed
 
 
 class TorchContext(NodeContext):
@@ -31,10 +36,12 @@ class TorchContext(NodeContext):
 
     @property
     def rank(self) -> int | None:
+        """Its number in the process group; None where its role takes no rows."""
         return None if self.role in roles.UNFED_ROLES else self.share()[0]
 
     @property
     def world_size(self) -> int:
+        """How many ranks the process group has."""
         return self.num_workers
 
     @property
@@ -62,7 +69,7 @@ class TorchContext(NodeContext):
         return host, int(port)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> torch.device:
         """The torch.device to compute on: the node's first GPU, else the CPU."""
         import torch
 
@@ -74,14 +81,18 @@ class TorchContext(NodeContext):
         return "cpu:hearth,cuda:nccl" if self.device.type == "cuda" else "hearth"
 
     def get_data_feed(
-        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
-    ):
+        self,
+        train_mode: bool = True,
+        qname_in: str = "input",
+        qname_out: str = "output",
+        input_mapping: Mapping[str, str] | None = None,
+    ) -> DataFeed:
         """The rows that Spark brings; see hearth.torch.feeds.DataFeed."""
         from hearth.torch.feeds import DataFeed
 
         return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
 
-    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
         """See NodeContext.get_file_feed."""
         from hearth.torch.feeds import FileFeed
 
@@ -97,8 +108,8 @@ class TorchContext(NodeContext):
 
     def _neighbours(self) -> list[int]:
         """The ranks on this node's host."""
-        hosts = self._hosts()
-        return [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+        hosts, own = self._hosts(), self.rank or 0
+        return [rank for rank, host in enumerate(hosts) if host == hosts[own]]
 
 
 def _own_gpus() -> bool:

@@ -47,7 +47,7 @@ class TorchDistributor:
         """
         from pyspark.sql import SparkSession
 
-        self.spark = SparkSession.getActiveSession()
+        self.spark: Any = SparkSession.getActiveSession()
         if self.spark is None:
             raise RuntimeError("TorchDistributor needs an active SparkSession: start one first")
         if num_processes <= 0:

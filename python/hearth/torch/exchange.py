@@ -64,8 +64,8 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
     Raises ValueError for a type that cannot be reduced.
     """
     tensor = tensor.detach()
-    wider = tensor.dtype
-    if wider not in _KNOWN and not wider.is_complex:
+    wider: torch.dtype | None = tensor.dtype
+    if wider not in _KNOWN and not tensor.is_complex():
         wider = _WIDER.get(tensor.dtype)
     if wider is None:
         raise ValueError(f'the backend "hearth" reduces no tensors of {tensor.dtype}')

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Runs mypy over hearth.torch and over what its users write (tests/torch/typed_program.py), in an
+# environment of its own, build/mypy. A `type: ignore` that nothing needs is an error there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+home=$PWD/build/mypy
+if [ ! -f "$home/complete" ]; then
+  tools/environment_beside.sh "$home" >/dev/null
+  echo "typecheck: fetching mypy (20 MB)" >&2
+  .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
+    mypy==2.4.1 >&2
+  touch "$home/complete"
+fi
+MYPYPATH=python "$home/bin/python" -m mypy --python-executable .venv/bin/python \
+  --cache-dir build/mypy/cache --follow-imports=silent --ignore-missing-imports \
+  --warn-unused-ignores --no-error-summary python/hearth/torch tests/torch/typed_program.py
