@@ -60,8 +60,12 @@ def test_what_is_not_there_is_named(tmp_path):
 
 
 def test_a_file_feed_is_a_dataset(tmp_path):
-    pytest.importorskip("tensorflow")
+    tf = pytest.importorskip("tensorflow")
     write_parquet(tmp_path)
     data = TFNodeContext(0, "worker", 0, {"worker": ["a:1"]}).get_file_feed(str(tmp_path))
-    total = sum(int(batch["id"].numpy().sum()) for batch in data.as_dataset(100))
+    batches = data.as_dataset(100)
+    # Its rows are one node's share, which a strategy of several workers must leave whole.
+    policy = batches.options().experimental_distribute.auto_shard_policy
+    assert policy == tf.data.experimental.AutoShardPolicy.OFF
+    total = sum(int(batch["id"].numpy().sum()) for batch in batches)
     assert total == sum(range(ROWS))

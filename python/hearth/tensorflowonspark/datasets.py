@@ -26,7 +26,11 @@ def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
             raise ValueError("the feed has ended without a row: give as_dataset output_signature")
         source = itertools.chain([first], source)
         output_signature = tf.nest.map_structure(_spec, first)
-    return tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)
+    found = tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)
+    # The rows are this node's share: a strategy that shards the dataset would drop most of them.
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return found.with_options(options)
 
 
 def _spec(array: np.ndarray) -> Any:
