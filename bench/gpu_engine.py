@@ -3,12 +3,13 @@
 
 `bench/gpu_engine.py --json FILE [--nets lenet,caffenet] [--precisions float32,bf16] [--no-compile]`
 
-One step is forward, backward and SGD with momentum and weight decay on data that stays in the GPU's
-memory. Times are CUDA events around a burst of steps, all contenders in turn in one process. float32
-is without TF32 on both sides; bf16 is `-precision bf16` of ours and autocast of PyTorch. PyTorch has
-`cudnn.benchmark`, and so has "ours" (`-algorithms fastest`); "ours, deterministic" is Hearth's
-default. The ratio is that of "ours" to the fastest contender of PyTorch. A row has the milliseconds of each contender, its peak memory, and of one step the kernels that ran:
-how many, their share of the time, the longest five.
+One step is forward, backward and SGD with momentum and weight decay on data that stays in the
+GPU's memory. Times are CUDA events around a burst of steps, all contenders in turn in one process.
+float32 is without TF32 on both sides; bf16 is `-precision bf16` of ours and autocast of PyTorch.
+PyTorch has `cudnn.benchmark`, and so has "ours" (`-algorithms fastest`); "ours, deterministic" is
+Hearth's default. The ratio is that of "ours" to the fastest contender of PyTorch. A row has the
+milliseconds of each contender, its peak memory, and of one step the kernels that ran: how many,
+their share of the time, the longest six.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ NETS = {
     "caffenet": (256, 1000), "lenet": (64, 10), "resnet50": (128, 1000), "googlenet": (128, 1000),
     "lstm3": (64, 0), "alexnet": (256, 1000), "cifar10_quick": (100, 10),
 }  # fmt: skip
+# Which of PyTorch's memory formats was the faster one on an H200; --one-form measures no other.
+FASTER = {"caffenet": "channels_last"}
 BURST_S = 0.12
 Step = Callable[[], object]
 
@@ -75,9 +78,7 @@ def our_step(net: str, batch: int, classes: int, precision: str) -> Step:
                 values[...] = random.standard_normal(values.shape, dtype=np.float32)
 
     text = SOLVER + "display: 0 net_param {\n" + net_text(net, batch) + "}"
-    solver = _caffe.Solver(
-        text, before_forward=place, precision=precision, keep_diffs=False
-    )
+    solver = _caffe.Solver(text, before_forward=place, precision=precision, keep_diffs=False)
     return lambda: solver.step(1)
 
 
@@ -133,7 +134,7 @@ def set_switches(deterministic: bool) -> None:
 
 
 class Contender:
-    """A step and what was measured of it. PyTorch's switches, which ours shares, are set by turns."""
+    """A step and what was measured of it. Ours shares PyTorch's switches: each sets its own."""
 
     def __init__(self, name: str, make: Callable[[], Step]):
         import torch
@@ -208,16 +209,21 @@ class Contender:
         }  # fmt: skip
 
 
-def contenders(net: str, precision: str, compiled: bool) -> list[Contender]:
-    """Ours, both memory formats of eager PyTorch, and the better one compiled."""
+def forms_of(net: str, one_form: bool) -> tuple[str, ...]:
+    """The memory formats of PyTorch that are measured."""
+    if one_form:
+        return (FASTER.get(net, "contiguous"),)
+    return ("contiguous", "channels_last") if NETS[net][1] else ("contiguous",)
+
+
+def contenders(net: str, precision: str, compiled: bool, one_form: bool) -> list[Contender]:
+    """Ours, the memory formats of eager PyTorch, and the better one compiled."""
     batch, classes = NETS[net]
     given = (net, batch, classes, precision)
     found = [Contender("ours", lambda: our_step(*given))]
     found.append(Contender("ours, deterministic", lambda: found[0].step))
-    for form in ("contiguous", "channels_last") if classes else ("contiguous",):
-        found.append(
-            Contender(f"eager {form}", lambda form=form: torch_step(*given, form, False))
-        )
+    for form in forms_of(net, one_form):
+        found.append(Contender(f"eager {form}", lambda form=form: torch_step(*given, form, False)))
     if compiled:
         better = min(found[2:], key=lambda c: c.burst_ms()).name.split()[1]
         try:
@@ -227,19 +233,21 @@ def contenders(net: str, precision: str, compiled: bool) -> list[Contender]:
     return found
 
 
-def row_of(net: str, precision: str, compiled: bool, rounds: int) -> dict[str, Any]:
+def row_of(net: str, precision: str, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures one net in one precision."""
     import torch
 
-    all_of_them = contenders(net, precision, compiled)
-    for _ in range(rounds):
+    all_of_them = contenders(net, precision, not flags.no_compile, flags.one_form)
+    for _ in range(flags.rounds):
         for contender in all_of_them:
             contender.times.append(contender.burst_ms())
     figures = {contender.name: contender.figures() for contender in all_of_them}
-    peer = min((c for c in all_of_them if not c.name.startswith("ours")), key=lambda c: min(c.times))
+    peers = [c for c in all_of_them if not c.name.startswith("ours")]
+    peer = min(peers, key=lambda c: min(c.times))
     row = {
-        "name": f"{net}/{NETS[net][0]}/{precision}", "ratio": min(peer.times) / figures["ours"]["ms"],
-        "peer": peer.name, "rounds": rounds, "card": torch.cuda.get_device_name(), **figures,
+        "name": f"{net}/{NETS[net][0]}/{precision}",
+        "ratio": min(peer.times) / figures["ours"]["ms"],
+        "peer": peer.name, "rounds": flags.rounds, "card": torch.cuda.get_device_name(), **figures,
     }  # fmt: skip
     print(
         f"{row['name']:<24} ours {figures['ours']['ms']:.3f} ms, {peer.name} "
@@ -254,14 +262,15 @@ def row_of(net: str, precision: str, compiled: bool, rounds: int) -> dict[str, A
     return row
 
 
-def warm(nets: list[str], precisions: list[str]) -> None:
+def warm(nets: list[str], precisions: list[str], one_form: bool) -> None:
     """Compiles each net in a process of its own, all at once."""
     import subprocess
 
     if len(nets) > 1:
         processes = [
             subprocess.Popen(
-                [sys.executable, __file__, "--warm", "--nets", net, "--precisions", precision]
+                [sys.executable, __file__, "--warm", "--nets", net, "--precisions", precision,
+                 *(["--one-form"] if one_form else [])]
             )
             for net in nets for precision in precisions
         ]  # fmt: skip
@@ -270,7 +279,7 @@ def warm(nets: list[str], precisions: list[str]) -> None:
         return
     [net], [precision] = nets, precisions
     set_switches(deterministic=False)
-    for form in ("contiguous", "channels_last") if NETS[net][1] else ("contiguous",):
+    for form in forms_of(net, one_form):
         torch_step(net, *NETS[net], precision, form, True)()
     print(f"{net}/{precision} is compiled", flush=True)
 
@@ -282,15 +291,16 @@ def main() -> None:
     parser.add_argument("--nets", default=",".join(NETS))
     parser.add_argument("--precisions", default="float32,bf16")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    parser.add_argument("--one-form", action="store_true", help="only PyTorch's faster layout")
     parser.add_argument("--warm", action="store_true", help="only compile, for later runs' caches")
     flags = parser.parse_args()
     if flags.warm:
-        return warm(flags.nets.split(","), flags.precisions.split(","))
+        return warm(flags.nets.split(","), flags.precisions.split(","), flags.one_form)
     rows: list[dict[str, Any]] = []
     for net in flags.nets.split(","):
         for precision in flags.precisions.split(","):
             try:
-                rows.append(row_of(net, precision, not flags.no_compile, flags.rounds))
+                rows.append(row_of(net, precision, flags))
             except Exception as error:  # one net's failure leaves the others
                 rows.append({"name": f"{net}/{precision}", "error": repr(error)[:600]})
                 print(f"{net}/{precision}: {error!r}"[:600], flush=True)

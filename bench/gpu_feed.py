@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Rows of Parquet files to the GPU beside a running step: Hearth's feed against torch's DataLoader.
 
-`bench/gpu_feed.py --json FILE`. Rows are 784 floats or images of 150 KB (uint8, 3 x 224 x 224); both sides put
-them into pinned memory and copy them beside the step of the minibatch before. A row has rows/s of
-each contender with a step that only waits for its data, and, for images, how much longer a step of
-CaffeNet takes than with data that is there already.
+`bench/gpu_feed.py --json FILE`. Rows are 784 floats or images of 150 KB (uint8, 3 x 224 x 224);
+both sides put them into pinned memory and copy them beside the step of the minibatch before. A row
+has rows/s of each contender with a step that only waits for its data, and, for images, how much
+longer a step of CaffeNet takes than with data that is there already.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class ParquetDataset(torch.utils.data.IterableDataset):
             for batch in pq.ParquetFile(file).iter_batches(BATCH):
                 x = batch.column(0)
                 values = x.flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1)
-                yield torch.from_numpy(values.copy()), torch.from_numpy(batch.column(1).to_numpy().copy())
+                labels = batch.column(1).to_numpy()
+                yield torch.from_numpy(values.copy()), torch.from_numpy(labels.copy())
 
 
 def batches_of_torch(path: str, workers: int) -> Iterator[tuple[Any, Any]]:
@@ -119,7 +120,9 @@ def image_step() -> Callable[[Any, Any], None]:
     return step
 
 
-def seconds_of(batches: Iterator[tuple[Any, Any]], step: Callable[[Any, Any], object]) -> tuple[int, float]:
+def seconds_of(
+    batches: Iterator[tuple[Any, Any]], step: Callable[[Any, Any], object]
+) -> tuple[int, float]:
     """(rows, seconds) of an epoch, without its first minibatch."""
     rows, start = 0, 0.0
     for number, (x, label) in enumerate(to_device(batches)):
@@ -149,11 +152,10 @@ def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
                 rows, seconds = seconds_of(make(), step)
                 if turn:
                     rates[key].append(rows / seconds)
-        row: dict[str, Any] = {"name": f"{name}/{step_name}", "rows_per_s": {k: max(v) for k, v in rates.items()}}
+        best = {key: max(values) for key, values in rates.items()}
+        row: dict[str, Any] = {"name": f"{name}/{step_name}", "rows_per_s": best}
         if step_name == "caffenet":
-            x = torch.randint(0, 256, (BATCH, SHAPES[name][1]), dtype=torch.uint8, device="cuda")
-            label = torch.randint(0, 1000, (BATCH,), device="cuda")
-            memory = BATCH / bare_step_s(lambda step=step: step(x, label))
+            memory = BATCH / bare_step_s(step, SHAPES[name][1])
             row["rows_per_s"]["from the GPU's memory"] = memory
             row["wait"] = 1 - max(rates["ours"]) / memory
         found.append(row)
@@ -161,14 +163,16 @@ def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
     return found
 
 
-def bare_step_s(step: Callable[[], object]) -> float:
+def bare_step_s(step: Callable[[Any, Any], object], length: int) -> float:
     """Seconds of a step whose data is there."""
+    x = torch.randint(0, 256, (BATCH, length), dtype=torch.uint8, device="cuda")
+    label = torch.randint(0, 1000, (BATCH,), device="cuda")
     for _ in range(3):
-        step()
+        step(x, label)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(10):
-        step()
+        step(x, label)
     torch.cuda.synchronize()
     return (time.perf_counter() - start) / 10
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""hearth.torch on one GPU: DDP, FSDP2, a transformer fed by Hearth against fed from memory, all-reduce.
+"""hearth.torch on one GPU: DDP, FSDP2, a transformer fed by Hearth or from memory, all-reduce.
 
-`bench/gpu_torch.py --json FILE`. One rank with `cpu:hearth,cuda:nccl`. The transformer is GPT-2's
-small size (124 M parameters) in bfloat16 autocast, 50 steps of 16 x 512 tokens from Parquet rows.
-MFU counts 6 FLOP per parameter and token against 989 TFLOP/s (NVIDIA's H100 data sheet, dense bf16).
+`bench/gpu_torch.py --json FILE`. One rank with `cpu:hearth,cuda:nccl`. The transformer is GPT-2 in
+its small size (124 M parameters) in bfloat16 autocast, 50 steps of 16 x 512 tokens from Parquet
+rows. MFU counts 6 FLOP per parameter and token against 989 TFLOP/s (NVIDIA's H100 data sheet, dense bf16).
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ def main() -> None:
             try:
                 rows.append(part())
             except Exception as error:  # the others still tell something
-                rows.append({"name": getattr(part, "__name__", "fine-tuning"), "error": repr(error)[:800]})
+                name = getattr(part, "__name__", "fine-tuning")
+                rows.append({"name": name, "error": repr(error)[:800]})
             print(json.dumps(rows[-1]), flush=True)
             if flags.json:
                 flags.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -25,9 +25,7 @@ def convolution(bottom: Any, outputs: int, kernel: int, stride: int = 1) -> Any:
         bias_term=False, weight_filler={"type": "msra"}, param={"lr_mult": 1, "decay_mult": 1},
     )  # fmt: skip
     norm = L.BatchNorm(conv, param=[{"lr_mult": 0, "decay_mult": 0}] * 3)
-    return L.Scale(
-        norm, bias_term=True, param=[{"lr_mult": 1, "decay_mult": 0}] * 2
-    )
+    return L.Scale(norm, bias_term=True, param=[{"lr_mult": 1, "decay_mult": 0}] * 2)
 
 
 def block(bottom: Any, width: int, stride: int, project: bool) -> Any:

@@ -1,9 +1,12 @@
 #include "hearth/settings/settings.h"
 
-namespace hearth::settings {
+#include <utility>
 
-const std::vector<Setting>& Table() {
-  static const std::vector<Setting> table = {
+namespace hearth::settings {
+namespace {
+
+std::vector<Setting> OfComputing() {
+  return {
       {.name = "devices",
        .flag = "devices",
        .field = &Settings::devices,
@@ -31,6 +34,11 @@ const std::vector<Setting>& Table() {
                "runs may then differ in the last bits",
        .values = {"deterministic", "fastest"},
        .in_program = true},
+  };
+}
+
+std::vector<Setting> OfRunning() {
+  return {
       {.name = "on_nan",
        .flag = "onNaN",
        .field = &Settings::on_nan,
@@ -67,6 +75,16 @@ const std::vector<Setting>& Table() {
        .most = 1'000'000'000,
        .least = 0},
   };
+}
+
+}  // namespace
+
+const std::vector<Setting>& Table() {
+  static const std::vector<Setting> table = [] {
+    std::vector<Setting> all = OfComputing();
+    for (Setting& setting : OfRunning()) all.push_back(std::move(setting));
+    return all;
+  }();
   return table;
 }
 

@@ -149,18 +149,19 @@ def kill() -> None:
                 running.send_signal(signal.SIGKILL)
                 break
         running.stdout.read()
-    states = sorted(folder.glob("k_iter_*.solverstate"), key=lambda p: int(re.findall(r"\d+", p.name)[0]))
-    run("train", "-solver", name, "-gpu", "0", "-snapshot", states[-1].name, folder=folder)
+    states = [path.name for path in folder.glob("k_iter_*.solverstate")]
+    last = max(states, key=lambda state: int(re.findall(r"\d+", state)[0]))
+    run("train", "-solver", name, "-gpu", "0", "-snapshot", last, folder=folder)
     same = bits(folder, "k_iter_600.caffemodel") == bits(folder, "w_iter_600.caffemodel")
-    report(resumed_from=states[-1].name, same_bits=same)
+    report(resumed_from=last, same_bits=same)
     assert same
 
 
 def threads() -> None:
     """Two solver threads on one GPU: gradients go through the host."""
     folder = digits_folder()
-    log = run("train", "-solver", solver(folder, "s.prototxt", max_iter=300, test_interval=300), "-gpu", "0,0",
-              folder=folder)  # fmt: skip
+    name = solver(folder, "s.prototxt", max_iter=300, test_interval=300)
+    log = run("train", "-solver", name, "-gpu", "0,0", folder=folder)
     told = re.findall(r"2 ranks exchange .*", log)
     report(accuracy=accuracy(log), told=told)
     assert told and (SIMULATED or "have the same GPU" in told[0]), log[:2000]

@@ -28,7 +28,8 @@ WANTED = re.compile(
 UNWANTED = re.compile(r"fortran|hdf5.*_(hl|cpp).*\.so$|hdf5_?(hl|cpp).*\.so$|\.mod$")
 # The C and C++ runtimes of the other machine are newer, and its own.
 RUNTIME = re.compile(
-    r"/(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s|libgomp|libmvec|libresolv|ld-linux[^.]*)[-.]"
+    r"/(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s|libgomp|libmvec|libresolv|"
+    r"ld-linux[^.]*)[-.]"
 )
 TESTS = ("hearth/caffe/hearth_caffe_test",)
 
@@ -83,7 +84,7 @@ def copy_onednn(home: Path) -> str:
 
 
 def copy_build(build: Path, home: Path) -> str:
-    """The modules, the program and the tests that were built here; returns their torch's version."""
+    """The modules, the program and the tests of the build folder; returns their torch's version."""
     version = build / "native" / "torch_version"
     if not version.is_file() or not list((build / "native").glob("_caffe.*.so")):
         return ""

@@ -1,4 +1,4 @@
-"""Runs the parts of tools/gpu/run.sh: commands with a time limit each, none of which stops the rest.
+"""Runs the parts of tools/gpu/run.sh: commands with a time limit each; a failure stops no other.
 
 Appends to $OUT/results.json and $OUT/run.log as each command ends; prints a table last.
 """
@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,8 +28,6 @@ class Command:
     words: list[str]
     limit_s: float
     program: str = sys.executable
-    background: bool = False
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def check(name: str, limit_s: float) -> Command:
@@ -39,7 +38,8 @@ def check(name: str, limit_s: float) -> Command:
 def engine(name: str, nets: str, limit_s: float, *more: str) -> Command:
     """bench/gpu_engine.py over some nets."""
     file = OUT / f"{name}.json"
-    return Command(name, ["bench/gpu_engine.py", "--json", str(file), "--nets", nets, *more], limit_s)
+    words = ["bench/gpu_engine.py", "--json", str(file), "--nets", nets, *more]
+    return Command(name, words, limit_s)
 
 
 def gtests(name: str, program: str, chosen: str, limit_s: float) -> Command:
@@ -47,10 +47,11 @@ def gtests(name: str, program: str, chosen: str, limit_s: float) -> Command:
     return Command(name, [f"--gtest_filter={chosen}", "--gtest_brief=1"], limit_s, program=path)
 
 
-DEVICE_TESTS = "*OnDevice*:Solvers/*:SimulatedDevice*:CudaDevice*:*SyncedArray*:*ClearedArray*:Blob.*"
+DEVICE_TESTS = (
+    "*OnDevice*:Solvers/*:SimulatedDevice*:CudaDevice*:*SyncedArray*:*ClearedArray*:Blob.*"
+)
 GOLDEN = ["-m", "pytest", "tests/golden", "-n", "4", "--timeout", "120", "-q", "--tb=short"]
-FIRST_NETS = "caffenet,lenet,resnet50"
-OTHER_NETS = "googlenet,lstm3,alexnet,cifar10_quick"
+NETS = "caffenet,resnet50,lstm3,lenet,cifar10_quick,googlenet,alexnet"
 
 PARTS: dict[str, list[Command]] = {
     "facts": [check("facts", 30)],
@@ -59,26 +60,39 @@ PARTS: dict[str, list[Command]] = {
         Command("golden", GOLDEN, 120),
     ],
     "digits": [check("digits", 60), check("resume", 60), check("kill", 60)],
-    # torch.compile takes most of the time: all nets at once, into the caches of the next part.
-    "warm": [Command("warm", ["bench/gpu_engine.py", "--warm"], 120)],
-    "engine": [engine("engine", FIRST_NETS, 220)],
-    "feed": [Command("feed", ["bench/gpu_feed.py", "--json", str(OUT / "feed.json")], 90)],
-    "torch": [Command("torch", ["bench/gpu_torch.py", "--json", str(OUT / "torch.json")], 120)],
-    "scan": [
-        engine("scan", f"{FIRST_NETS},{OTHER_NETS}", 150, "--no-compile", "--rounds", "3",
-               "--precisions", "float32"),
+    # torch.compile takes most of the time: several nets at once, into the caches of the next part.
+    "warm": [
+        Command(
+            "warm",
+            [
+                "bench/gpu_engine.py",
+                "--warm",
+                "--one-form",
+                "--nets",
+                "caffenet,resnet50,googlenet",
+                "--precisions",
+                "float32",
+            ],
+            80,
+        ),
     ],
-    "engine2": [engine("engine2", OTHER_NETS, 240)],
+    "engine": [
+        engine("engine", NETS, 300, "--one-form", "--precisions", "float32"),
+    ],
+    "bf16": [engine("bf16", NETS, 300, "--precisions", "bf16")],
+    "scan": [
+        engine("scan", NETS, 150, "--no-compile", "--rounds", "3", "--precisions", "float32"),
+    ],
     "threads": [check("threads", 60), check("nccl", 60)],
     "sanitizer": [check("sanitizer", 120)],
 }
-FIRST_CALL = ["facts", "device", "digits", "engine", "feed", "torch"]
+FIRST_CALL = ["facts", "device", "digits", "warm", "engine", "feed", "torch"]
 
 
 def run(part: str, command: Command, log: Path) -> dict[str, object]:
     """Runs the command with what it starts, and ends all of it at the limit."""
     libraries = os.environ["HEARTH_GPU_LIBRARIES"]
-    environment = {**os.environ, "LD_LIBRARY_PATH": libraries, **command.environment}
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
     start = time.monotonic()
     with log.open("a") as sink:
         sink.write(f"\n=== {part}/{command.name}\n")
@@ -92,10 +106,8 @@ def run(part: str, command: Command, log: Path) -> dict[str, object]:
             status: int | str = process.wait(command.limit_s)
         except subprocess.TimeoutExpired:
             status = "out of time"
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
     with log.open(errors="replace") as source:
         source.seek(at)
@@ -122,7 +134,8 @@ def main() -> None:
                 print("    " + line[:400], flush=True)
     print("\npart                     status        seconds")
     for row in rows:
-        print(f"{row['part'] + '/' + str(row['command']):<24} {row['status']!s:<13} {row['seconds']}")
+        name = f"{row['part']}/{row['command']}"
+        print(f"{name:<24} {row['status']!s:<13} {row['seconds']}")
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ std::string Compile(const Compiler& compiler, const std::string& name, const std
   return image;
 }
 
-void* Load(const std::string& name, const std::string& source) {
+void* LoadKernel(const std::string& name, const std::string& source) {
   const Compiler& compiler = TheCompiler();
   Require(compiler.problem.empty(), ErrorCode::kUnavailable, "{}", compiler.problem);
   const std::string image = Compile(compiler, name, source);
@@ -139,7 +139,7 @@ void* DeviceKernel::Find(at::Device device) {
   const auto [entry, is_new] = functions_.try_emplace(device.index(), nullptr);
   if (!is_new) return entry->second;
   try {
-    entry->second = Load(name_, source_);
+    entry->second = LoadKernel(name_, source_);
   } catch (const Error& error) {
     log::Warning("the kernel {} is not used, which makes steps slower: {}", name_, error.message());
   }

@@ -24,12 +24,11 @@ class BatchNormLayer : public Layer, public Normalization {
   int64_t channels() const override { return channels_; }
 
   Gradients BackwardScaled(const at::Tensor& gradient, const at::Tensor& scale) override {
-    const at::Tensor ones = at::ones_like(scale), zeros = at::zeros_like(scale);
     // Of values with mean 0 and variance 1 already, times the factor that made them so.
     const at::Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = at::_batch_norm_impl_index_backward(
-        implementation_, Channels(kept_->device_data()), Channels(gradient), weight, zeros, ones,
-        zeros, ones, /*train=*/true, /*eps=*/0, {true, true, true}, reserve_);
+        implementation_, Channels(kept_->device_data()), Channels(gradient), weight, zeros_, ones_,
+        zeros_, ones_, /*train=*/true, /*eps=*/0, {true, true, true}, reserve_);
     bottom_->SetDeviceDiff(dx);
     gradient_is_done_ = true;
     return {d_scale, d_bias};
@@ -135,19 +134,25 @@ class BatchNormLayer : public Layer, public Normalization {
 
   // Measures mean and variance too, and adds them to the running statistics.
   at::Tensor NormalizedOnDevice(const at::Tensor& x) {
-    const at::Tensor ones = at::ones({channels_}, x.options()), zeros = at::zeros_like(ones);
+    if (!ones_.defined()) {
+      ones_ = at::ones({channels_}, x.options());
+      zeros_ = at::zeros_like(ones_);
+      mean_and_variance_ = at::zeros({2, channels_}, x.options());
+    }
     // With a momentum of 1 ATen writes this minibatch's mean and unbiased variance into these.
-    const at::Tensor mean = at::zeros_like(ones), variance = at::zeros_like(ones);
+    const at::Tensor mean = mean_and_variance_[0], variance = mean_and_variance_[1];
     at::Tensor y, saved_mean, inverse;
     std::tie(y, saved_mean, inverse, reserve_, implementation_) = at::_batch_norm_impl_index(
-        x, ones, zeros, mean, variance, /*training=*/true, /*momentum=*/1,
+        x, ones_, zeros_, mean, variance, /*training=*/true, /*momentum=*/1,
         param_.batch_norm_param().eps(), /*cudnn_enabled=*/true);
     factor_ = inverse.unsqueeze(1);
     if (rows_ * inner_ == 1) variance.zero_();  // 0 / 0 there
     const double keep = param_.batch_norm_param().moving_average_fraction();
-    blobs_[2]->device_data().mul_(keep).add_(1);
-    blobs_[0]->device_data().mul_(keep).add_(mean);
-    blobs_[1]->device_data().mul_(keep).add_(variance);
+    const at::Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
+    for (int i = 0; i < 3; ++i) {
+      at::Tensor& sum = blobs_[i]->device_data();
+      at::add_out(sum, now[i], sum, keep);
+    }
     return y;
   }
 
@@ -159,7 +164,7 @@ class BatchNormLayer : public Layer, public Normalization {
       at::mul_out(dx, Channels(dy), factor_);
       return;
     }
-    BackwardScaled(dy, at::ones({channels_}, dy.options()));
+    BackwardScaled(dy, ones_);
     gradient_is_done_ = false;
   }
 
@@ -231,6 +236,7 @@ class BatchNormLayer : public Layer, public Normalization {
   // Of the last Forward on a device: its blobs, and which of ATen's implementations it was.
   Blob *bottom_ = nullptr, *kept_ = nullptr;
   at::Tensor reserve_;
+  at::Tensor ones_, zeros_, mean_and_variance_;  // one per channel
   int64_t implementation_ = 0;
   bool gradient_is_done_ = false;  // by BackwardScaled()
 };

@@ -108,8 +108,8 @@ class ConvolutionLayer : public Layer {
           at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
           {propagate_down[i], wants_weight, wants_bias});
       if (propagate_down[i]) bottom[i]->SetDeviceDiff(dx.to(at::kFloat));
-      if (wants_weight) AddToDiff(*blobs_[0], dw);
-      if (wants_bias) AddToDiff(*blobs_[1], db);
+      if (wants_weight) blobs_[0]->AddToDeviceDiff(dw);
+      if (wants_bias) blobs_[1]->AddToDeviceDiff(db);
     }
   }
 
@@ -141,12 +141,6 @@ class ConvolutionLayer : public Layer {
       return BackwardBy(*places_, top, wants_bottom, bottom);
     }
     BackwardBy(*pictures_, top, wants_bottom, bottom);
-  }
-
-  static void AddToDiff(Blob& blob, const at::Tensor& gradient) {
-    const auto [sum, beta] = blob.diff_to_add_to();
-    const at::Tensor values = gradient.view_as(sum);
-    beta == 0 ? sum.copy_(values) : sum.add_(values);
   }
 
   template <typename Convolution>
@@ -185,8 +179,12 @@ class ConvolutionLayer : public Layer {
 
   // On devices, in the precision of products.
   at::Tensor AsFactor(const at::Tensor& tensor) const {
-    const bool narrow = on_device() && context().precision == Precision::kBfloat16;
-    return narrow ? tensor.to(at::kBFloat16) : tensor;
+    if (!on_device()) return tensor;
+    const bool narrow = context().precision == Precision::kBfloat16;
+    const at::Tensor factor = narrow ? tensor.to(at::kBFloat16) : tensor;
+    // cuDNN computes groups one by one unless channels are last.
+    const bool grouped = group_ > 1 && group_ < channels_ && tensor.dim() == 4;
+    return grouped ? factor.contiguous(at::MemoryFormat::ChannelsLast) : factor;
   }
 
   void MakeParameters(const ConvolutionParameter& param) {

@@ -80,9 +80,17 @@ class EltwiseLayer : public Layer {
   void ForwardOnDevice(const Blobs& bottom, const at::Tensor& y) {
     if (operation() == EltwiseParameter::MAX) return MaxOnDevice(bottom, y);
     const bool is_sum = operation() == EltwiseParameter::SUM;
-    y.copy_(bottom[0]->device_data());
-    if (is_sum && coeff_[0] != 1) y.mul_(coeff_[0]);
-    for (size_t i = 1; i < bottom.size(); ++i) {
+    const at::Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
+    at::Tensor out = y;
+    if (!is_sum) {
+      at::mul_out(out, first, second);
+    } else if (coeff_[0] == 1) {
+      at::add_out(out, first, second, coeff_[1]);
+    } else {
+      at::mul_out(out, first, at::scalar_tensor(coeff_[0]));
+      out.add_(second, coeff_[1]);
+    }
+    for (size_t i = 2; i < bottom.size(); ++i) {
       const at::Tensor& x = bottom[i]->device_data();
       is_sum ? y.add_(x, coeff_[i]) : y.mul_(x);
     }

@@ -240,8 +240,8 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
     if (normalization_ != nullptr) {
       const Normalization::Gradients gradients = normalization_->BackwardScaled(
           top[0]->device_diff(), blobs_[0]->device_data().view({-1}));
-      blobs_[0]->device_diff().view({-1}).add_(gradients.scale);
-      blobs_[1]->device_diff().view({-1}).add_(gradients.bias);
+      blobs_[0]->AddToDeviceDiff(gradients.scale);
+      blobs_[1]->AddToDeviceDiff(gradients.bias);
       return;
     }
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {

@@ -165,6 +165,12 @@ at::Tensor& Blob::device_diff() { return diff_.Device(*this); }
 
 void Blob::ClearDiff() { diff_.Memory(*this).SetZero(); }
 
+void Blob::AddToDeviceDiff(const at::Tensor& values) {
+  const auto [sum, beta] = diff_to_add_to();
+  const at::Tensor shaped = values.reshape(sum.sizes());
+  beta == 0 ? sum.copy_(shaped) : sum.add_(shaped);
+}
+
 Blob::Sum Blob::diff_to_add_to() {
   SyncedArray& memory = diff_.Memory(*this);
   const float beta = memory.is_zero() ? 0.f : 1.f;

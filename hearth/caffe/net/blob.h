@@ -74,6 +74,8 @@ class Blob {
     float beta;
   };
   Sum diff_to_add_to();
+  // The sum that is meant, of values of count() elements.
+  void AddToDeviceDiff(const at::Tensor& values);
   // The same memory as a plain array of count() floats, in the order of the layout.
   float* data_ptr() { return data().data_ptr<float>(); }
   float* diff_ptr() { return diff().data_ptr<float>(); }

@@ -23,7 +23,7 @@ NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   return reader;
 }
 
-bool PassesGradient(const NetLayer& layer) {
+bool PassesItsGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.bottom_need_backward[0] &&
          layer.loss_weights[0] == 0;
 }
@@ -36,7 +36,7 @@ void JoinNormalizations(NetGraph& graph) {
     auto* normalization = dynamic_cast<Normalization*>(layer.layer.get());
     if (normalization == nullptr || !normalization->has_minibatch_statistics()) continue;
     NetLayer* reader = OnlyReader(graph, i + 1, layer.top_ids[0]);
-    if (reader == nullptr || !PassesGradient(layer) || !PassesGradient(*reader)) continue;
+    if (reader == nullptr || !PassesItsGradient(layer) || !PassesItsGradient(*reader)) continue;
     auto* scale = dynamic_cast<ScalesNormalized*>(reader->layer.get());
     if (scale == nullptr || !scale->scales_channels(normalization->channels())) continue;
     scale->set_normalization(normalization);

@@ -1,7 +1,10 @@
 #include "hearth/caffe/net/net.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -25,6 +28,18 @@ NetParameter Prepare(const NetParameter& param, Phase phase) {
   with_state.mutable_state()->set_phase(phase);
   return InsertSplits(FilterNet(with_state));
 }
+
+// Layers compute gradients themselves, so ATen's calls need not pass autograd's dispatch, which
+// takes as long as a small launch. The code of a Python layer may use autograd.
+class WithoutAutograd {
+ public:
+  WithoutAutograd(const NetLayer& layer, const ComputeDevice& device) {
+    if (device.separate && !layer.traits.runs_user_code) guard_.emplace();
+  }
+
+ private:
+  std::optional<at::AutoDispatchBelowADInplaceOrView> guard_;
+};
 
 // Whether the losses are still there when all layers have run.
 bool KeepsLosses(const NetGraph& graph) {
@@ -114,6 +129,7 @@ void Net::StartForward(int from, int to) {
     Tell(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
+      const WithoutAutograd dispatch(layer, device());
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       SetLossGradient(layer);
@@ -167,6 +183,7 @@ void Net::Backward(int from, int to) {
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom, [&] {
         const WorkThreads threads(layer);
+        const WithoutAutograd dispatch(layer, device());
         layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
       });
     }

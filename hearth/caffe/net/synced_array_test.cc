@@ -35,6 +35,16 @@ TEST(SyncedArray, CopiesNothingAfterReading) {
   EXPECT_EQ(FirstOf(array.device()), 2);
 }
 
+TEST(SyncedArray, LeavesTheHostsCopyValidWhereTheDeviceOnlyReads) {
+  SyncedArray array(1, DeviceForTests());
+  array.host().fill_(2);
+  EXPECT_EQ(FirstOf(array.device_to_read()), 2);
+  array.device_to_read().fill_(7);  // against the rule, to see whether it is copied
+  EXPECT_EQ(FirstOf(array.host_to_read()), 2);
+  array.host().fill_(3);
+  EXPECT_EQ(FirstOf(array.device_to_read()), 3);
+}
+
 class ClearedArray : public testing::TestWithParam<bool> {
  protected:
   SyncedArray Cleared() {
@@ -92,6 +102,40 @@ TEST(Blob, SharesBothSides) {
   EXPECT_EQ(FirstOf(b.data()), 3);
   b.data().fill_(4);
   EXPECT_EQ(FirstOf(a.device_data()), 4);
+}
+
+TEST(Blob, TakesADevicesValuesWithoutACopyAndShowsThemToWhoSharesIt) {
+  Blob a({2}), b({1, 2});
+  for (Blob* blob : {&a, &b}) blob->set_device(DeviceForTests());
+  b.ShareData(a);
+  b.device_data().fill_(1);
+  const at::Tensor values = a.device_data() + 4;
+  a.SetDeviceData(values);
+  EXPECT_TRUE(a.device_data().is_alias_of(values));
+  EXPECT_EQ(FirstOf(b.device_data()), 5);
+  EXPECT_EQ(FirstOf(b.data()), 5);
+  b.data().fill_(6);
+  EXPECT_EQ(FirstOf(a.device_data()), 6);
+}
+
+TEST(Blob, CopiesADevicesValuesThatAreNotInItsOrder) {
+  Blob blob({2, 2});
+  blob.set_device(DeviceForTests());
+  blob.device_data();
+  const at::Tensor values = at::arange(4.f).view({2, 2}).to(blob.device_data().device());
+  blob.SetDeviceData(values.t());
+  EXPECT_TRUE(at::equal(blob.data(), at::tensor({0.f, 2.f, 1.f, 3.f}).view({2, 2})));
+}
+
+TEST(Blob, OverwritesAClearedGradientAndAddsToOthers) {
+  Blob blob({2});
+  blob.set_device(DeviceForTests());
+  blob.diff().fill_(9);
+  blob.ClearDiff();
+  for (const float sum : {2.f, 4.f}) {
+    blob.AddToDeviceDiff(at::full({2}, 2.f).to(blob.device_diff().device()));
+    EXPECT_EQ(FirstOf(blob.diff()), sum);
+  }
 }
 
 TEST(Blob, KeepsItsValuesWhenItGetsADevice) {

@@ -117,6 +117,34 @@ TEST(SimulatedDevice, KeepsLayersWithOneParameterTogether) {
   ExpectEqualTraining(*cpu, *device, 5);
 }
 
+// With share_diffs their gradients are computed as one.
+TEST(SimulatedDevice, ScalesNormalizedValuesAsTheCpuDoes) {
+  constexpr char kScale[] = "scale_param { bias_term: true filler { value: 1.5 } }";
+  for (const auto& [normalized, scaled] : {std::pair("n", "z"), {"n", "n"}, {"h", "h"}}) {
+    const std::string last =
+        scaled == std::string("z")
+            ? ""
+            : fmt::format("layer {{ name: 'last' type: 'TanH' bottom: '{}' top: 'z' }}", scaled);
+    const std::string middle = fmt::format(
+        "layer {{ name: 'norm' type: 'BatchNorm' bottom: 'h' top: '{0}' }}"
+        "layer {{ name: 'scale' type: 'Scale' bottom: '{0}' top: '{1}' {2} }} {3}",
+        normalized, scaled, kScale, last);
+    auto cpu = MakeOn({}, "momentum: 0.9", middle);
+    auto device = MakeOn(DeviceForTests(), "momentum: 0.9", middle);
+    ExpectEqualTraining(*cpu, *device, 5);
+  }
+}
+
+TEST(SimulatedDevice, LeavesAScaleAloneThatOthersReadBesides) {
+  const std::string middle = R"(
+    layer { name: 'norm' type: 'BatchNorm' bottom: 'h' top: 'n' }
+    layer { name: 'scale' type: 'Scale' bottom: 'n' top: 's' scale_param { bias_term: true } }
+    layer { name: 'sum' type: 'Eltwise' bottom: 'n' bottom: 's' top: 'z' })";
+  auto cpu = MakeOn({}, "momentum: 0.9", middle);
+  auto device = MakeOn(DeviceForTests(), "momentum: 0.9", middle);
+  ExpectEqualTraining(*cpu, *device, 5);
+}
+
 TEST(CudaDevice, OfANumberThatIsNotThereIsRefused) {
   const size_t count = CountCudaDevices();
   EXPECT_THAT([=] { CudaDevice(count); },
