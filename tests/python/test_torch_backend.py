@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 
 import pytest
 from torch_ranks import Ranks, torch_ranks
@@ -246,3 +247,126 @@ def test_a_checkout_has_the_entry_point_of_the_wheel():
         [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["hearth.torch.backend"], done.stderr
+
+
+# PyTorch 2.6 to 2.11 take a whole group in place of a backend. Here tensors of float64 stand for
+# those of a GPU, and Gloo for NCCL.
+OLDER_GROUPS = """
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
+from hearth.torch import older_groups
+
+made = []
+
+def gloo(options, gpu_options):
+    made.append(options.timeout.total_seconds())
+    own = dist.ProcessGroupGloo(dist.PrefixStore("gpu", options.store), options.group_rank,
+                                options.group_size, options.timeout)
+    return torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, own
+
+older_groups._on_gpu = lambda tensor: tensor.dtype == torch.float64
+older_groups._gpu_backend = gloo
+dist.destroy_process_group()
+dist.init_process_group("cpu:hearth,cuda:nccl", timeout=datetime.timedelta(seconds=100))
+group = dist.group.WORLD
+assert isinstance(group, older_groups.OlderGroup) and group.group_name == "0"
+assert [device.type for device in group._device_types] == ["cpu", "cuda"]
+
+for kind in (torch.float32, torch.float64):
+    assert made == []
+    own = torch.full((2,), rank + 1.0, dtype=kind)
+    total = own.clone()
+    dist.all_reduce(total)
+    assert total.tolist() == [3, 3]
+    whole = torch.empty(4, dtype=kind)
+    dist.all_gather_into_tensor(whole, own)
+    assert whole.tolist() == [1, 1, 2, 2]
+    parts = [torch.empty(2, dtype=kind) for _ in range(2)]
+    dist.all_gather(parts, own)
+    assert torch.cat(parts).tolist() == [1, 1, 2, 2]
+    part = torch.empty(2, dtype=kind)
+    dist.reduce_scatter_tensor(part, whole)
+    assert part.tolist() == [2 * (rank + 1)] * 2
+    dist.all_to_all_single(part, own)
+    assert part.tolist() == [1, 2]
+    dist.gather(own, parts if rank == 1 else None, dst=1)
+    dist.scatter(part, parts if rank == 1 else None, src=1)
+    assert torch.equal(part, own)
+    dist.broadcast(part, 1)
+    assert part.tolist() == [2, 2]
+    dist.send(own, 1) if rank == 0 else dist.recv(part, 0)
+    assert part.tolist() == [2 - rank] * 2
+    for hook in (None, fp16_compress_hook):
+        model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False).to(kind))
+        if hook is not None:
+            model.register_comm_hook(None, hook)
+        model(own).sum().backward()
+        assert model.module.weight.grad.tolist() == [[1.5, 1.5]]
+    assert made == ([100.0] if kind == torch.float64 else [])
+    made.clear()
+objects = [None] * world
+dist.all_gather_object(objects, rank)
+assert objects == [0, 1]
+dist.barrier()
+dist.destroy_process_group()
+say("done")
+"""
+
+
+def test_a_group_of_older_pytorch_gives_each_device_its_backend(ranks):
+    from hearth.torch.older_groups import backends_are_groups
+
+    if not backends_are_groups():
+        pytest.skip("this PyTorch has a backend in a group of its own for each device")
+    ranks.append(Ranks(OLDER_GROUPS))
+    assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
+
+
+class _Calls:
+    """Stands for a backend: notes what is called."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *given: self.calls.append((name, given))
+
+
+def test_methods_of_an_older_group_go_to_the_backend_of_the_tensors_device(monkeypatch):
+    import torch
+    from torch._C import _distributed_c10d as c10d
+
+    from hearth.torch import older_groups
+    from hearth.torch.backend import HearthBackend
+
+    cpu, gpu = _Calls(), _Calls()
+    options = types.SimpleNamespace(store=None, group_rank=0, group_size=2, group_id="7")
+    group = older_groups.OlderGroup(cpu, options, None)
+    configuration = "cpu:hearth,cuda:nccl"
+    monkeypatch.setattr(group, "_configuration", lambda: configuration)
+    monkeypatch.setattr(group, "_gpu_group", lambda: gpu)
+    monkeypatch.setattr(older_groups, "_on_gpu", lambda tensor: tensor.device.type == "meta")
+    own, far = torch.ones(2), torch.ones(2, device="meta")
+    for name, (called, kind) in older_groups._METHODS.items():
+        assert hasattr(HearthBackend, called)
+        getattr(group, name)([own])
+        getattr(group, name)([[]], [far])
+        for calls, expected, count in ((cpu, called, 1), (gpu, name, 2)):
+            [(found, given)] = calls.calls
+            calls.calls.clear()
+            assert found == expected
+            assert len(given) == count + (kind is not None)
+            assert kind is None or isinstance(given[-1], kind)
+
+    named = c10d.BarrierOptions()
+    named.device_ids = [1]
+    group.barrier()
+    group.barrier(opts=named)
+    assert [len(calls.calls) for calls in (cpu, gpu)] == [1, 1]
+    assert gpu.calls[0][1][0].device == torch.device("cuda", 1)
+    assert [device.type for device in group._device_types] == ["cpu", "cuda"]
+    configuration = "cpu:hearth"  # whose error says how a group for GPUs is made
+    group.allreduce([far])
+    assert [len(calls.calls) for calls in (cpu, gpu)] == [2, 1]
+    assert [device.type for device in group._device_types] == ["cpu"]
+    assert group._get_backend(torch.device("cpu")) is cpu

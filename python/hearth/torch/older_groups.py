@@ -91,6 +91,8 @@ class OlderGroup(dist.ProcessGroup):
         opts = opts or c10d.BarrierOptions()
         named = opts.device_ids or (opts.device is not None and opts.device.type == _GPU.type)
         if named and self._takes_gpu():
+            if opts.device_ids:  # PyTorch 2.6 names the CPU beside them
+                opts.device = torch.device(_GPU.type, opts.device_ids[0])
             return _work(self._gpu_group().barrier(opts))
         return self.cpu.barrier(opts)
 
