@@ -243,6 +243,10 @@ print(type(dist.group.WORLD._get_backend(torch.device("cpu"))).__module__)
 
 
 def test_a_checkout_has_the_entry_point_of_the_wheel():
+    from hearth.torch.older_groups import backends_are_groups
+
+    if backends_are_groups():
+        pytest.skip("this PyTorch looks for no entry point")
     done = subprocess.run(
         [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -17,9 +18,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C import _distributed_c10d as c10d
 from torch.distributed import Work
+from torch.futures import Future
 
 from hearth.torch.work import Over
 
+_FORGETS_WORK = torch.__version__.startswith("2.6.")
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda")
 # A method of ProcessGroup: what it is called in a Backend of today, and the class of its last
 # argument, where that may be left out.
@@ -70,6 +73,25 @@ class PlainBackend:
         return self._world
 
 
+class _Held(Work):
+    """A work that is kept in `held` until it was asked for its end: C++ of PyTorch 2.6 keeps no
+    Python object, and would wait in vain for one that is gone."""
+
+    def __init__(self, work: Work, held: set[_Held]):
+        super().__init__()
+        self._work = work
+        self._held = held
+        held.add(self)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        self._held.discard(self)
+        return self._work.wait(timeout)
+
+    def get_future(self) -> Future:
+        self._held.discard(self)
+        return self._work.get_future()
+
+
 class OlderGroup(dist.ProcessGroup):
     """One rank of a process group whose tensors of the CPU go to `cpu`, a HearthBackend.
 
@@ -84,6 +106,7 @@ class OlderGroup(dist.ProcessGroup):
         self._make_gpu_backend = functools.partial(_gpu_backend, options, gpu_options)
         self._name, self._description = options.group_id, ""
         self._gpu: dist.ProcessGroup | None = None
+        self._held: set[_Held] = set()
         self._lock = threading.Lock()
 
     def barrier(self, opts: Any = None) -> Work:
@@ -94,7 +117,7 @@ class OlderGroup(dist.ProcessGroup):
             if opts.device_ids:  # PyTorch 2.6 names the CPU beside them
                 opts.device = torch.device(_GPU.type, opts.device_ids[0])
             return _work(self._gpu_group().barrier(opts))
-        return self.cpu.barrier(opts)
+        return self._hold(self.cpu.barrier(opts))
 
     def abort(self) -> None:
         self.cpu.abort()
@@ -105,6 +128,7 @@ class OlderGroup(dist.ProcessGroup):
         self.cpu.shutdown()
         if self._gpu is not None:
             self._gpu.shutdown()
+        self._held.clear()
 
     # What PyTorch asks a group about itself, in C++ by the names of methods there.
 
@@ -144,6 +168,9 @@ class OlderGroup(dist.ProcessGroup):
         self._get_backend(device)
         super()._start_coalescing(device)
 
+    def _hold(self, work: Work) -> Work:
+        return _Held(work, self._held) if _FORGETS_WORK else work
+
     # The part of the GPUs.
 
     def _configuration(self) -> str | None:
@@ -174,7 +201,7 @@ def _method(name: str, own: str, options: type | None) -> Callable[..., Work]:
         tensor = _first_tensor(given)
         if tensor is not None and _on_gpu(tensor) and self._takes_gpu():
             return _work(getattr(self._gpu_group(), name)(*given))
-        return getattr(self.cpu, own)(*given)
+        return self._hold(getattr(self.cpu, own)(*given))
 
     return method
 
