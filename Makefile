@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 setup:
@@ -77,6 +77,15 @@ test-spark-versions: build
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build
 	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
+
+# The engine and the backend "hearth" against another torch and Python, in an environment of their own.
+TORCH ?= 2.11.0
+TORCH_PYTHON ?= python3
+test-torch-versions: setup
+	@python=$$(tools/gpu/environment.sh $(TORCH_PYTHON) $(TORCH)) && tools/gpu/build.sh $$python && \
+	  HEARTH_NATIVE_DIR=$(CURDIR)/build-gpu/native/native PYTHONPATH=$(CURDIR)/python \
+	  $$python -m pytest tests/golden tests/python/test_torch_backend.py -n 2 --dist loadfile && \
+	  build-gpu/native/hearth/caffe/hearth_caffe_test --gtest_brief=1
 
 lint: build
 	@$(PYTHON) tools/lint.py

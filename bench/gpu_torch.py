@@ -3,7 +3,8 @@
 
 `bench/gpu_torch.py --json FILE`. One rank with `cpu:hearth,cuda:nccl`. The transformer is GPT-2 in
 its small size (124 M parameters) in bfloat16 autocast, 50 steps of 16 x 512 tokens from Parquet
-rows. MFU counts 6 FLOP per parameter and token against 989 TFLOP/s (NVIDIA's H100 data sheet, dense bf16).
+rows. MFU counts 6 FLOP per parameter and token against 989 TFLOP/s (NVIDIA's H100 data sheet,
+dense bf16).
 """
 
 from __future__ import annotations
