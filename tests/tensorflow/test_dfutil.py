@@ -31,7 +31,7 @@ SCHEMA = (
 
 def test_rows_of_every_type_come_back_as_they_were(spark, tmp_path):
     frame = spark.createDataFrame(ROWS, SCHEMA)
-    dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
+    dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"), round_doubles=True)
     back = dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows"))
     assert back.schema == frame.schema
     assert sorted(map(repr, back.collect())) == sorted(map(repr, frame.collect()))
@@ -177,7 +177,7 @@ def test_attempts_that_fail_leave_no_file(spark, tmp_path):
     assert sorted(row.id for row in back.collect()) == list(range(1000))
     with pytest.raises(Exception, match="no disk is left"):
         dfutil.saveAsTFRecords(rows.mapInArrow(fails, rows.schema), str(tmp_path / "none"))
-    assert [file.name for file in (tmp_path / "none").iterdir()] == ["_schema.json"]
+    assert list((tmp_path / "none").iterdir()) == []
 
 
 def test_a_folder_with_files_is_not_touched(spark, tmp_path):
@@ -188,12 +188,13 @@ def test_a_folder_with_files_is_not_touched(spark, tmp_path):
 
 def test_other_file_systems_are_written_and_read(spark, tmp_path):
     frame = spark.createDataFrame(ROWS, SCHEMA)
-    dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows")  # fsspec's name of what "file" is
+    # fsspec's name of what "file" is
+    dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows", round_doubles=True)
     names = sorted(file.name for file in (tmp_path / "rows").iterdir())
     assert names[0].startswith("_SUCCESS")
     assert all(name.startswith(("part-r-", "_s", "_S")) for name in names)
     with pytest.raises(FileExistsError, match=r"local://.* has files already"):
-        dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows")
+        dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows", round_doubles=True)
     # Hadoop's file system of links to others; it reads what was written.
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.tests.link./data", tmp_path.as_uri())
@@ -201,7 +202,7 @@ def test_other_file_systems_are_written_and_read(spark, tmp_path):
     assert back.schema == frame.schema
     assert sorted(map(repr, back.collect())) == sorted(map(repr, frame.collect()))
     with pytest.raises(ValueError, match=r"nowhere://rows cannot be written: .* fsspec .*nowhere"):
-        dfutil.saveAsTFRecords(frame, "nowhere://rows")
+        dfutil.saveAsTFRecords(frame, "nowhere://rows", round_doubles=True)
 
 
 def test_a_damaged_file_names_the_record(spark, tmp_path):

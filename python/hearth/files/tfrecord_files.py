@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
@@ -26,8 +27,8 @@ _INFERRED_EXAMPLES = 1000
 # The largest record that is read, in MiB; the core's own limit where it is not set.
 RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
-# How names of files begin that are not complete: those of tasks, and the core's.
-_UNFINISHED = ("_part-", ".part-r-")
+# A folder of parts whose job is not complete, within theirs; a mark that it is.
+_WRITTEN, _SUCCESS = "_written-", "_SUCCESS"
 
 
 class NewFile:
@@ -42,7 +43,7 @@ class NewFile:
 
 
 def prepare_folder(spark: Any, folder: str, schema: str) -> str:
-    """Makes the folder, with the rows' schema beside them; returns where tasks write.
+    """Makes the folder, with the rows' schema in it; returns the folder in it where tasks write.
 
     Raises:
         FileExistsError: it has files already.
@@ -60,7 +61,9 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
     system.create_dir(path, recursive=True)
     with system.open_output_stream(f"{path}/{SCHEMA_FILE}") as file:
         file.write(schema.encode())
-    return target
+    written = f"{_WRITTEN}{secrets.token_hex(8)}"
+    system.create_dir(f"{path}/{written}", recursive=True)
+    return f"{target}/{written}"
 
 
 def file_system(uri: str) -> tuple[FileSystem, str]:
@@ -153,18 +156,32 @@ def remove_hidden(system: FileSystem, hidden: str) -> None:
             system.delete_file(hidden)
 
 
-def remove_unfinished(folder: str) -> None:
-    """Removes what attempts left that were killed. Never raises for one that is gone."""
-    system, path = file_system(folder)
-    for info in system.get_file_info(FileSelector(path)):
-        if info.base_name.startswith(_UNFINISHED):
-            remove_hidden(system, info.path)
+def finish(written: str, names: Sequence[str]) -> None:
+    """Moves the complete parts to their folder, and marks it as Hadoop does.
+
+    `written`: as prepare_folder() returned it.
+    """
+    system, path = file_system(written)
+    folder = path.rpartition("/")[0]
+    for name in names:
+        system.move(f"{path}/{name}", f"{folder}/{name}")
+    system.delete_dir(path)
+    system.open_output_stream(f"{folder}/{_SUCCESS}").close()
 
 
-def finish(folder: str) -> None:
-    """Marks the folder as complete, as Hadoop does."""
-    system, path = file_system(folder)
-    system.open_output_stream(f"{path}/_SUCCESS").close()
+def abandon(written: str) -> None:
+    """Removes what a failed job has left; the folder stays, empty. Never raises OSError."""
+    system, path = file_system(written)
+    with suppress(OSError):
+        system.delete_dir(path)
+        system.delete_file(f"{path.rpartition('/')[0]}/{SCHEMA_FILE}")
+
+
+def _refuse_incomplete(folder: str) -> NoReturn:
+    raise ValueError(
+        f"{folder} is incomplete: saveAsTFRecords has not finished there (it has no {_SUCCESS}). "
+        "Remove the folder, and write it again"
+    )
 
 
 def list_files(spark: Any, folder: str) -> list[str]:
@@ -201,13 +218,23 @@ def _hadoop(spark: Any, uri: str) -> tuple[Any, Any]:
 
 
 def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
-    """The schema that saveAsTFRecords left; None where it did not write the files."""
+    """The schema that saveAsTFRecords left; None where it did not write the files.
+
+    Raises:
+        ValueError: it did not finish.
+    """
     if is_local(folder, spark):
         file = Path(local_path(folder) or folder) / SCHEMA_FILE
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        if not file.is_file():
+            return None
+        if not file.with_name(_SUCCESS).exists():
+            _refuse_incomplete(folder)
+        return json.loads(file.read_text(encoding="utf-8"))
     path, system = _hadoop(spark, f"{folder.rstrip('/')}/{SCHEMA_FILE}")
     if not system.exists(path):
         return None
+    if not system.exists(_hadoop(spark, f"{folder.rstrip('/')}/{_SUCCESS}")[0]):
+        _refuse_incomplete(folder)
     stream = system.open(path)
     try:
         return json.loads(spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -217,14 +244,17 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
 
 def schema_of(files: Sequence[str]) -> Any:
     """The StructType of files that the core reads: saveAsTFRecords' own, else inferred, bytes as
-    binary."""
+    binary. Raises ValueError where saveAsTFRecords did not finish."""
     from pyspark.sql.types import StructType
 
     from hearth.files.tfrecord_schema import infer_fields
     from hearth.native._core import read_file, stat_file
 
-    beside = f"{files[0].rpartition('/')[0]}/{SCHEMA_FILE}"
+    folder = files[0].rpartition("/")[0]
+    beside = f"{folder}/{SCHEMA_FILE}"
     if stat_file(beside) is not None:
+        if stat_file(f"{folder}/{_SUCCESS}") is None:
+            _refuse_incomplete(folder)
         return StructType.fromJson(json.loads(read_file(beside)))
     scans = (open_records(file).scan(_INFERRED_EXAMPLES) for file in files)
     examples = next(filter(None, scans), [])

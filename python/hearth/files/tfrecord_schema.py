@@ -37,13 +37,27 @@ def feature_kind(kind: Any) -> str:
     return _KINDS[inner]
 
 
-def check_types(schema: Any) -> None:
+def check_types(schema: Any, round_doubles: bool = False) -> None:
     """Raises ValueError naming a column that an example cannot hold."""
+    names = [field.name for field in schema.fields]
+    if not names:
+        raise ValueError("the DataFrame has no columns, so an example of a row would hold nothing")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"several columns are called '{twice[0]}', but an example holds one feature of a name: "
+            "rename them by DataFrame.toDF"
+        )
     for field in schema.fields:
         try:
             feature_kind(field.dataType)
         except ValueError as error:
             raise ValueError(f"column '{field.name}': {error}") from None
+        if "double" in field.dataType.simpleString() and not round_doubles:
+            raise ValueError(
+                f"column '{field.name}' ({field.dataType.simpleString()}): a tf.train.Example "
+                "holds floats of 32 bits, which would change the values: cast the column to float, "
+                "or call saveAsTFRecords(..., round_doubles=True)"
+            )
 
 
 def inferred_type(name: str, kind: str, many: bool, binary_features: Sequence[str]) -> Any:

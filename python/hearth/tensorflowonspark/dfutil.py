@@ -23,6 +23,8 @@ from hearth.files.tfrecord_schema import (
     inferred_type,
 )
 from hearth.files.uri import is_local
+from hearth.rows.dense_arrays import fitted
+from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.token_lender import lend_tokens
 
 # The DataFrames that loadTFRecords made, by the object's own identity.
@@ -36,28 +38,33 @@ def isLoadedDF(df):
     return any(known is df for known in loadedDF)
 
 
-def saveAsTFRecords(df, output_dir):
+def saveAsTFRecords(df, output_dir, *, round_doubles=False):
     """Writes the rows as TFRecord files part-r-00000, ..., one per partition.
 
     Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
 
     The folder may be of any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows. Where
-    Spark runs a task several times, the first one to end makes the file.
+    Spark runs a task several times, the first one to end makes the file. The files appear when all
+    are complete; a job that fails leaves none.
+
+    Args:
+        round_doubles: write columns of double as the floats of 32 bits that an example holds.
 
     Raises:
-        ValueError: a column of another type, or an unknown file system.
+        ValueError: a column of another type or name, or an unknown file system.
         FileExistsError: the folder has files already.
     """
-    check_types(df.schema)
+    check_types(df.schema, round_doubles)
     spark = df.sparkSession
     tokens = None if is_local(output_dir, spark) else lend_tokens(spark)  # for the folder, too
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)
     try:
-        df.mapInArrow(task, "file string").collect()
-    finally:
-        tfrecord_files.remove_unfinished(target)
-    tfrecord_files.finish(target)
+        files = map_in_arrow(df, task, "file string").collect()
+    except BaseException:
+        tfrecord_files.abandon(target)
+        raise
+    tfrecord_files.finish(target, [row.file for row in files])
 
 
 def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's default)
@@ -73,12 +80,15 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
     from pyspark.sql.types import StructType
 
     spark = sc if hasattr(sc, "createDataFrame") else SparkSession(sc)
-    files = tfrecord_files.list_files(spark, input_dir)
     schema_text = tfrecord_files.read_schema(spark, input_dir)
+    files = tfrecord_files.list_files(spark, input_dir)
     if schema_text is not None:
         schema = StructType.fromJson(schema_text)
     else:
-        schema = infer_fields(tfrecord_files.first_examples(spark, files), binary_features)
+        examples = tfrecord_files.first_examples(spark, files)
+        schema = infer_fields(examples, binary_features)
+        if examples and not schema.fields:
+            raise ValueError(f"the examples in {input_dir} have no features to make columns of")
     if not files:
         frame = spark.createDataFrame([], schema)
     else:
@@ -99,8 +109,19 @@ def _write_partition(
     attempt = context.partitionId(), context.taskAttemptId()
     with borrowed(tokens), tfrecord_files.new_file(target, *attempt) as writer:
         for batch in batches:
+            _check_floats(batch)
             writer.write(batch)
     yield pa.record_batch({"file": pa.array([writer.name], pa.string())})
+
+
+def _check_floats(batch: Any) -> None:
+    """Raises ValueError naming a column with a double that no float of 32 bits is near."""
+    import pyarrow as pa
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        values = column.flatten() if pa.types.is_list(column.type) else column
+        if pa.types.is_float64(values.type):
+            fitted(values.drop_null().to_numpy(), "float32", name)
 
 
 def _read_files(schema_json: str, batches: Iterator[Any]) -> Iterator[Any]:

@@ -1,0 +1,104 @@
+"""Arrow columns as the arrays that a model or function takes, and arrays in another type.
+
+A value that the result cannot hold is an error that names the column: nothing becomes NaN,
+infinity or another number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hearth.rows.columns import column_to_numpy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+
+def dense_array(column: pa.Array, name: str) -> np.ndarray:
+    """The values of the column `name`, shape [rows, ...].
+
+    Raises:
+        ValueError: nulls, or lists of several lengths.
+    """
+    if nulls := _nulls(column):
+        raise ValueError(
+            f"the column {name!r} ({column.type}) has {_counted(nulls, 'null')} in a batch of "
+            f"{_counted(len(column), 'row')}: fill the nulls (DataFrame.fillna) or drop their "
+            "rows (DataFrame.dropna)"
+        )
+    array = column_to_numpy(column)
+    if array.dtype == object and _is_list(column.type):
+        raise ValueError(
+            f"the column {name!r} ({column.type}) has lists of several lengths in a batch of "
+            f"{_counted(len(column), 'row')}, which make no array: pad them"
+        )
+    return array
+
+
+def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
+    """The values of the column `name` in the type `kind`.
+
+    Numbers may be rounded to the nearest one of a type of floating point, no more.
+
+    Raises:
+        ValueError: a value is out of range, or an integer or boolean cannot hold it.
+    """
+    import numpy as np
+
+    kind = np.dtype(kind)
+    if values.dtype == kind:
+        return values
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"the column {name!r} holds no numbers, which {kind} needs: cast it")
+    with np.errstate(all="ignore"):
+        changed = values.astype(kind)
+        lost = _lost(values, changed, kind)
+    if lost.any():
+        raise ValueError(
+            f"the column {name!r} has the value {values[lost][0]}, which {kind} cannot hold "
+            f"({np.count_nonzero(lost)} of {values.size} values of a batch): change the values, or "
+            "the type"
+        )
+    return changed
+
+
+def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Where a value is out of range."""
+    import numpy as np
+
+    if kind.kind == "b":
+        return (values != 0) & (values != 1)
+    if kind.kind not in "iu":
+        return np.isfinite(values) & ~np.isfinite(changed)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    if values.dtype.kind != "f":
+        return (values < least) | (values > most)
+    # As floats the bounds are exact: least, and most + 1.
+    inside = (values >= float(least)) & (values < float(most + 1))
+    return ~(inside & (values == np.trunc(values)))
+
+
+def _nulls(column: pa.Array) -> int:
+    """Nulls of a column, and in its lists."""
+    nulls = column.null_count
+    return nulls + (_nulls(column.flatten()) if _is_list(column.type) else 0)
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values in lists, in lists of lists too; `kind` itself where it is no list."""
+    while _is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,26 @@
+"""DataFrame.mapInArrow for columns of any names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_in_arrow(frame: Any, task: Task, schema: Any) -> Any:
+    """As frame.mapInArrow(task, schema), which fails for a name with a dot and for one that two
+    columns have: it looks its columns up by their names."""
+    names = frame.columns
+    numbered = frame.toDF(*(f"{i}" for i in range(len(names))))
+    return numbered.mapInArrow(partial(_renamed, names, task), schema)
+
+
+def _renamed(
+    names: Sequence[str], task: Task, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return task(batch.rename_columns(names) for batch in batches)

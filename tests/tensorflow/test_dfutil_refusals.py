@@ -1,0 +1,71 @@
+"""What saveAsTFRecords and loadTFRecords refuse: parts of a job, doubles, names that are one."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tensorflowonspark import dfutil
+
+
+def test_a_job_that_fails_late_leaves_no_part(spark, tmp_path):
+    def fails_in_the_second(batches):
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().partitionId() == 1:
+            while not list((tmp_path / "rows").rglob("part-r-00000")):
+                time.sleep(0.01)
+            raise OSError("a disk is gone")
+
+    rows = spark.range(0, 1000, 1, 2)
+    with pytest.raises(Exception, match="a disk is gone"):
+        dfutil.saveAsTFRecords(
+            rows.mapInArrow(fails_in_the_second, rows.schema), str(tmp_path / "rows")
+        )
+    assert list((tmp_path / "rows").iterdir()) == []
+    dfutil.saveAsTFRecords(rows, str(tmp_path / "rows"))  # the same folder, again
+    assert dfutil.loadTFRecords(spark, str(tmp_path / "rows")).count() == 1000
+
+
+@pytest.mark.parametrize("scheme", ["", "local"])
+def test_a_folder_that_was_not_finished_is_refused(spark, tmp_path, scheme):
+    from hearth.files import tfrecord_files
+
+    folder = str(tmp_path / "rows")
+    dfutil.saveAsTFRecords(spark.range(5), folder)
+    (tmp_path / "rows" / "_SUCCESS").unlink()
+    with pytest.raises(ValueError, match=r"rows is incomplete: .* \(it has no _SUCCESS\)"):
+        if scheme:
+            tfrecord_files.schema_of([f"{folder}/part-r-00000"])
+        else:
+            dfutil.loadTFRecords(spark, folder)
+
+
+def test_doubles_are_rounded_where_that_is_asked_for(spark, tmp_path):
+    frame = spark.createDataFrame([(1.1, [0.1])], "x double, y array<double>").coalesce(1)
+    for name in ("x", "y"):
+        with pytest.raises(
+            ValueError, match=rf"column '{name}' \(\S*double>?\): a tf.train.Example"
+        ):
+            dfutil.saveAsTFRecords(frame.select(name), str(tmp_path / "rows"))
+    dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"), round_doubles=True)
+    (row,) = dfutil.loadTFRecords(spark, str(tmp_path / "rows")).collect()
+    assert (row.x, row.y) == (float(np.float32(1.1)), [float(np.float32(0.1))])
+    huge = spark.createDataFrame([([1.0],), ([1e300],)], "x array<double>")
+    with pytest.raises(Exception, match=r"column 'x' has the value 1e\+300, which float32 cannot"):
+        dfutil.saveAsTFRecords(huge, str(tmp_path / "huge"), round_doubles=True)
+
+
+def test_columns_of_any_names_are_features(spark, tmp_path):
+    frame = spark.createDataFrame([(1, 2, 3)], "a int, b int, c int").toDF("a.b", "x`y", "X")
+    dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
+    back = dfutil.loadTFRecords(spark, str(tmp_path / "rows"))
+    assert (back.columns, [tuple(row) for row in back.collect()]) == (frame.columns, [(1, 2, 3)])
+    with pytest.raises(
+        ValueError, match="several columns are called 'a', but an example holds one"
+    ):
+        dfutil.saveAsTFRecords(frame.toDF("a", "a", "b"), str(tmp_path / "two"))
+    with pytest.raises(ValueError, match="the DataFrame has no columns"):
+        dfutil.saveAsTFRecords(frame.select(), str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
