@@ -347,3 +347,11 @@ def test_pickles_of_any_size_come_back_from_their_pieces(rows):
                 pieces = []
     assert back == rows
     assert not pieces
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_parallel_runs_of_no_instance_are_refused(count):
+    from tensorflowonspark import TFParallel
+
+    with pytest.raises(ValueError, match=f"num_executors is {count}: at least 1 instance must run"):
+        TFParallel.run(None, print, {}, count)

@@ -31,7 +31,10 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     Raises:
         ClusterError: an instance failed (with its traceback), or with a barrier: Spark has fewer
             task slots.
+        ValueError: num_executors is less than 1.
     """
+    if num_executors < 1:
+        raise ValueError(f"num_executors is {num_executors}: at least 1 instance must run")
     context = getattr(sc, "sparkContext", sc)
     if use_barrier:
         _check_slots(context, num_executors)
