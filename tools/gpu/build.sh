@@ -8,7 +8,10 @@ python=$1
 carry=$PWD/build-gpu/carry
 paths=()
 if [ -d "$carry/system" ]; then
-  paths=(-DCMAKE_PREFIX_PATH="$carry/system/usr" -DHDF5_ROOT="$carry/system/usr/lib/x86_64-linux-gnu/hdf5/serial")
+  # HDF5's own compiler, which CMake asks elsewhere, is not there.
+  paths=(-DCMAKE_PREFIX_PATH="$carry/system/usr"
+         -DHDF5_ROOT="$carry/system/usr/lib/x86_64-linux-gnu/hdf5/serial"
+         -DHDF5_C_INCLUDE_DIR="$carry/system/usr/include/hdf5/serial")
   export LD_LIBRARY_PATH=$carry/system/usr/lib/x86_64-linux-gnu
   "$python" -c 'import importlib.metadata as m; m.version("onednn-devel-cpu-gomp")' 2>/dev/null ||
     export PYTHONPATH=$carry/onednn/lib/python3/site-packages
