@@ -239,10 +239,11 @@ HearthError with the first failure of any rank.)")
           "json"_a = "null", ReleaseGil())
       .def(
           "send_failure",
-          [](PythonMember& self, const std::string& message) {
-            self.SendFailure(Error(ErrorCode::kInternal, message));
+          [](PythonMember& self, const std::string& message, const std::string& code) {
+            self.SendFailure(Error(ErrorCodeFromName(code), message));
           },
-          "message"_a, ReleaseGil(), "This rank fails, and all others with it.")
+          "message"_a, "code"_a = "internal", ReleaseGil(),
+          "This rank fails, and all others with it.")
       .def(
           "next_message",
           [](PythonMember& self, double timeout_s) {

@@ -99,13 +99,17 @@ def test_a_killed_node_is_named_with_its_signal(spark, sink):
     assert no_node_left()
 
 
-def test_a_lost_executor_costs_a_restart_and_no_row(spark, sink):
+VICTIMS = {"executor": executor_pid, "supervisor": os.getppid, "node": os.getpid}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_killed_process_costs_a_restart_and_no_row(spark, sink, victim):
     def main(sink, ctx):
         feed = ctx.get_data_feed()
         while not feed.should_stop():
             rows = [row[0] for row in feed.next_batch(10)]
             if rows and ctx.index == 0 and not ctx.restart_count:
-                os.kill(executor_pid(), signal.SIGKILL)
+                os.kill(VICTIMS[victim](), signal.SIGKILL)
             sink.write(ctx, rows)
             feed.commit()
 
@@ -114,3 +118,18 @@ def test_a_lost_executor_costs_a_restart_and_no_row(spark, sink):
     # A partition of which some rows were not committed comes again as a whole.
     assert {int(row) for row in sink.read()} == {*range(200)}
     assert nodes.restarts.count == 1
+    assert no_node_left()
+
+
+def test_a_process_that_is_killed_again_without_a_checkpoint_is_not_started_again(spark, sink):
+    def main(sink, ctx):
+        sink.write(ctx, [ctx.restart_count])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    nodes = cluster.run(spark, main, sink, nodes=1, feeds=(), restart=True)
+    words = r"worker:0 on host \S+ failed: .*SIGKILL.* second such kill without a checkpoint"
+    for _ in range(2):
+        with pytest.raises(cluster.NodeError, match=words):
+            nodes.shutdown()
+    assert sink.read() == ["0", "1"]
+    assert no_node_left()

@@ -34,7 +34,7 @@ class Plan:
     options: NodeOptions = field(default_factory=NodeOptions)
     beside_driver: frozenset[int] = frozenset()  # nodes that no Spark task starts
     release_port: bool = True  # free each node's port just before its main function
-    restart: bool = False  # start all nodes again where an executor is lost
+    restart: bool = False  # start all nodes again where one, or its executor, is lost
     timeout_s: float = 600.0  # for all nodes to come
 
 
@@ -60,9 +60,10 @@ def run(
             and are ended after the others.
         feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
             stay with the nodes, which read their data themselves.
-        restart: where an executor is lost, train() and shutdown() start all nodes again, with
-            ctx.restart_count one higher, and send all rows again that are not safe (see
-            DataFeed.commit). main_fun resumes from its own checkpoint.
+        restart: where an executor is lost, or a node's process is killed by SIGKILL, train() and
+            shutdown() start all nodes again, with ctx.restart_count one higher, and send all
+            rows again that are not safe (see DataFeed.commit). main_fun resumes from its own
+            checkpoint.
         timeout_s: seconds for all nodes to come.
 
     Raises:

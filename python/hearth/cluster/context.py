@@ -81,11 +81,7 @@ class NodeContext:
         """
         from hearth.cluster.file_feed import FileFeed
 
-        return FileFeed(path, columns, self.share(), epochs, self.file_shares())
-
-    def file_shares(self) -> Any:
-        """By which the driver is asked for shares of files; None outside of a running node."""
-        return getattr(self.mgr, "files", None)
+        return FileFeed(path, columns, self.share(), epochs, self.mgr)
 
     def place(self) -> Any:
         """This node's Place among those that take rows, for the collective; None for the others,

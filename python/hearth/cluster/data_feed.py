@@ -110,13 +110,17 @@ class DataFeed:
         """All rows given so far are safe, in a checkpoint, say; or the first `rows` of them.
 
         Where a cluster with restart=True starts again, every partition that has rows that are not
-        safe is sent again. Any thread may call it.
+        safe is sent again. It also reports progress: a process that is killed twice without any is
+        not started again. Any thread may call it.
 
         Without `rows`, what in_step() has taken and not given yet is left out. That does not find
         rows that a generator below in_step() holds back, in a shuffle buffer or a thread: give
         `rows` then.
         """
-        self._source.commit(self.used if rows is None else rows)
+        count = self.used if rows is None else rows
+        self._source.commit(count)
+        if count != 0 and hasattr(self.mgr, "note_commit"):
+            self.mgr.note_commit()
 
     @property
     def taken(self) -> int:

@@ -85,7 +85,7 @@ def _feed_once(cluster: Cluster, job: FeedJob) -> bool:
         return any(ended for _, ended in bring(cluster, job))
     except NodeError:
         watch = cluster.running.watch
-        if watch.lost is not None:
+        if watch.failure is not None and watch.failure.lost:
             watch.amend(_unconsumed(cluster, job))
             watch.check()
         raise
@@ -115,7 +115,7 @@ def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
         cluster.running.watch.wait_replayed(feed_name, nodes, timeout_s)
     except NodeError:
         watch = cluster.running.watch
-        if watch.lost is not None:
+        if watch.failure is not None and watch.failure.lost:
             taken = cluster.ledger.taken(feed_name)
             watch.amend(f"{taken} rows of the {times} later epochs were consumed")
             watch.check()

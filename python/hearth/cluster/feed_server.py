@@ -109,6 +109,7 @@ class FeedServer:
         self.files = FileShares(report)
         self.meetings = Meetings(report)
         self._sessions: set[Session] = set()
+        self._committed = False
 
     @property
     def terminated(self) -> bool:
@@ -145,6 +146,12 @@ class FeedServer:
             where = {"feed": message["feed"], "partition": message["partition"]}
             claim = {"event": "claim_end", "claim": message["claim"], "state": "broken"}
             self.report({**claim, **where, **given})
+
+    def note_commit(self) -> None:
+        """The program has made a checkpoint; the driver is told of the first one."""
+        if not self._committed:
+            self._committed = True
+            self.report({"event": "commit"})
 
     def replay(self, message: Message) -> None:
         """Gives the kept rows of a feed again, and reports when they are taken."""

@@ -35,7 +35,7 @@ class FileFeed(DataFeed):
         columns: Sequence[str],
         share: tuple[int, int],
         epochs: int,
-        shares: FileShares | None = None,
+        mgr: Any = None,
     ):
         """Opens the files.
 
@@ -44,7 +44,7 @@ class FileFeed(DataFeed):
             columns: which to read; none: all.
             share: (this node's number, number of nodes).
             epochs: how often each row is given.
-            shares: by which the driver is asked for the share of files that lie elsewhere.
+            mgr: `ctx.mgr` of a running node, which asks the driver for its share of remote files.
 
         Raises:
             FileNotFoundError: nothing is there.
@@ -52,10 +52,11 @@ class FileFeed(DataFeed):
             ValueError: another file system, a column that the files do not have, or a table of
                 Delta, Iceberg or Hudi.
         """
-        self.mgr, self.train_mode = None, True
+        self.mgr, self.train_mode = mgr, True
         self.queue_in = self.queue_out = None
         self.input_tensors = self._columns = None
         self.done_feeding = False
+        shares = getattr(mgr, "files", None)
         if shares is not None and _is_far(path):
             self._source = BatchSource(_read_far(shares, path, columns, epochs))
             return
@@ -104,7 +105,7 @@ class BatchSource:
     taken = 0
 
     def commit(self, rows: int | None = None) -> None:
-        """The files stay where they are."""
+        """The files stay where they are: the driver learns of the checkpoint alone."""
 
     def terminate(self) -> None:
         self._batches, self._chunk = iter(()), None

@@ -40,6 +40,10 @@ class NodeManager:
         """Waits until it is known here that a node of the cluster has failed; whether it has."""
         return self._server.failed.wait(timeout_s)
 
+    def note_commit(self) -> None:
+        """Reports to the driver that the program has made a checkpoint in this life."""
+        self._server.note_commit()
+
     def report_value(self, piece: str) -> None:
         """Sends the driver a piece, of less than a megabyte, of what the main function gives."""
         self._server.report({"event": "value", "piece": piece})

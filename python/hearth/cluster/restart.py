@@ -1,9 +1,10 @@
-"""Starts a cluster again after an executor was lost; rows that were not safe are sent again."""
+"""Starts a cluster again after it lost a process; rows that were not safe are sent again."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hearth.cluster import feed_jobs
@@ -23,6 +24,11 @@ logger = logging.getLogger(__name__)
 _MAX_RESTARTS = 10
 # The feed's error may come before the rendezvous has told why.
 _REASON_WAIT_S = 5.0
+_KILLED_AGAIN = (
+    "it is the second such kill without a checkpoint in between (feed.commit() reports one), so "
+    "the cluster does not start again: where memory ran out on the host, use smaller minibatches "
+    "or fewer nodes per host, or raise spark.executor.memoryOverhead"
+)
 
 
 class Restarts:
@@ -36,6 +42,7 @@ class Restarts:
         session = cluster.spark.session
         self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
         self._given_up = False
+        self._killed = False  # a node's process was, and no checkpoint was made since
 
     @property
     def count(self) -> int:
@@ -90,7 +97,7 @@ class Restarts:
         """Replaces the nodes of `failed`, unless another thread has; sends again what was not safe.
 
         Raises:
-            NodeError: `error`, where no executor was lost; or it happened too often.
+            NodeError: `error`, where no process was lost; or it happened too often.
             ClusterError: the new nodes could not be started.
         """
         with self._lock:
@@ -99,7 +106,7 @@ class Restarts:
             try:
                 self._generations.run(self._start_again, self._clear, self._as_lost(error))
             except Lost as lost:
-                raise NodeError.of(lost.failure) from lost.__cause__
+                raise self._final(lost.failure) from lost.__cause__
             except NotReplaced as not_replaced:
                 self._give_up(self._cluster.running, not_replaced)
                 raise ClusterError(str(not_replaced)) from None
@@ -108,9 +115,23 @@ class Restarts:
         """The loss behind `error`, which is raised where there is none."""
         watch = self._cluster.running.watch
         watch.wait(lambda: False, _REASON_WAIT_S)
-        if watch.lost is None or self._given_up:
+        known = watch.failure
+        if known is None or known.rank < 0 or not known.is_loss or self._given_up:
             raise error
-        return Lost(Failure.of(vars(error), text=str(error)))
+        failure = Failure.of(vars(error), text=str(error))
+        if not known.lost:  # the node's process was killed, as where memory runs out
+            if self._killed and not watch.committed:
+                raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))
+            self._killed = True
+        elif watch.committed:
+            self._killed = False
+        return Lost(failure)
+
+    def _final(self, failure: Failure) -> NodeError:
+        """What train() raises, and shutdown() after it."""
+        self._given_up = True
+        self._cluster.running.watch.conclude(failure)
+        return NodeError.of(failure)
 
     def _clear(self, lost: Lost) -> None:
         """Ends what is left of the nodes before they start again."""

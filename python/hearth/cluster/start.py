@@ -124,9 +124,10 @@ class ClusterStart:
         Unless it `is_gone` whatever it says, one that answers Spark may stay: it has other work.
         """
         failure = self.watch.failure
-        silent = failure is not None and failure.silent
-        if silent and self.job is not None and self.watch.lost in self._started:
-            partition = self._started.index(self.watch.lost)
+        if failure is None or not failure.silent or self.job is None:
+            return
+        if failure.rank in self._started:
+            partition = self._started.index(failure.rank)
             give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:

@@ -198,7 +198,7 @@ class Supervisor:
         self._ended = True
         if ended.get("result") == "ok":
             return self._on_success(ended["terminated"])
-        return self._fail(f"{self._where} failed: {ended['error']}")
+        return self._fail(f"{self._where} failed: {ended['error']}", ended.get("code", "internal"))
 
     def _on_success(self, terminated: bool) -> bool:
         if terminated:
@@ -216,11 +216,11 @@ class Supervisor:
             self._task.send({"event": "done"})
         return self._job["background"]
 
-    def _fail(self, reason: str) -> bool:
+    def _fail(self, reason: str, code: str = "internal") -> bool:
         self._listener.set_failure(reason)
         if self._member is not None:
             # The rendezvous says which node and host; see roles.describe_failure().
-            self._member.send_failure(reason.removeprefix(f"{self._where} failed: "))
+            self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
         with suppress(OSError):
             self._task.send({"error": reason})
         return self._job["background"]
@@ -245,16 +245,18 @@ class Supervisor:
             what = f"{type(error).__name__}: {error}"
             reason = f"its process sent something that was not understood: {what}"
         if result is None:
-            reason = reason or self._how_it_ended()
-            self._inbox.put(("child", {"result": "error", "error": reason}))
+            ended = {"error": reason} if reason else self._how_it_ended()
+            self._inbox.put(("child", {"result": "error", **ended}))
 
-    def _how_it_ended(self) -> str:
+    def _how_it_ended(self) -> dict[str, str]:
         status = self._child.wait()
+        if status == -signal.SIGKILL:  # "unavailable": a cluster may start again after it
+            reason = "its process was killed by SIGKILL (as the kernel does when memory runs out)"
+            return {"error": reason, "code": "unavailable"}
         if status < 0:
-            name = signal.Signals(-status).name
-            hint = " (as the kernel does when memory runs out)" if name == "SIGKILL" else ""
-            return f"its process was killed by {name}{hint}"
-        return f"its process ended with status {status} and no reason; see the executor's stderr"
+            return {"error": f"its process was killed by {signal.Signals(-status).name}"}
+        reason = f"its process ended with status {status} and no reason; see the executor's stderr"
+        return {"error": reason}
 
     def _watch_task(self) -> None:
         try:

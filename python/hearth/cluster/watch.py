@@ -47,8 +47,8 @@ class ClusterWatch:
         self._feed_errors: dict[str, ClusterError] = {}
         self._values: dict[int, list[str]] = {}
         self._failure: Failure | None = None
-        # The node that went away without a word, where that is what failed.
-        self.lost: int | None = None
+        # Whether a program of this start of the cluster has made a checkpoint.
+        self.committed = False
         # What nodes ask of files, and say of them: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         self.pace = Pace(template)
@@ -72,7 +72,11 @@ class ClusterWatch:
     def amend(self, text: str) -> None:
         """Adds to what is said of the failure from now on."""
         if self._failure is not None:
-            self._failure = replace(self._failure, text=f"{self._failure.text}; {text}")
+            self.conclude(replace(self._failure, text=f"{self._failure.text}; {text}"))
+
+    def conclude(self, failure: Failure) -> None:
+        """Says this of the failure from now on."""
+        self._failure = failure
 
     @property
     def joined(self) -> int:
@@ -111,7 +115,9 @@ class ClusterWatch:
 
     def wait_stopped(self, timeout_s: float) -> None:
         """Waits until all nodes have ended that did not go away."""
-        left = {i for ids in self._template.values() for i in ids} - {self.lost}
+        left = {i for ids in self._template.values() for i in ids}
+        if self._failure is not None and self._failure.is_loss:
+            left -= {self._failure.rank}
         with self._changed:
             self._changed.wait_for(lambda: self._done >= left, timeout_s)
 
@@ -187,7 +193,6 @@ class ClusterWatch:
                     self._handle(*event)
                 if news:
                     self._failure = roles.node_failure(self._template, failure)
-                    self.lost = failure["rank"] if failure["lost"] else None
                 self._changed.notify_all()
             if news and self._failure is not None:
                 self._tell(self._failure)
@@ -208,6 +213,8 @@ class ClusterWatch:
             self._done.add(rank)
         elif event["event"] == "joined":
             self._joined.add(rank)
+        elif event["event"] == "commit":
+            self.committed = True
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
             for message in self._ledger.note(rank, text):
                 if not self._closing:

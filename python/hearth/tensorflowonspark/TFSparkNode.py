@@ -72,7 +72,7 @@ class TFNodeContext(NodeContext):
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
         """See NodeContext.get_file_feed."""
-        return TFNode.FileFeed(path, columns, self.share(), epochs, self.file_shares())
+        return TFNode.FileFeed(path, columns, self.share(), epochs, self.mgr)
 
     def release_port(self):
         """See TFNode.release_port."""

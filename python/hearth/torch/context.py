@@ -96,7 +96,7 @@ class TorchContext(NodeContext):
         """See NodeContext.get_file_feed."""
         from hearth.torch.feeds import FileFeed
 
-        return FileFeed(path, columns, self.share(), epochs, self.file_shares())
+        return FileFeed(path, columns, self.share(), epochs, self.mgr)
 
     def _addresses(self) -> list[str]:
         """host:port of every rank, in their order."""

@@ -50,9 +50,10 @@ class TorchCluster(Cluster):
                 read their data themselves.
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
-            restart: where an executor is lost, train() and shutdown() start all nodes again, with
-                ctx.restart_count one higher, and send all rows again that are not safe (see
-                DataFeed.commit). main_fun resumes from its own checkpoint.
+            restart: where an executor is lost, or a node's process is killed by SIGKILL, train()
+                and shutdown() start all nodes again, with ctx.restart_count one higher, and send
+                all rows again that are not safe (see DataFeed.commit). main_fun resumes from its
+                own checkpoint.
             timeout_s: seconds for all nodes to come.
 
         Raises:

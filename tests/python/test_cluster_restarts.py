@@ -1,0 +1,105 @@
+"""After which failures a cluster starts again, without Spark."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from hearth.cluster.errors import NodeError
+from hearth.cluster.restart import Restarts
+from hearth.native.failure import Failure
+from hearth.spark import slots
+
+KILLED = Failure("worker:1 was killed", rank=1, code="unavailable")
+LOST = Failure("worker:1 went away", rank=1, code="unavailable", lost=True)
+RAISED = Failure("worker:1 raised", rank=1)
+
+
+class Start:
+    """One start of the cluster, whose nodes end by `failure`."""
+
+    def __init__(self, failure, committed):
+        self.watch = SimpleNamespace(failure=failure, committed=committed)
+        self.watch.wait = lambda condition, timeout_s: None
+        self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
+        self.coordinator = None
+        self.close = lambda wait_for_nodes: None
+
+    def error(self):
+        return NodeError.of(self.watch.failure)
+
+
+class Cluster:
+    def __init__(self, *starts):
+        self.spark = SimpleNamespace(session=SimpleNamespace(conf={}))
+        self.node_ids, self.meta = [0, 1], {}
+        self.ledger = SimpleNamespace(start_again=lambda: None)
+        self._starts = iter([Start(*start) for start in starts])
+        self.check_not_over = lambda: None
+        self.launch()
+
+    def launch(self):
+        self.running = next(self._starts)
+
+
+@pytest.fixture(autouse=True)
+def no_wait(monkeypatch):
+    monkeypatch.setattr(slots.SlotWait, "wait", lambda self: None)
+
+
+def run_through(*starts):
+    """How often the cluster of these starts was started again, and what ended it."""
+    cluster = Cluster(*starts)
+    restarts = Restarts(cluster)
+    for _ in starts:
+        running = cluster.running
+        try:
+            restarts.recover(running, running.error())
+        except NodeError as error:
+            with pytest.raises(NodeError) as again:  # as by shutdown()
+                restarts.recover(running, running.error())
+            assert str(again.value) == str(error)
+            return restarts.count, str(error)
+    return restarts.count, None
+
+
+@pytest.mark.parametrize(
+    ("starts", "restarts"),
+    [
+        ([(KILLED, False), (KILLED, False)], 1),
+        ([(KILLED, True), (KILLED, False)], 1),
+        ([(KILLED, False), (KILLED, True), (KILLED, True), (KILLED, False)], 3),
+        ([(KILLED, False), (LOST, False), (KILLED, False)], 2),
+        ([(KILLED, False), (LOST, True), (KILLED, False), (KILLED, False)], 3),
+    ],
+)
+def test_a_second_kill_without_a_checkpoint_in_between_is_final(starts, restarts):
+    count, error = run_through(*starts)
+    assert count == restarts
+    assert error.startswith("worker:1 was killed; it is the second such kill without a checkpoint")
+
+
+def test_lost_executors_need_no_checkpoint():
+    assert run_through(*[(LOST, False)] * 5, (RAISED, True)) == (5, "worker:1 raised")
+
+
+def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypatch):
+    from hearth.spark import restarts
+
+    words = iter(["killed by YARN for exceeding physical memory limits. 5.1 of 5 GB used."])
+    removed = SimpleNamespace(memory_kill=lambda: next(words, None))
+    monkeypatch.setattr(restarts, "RemovedExecutors", lambda spark: removed)
+    count, error = run_through((KILLED, True))
+    assert (count, "5.1 of 5 GB used" in error) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_kill_alone_is_reported_as_a_loss(number):
+    from hearth.cluster.supervisor import Supervisor
+
+    child = SimpleNamespace(wait=lambda: -number)
+    ended = Supervisor._how_it_ended(SimpleNamespace(_child=child))
+    assert number.name in ended["error"]
+    assert Failure.of({"text": "", **ended}).is_loss == (number == signal.SIGKILL)
