@@ -70,10 +70,25 @@ def test_an_executor_that_was_just_lost_is_awaited(monkeypatch):
     preflight.check(
         Session([1, 1], lost_s_ago=2.0, spark_master="spark://head:7077"), 3, told.append
     )
-    assert len(told) == 1 and told[0].startswith("waiting for executors: 2 of 3 slots (0 of 5")
+    assert len(told) == 1 and told[0].startswith("waiting for executors: 2 of 3 slots (2 of 300 s)")
 
 
-@pytest.mark.parametrize("lost_s_ago", [None, 61.0])
+@pytest.mark.parametrize("said", ["300s", "10min"])
+def test_the_first_executors_are_awaited_as_long_as_the_setting_says(monkeypatch, said):
+    session = Session([], spark_master="spark://head:7077", spark_hearth_executorWait=said)
+    begun = time.time() - 240  # on a busy machine
+    monkeypatch.setattr(session._jsc.sc(), "startTime", lambda: int(begun * 1000))
+    _slots_of(monkeypatch, [0, 0, 2])
+    told: list[str] = []
+    preflight.check(session, 2, told.append)
+    assert told and told[0].startswith("waiting for executors: 0 of 2 slots (240 of ")
+    session.conf["spark.hearth.executorWait"] = "200s"
+    _slots_of(monkeypatch, [0])
+    with pytest.raises(HearthError, match=r"has 0 and got no more within 200 s of waiting for exe"):
+        preflight.check(session, 2)
+
+
+@pytest.mark.parametrize("lost_s_ago", [None, 301.0])
 def test_nothing_is_awaited_where_none_was_lost_lately(monkeypatch, lost_s_ago):
     _slots_of(monkeypatch, [2])
     with pytest.raises(HearthError, match="3 ranks need 3 task slots"):

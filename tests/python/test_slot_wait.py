@@ -51,7 +51,8 @@ def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
     wait.wait()
     now[0] = 7.0
     words = (
-        r"3 ranks need 3 task slots .* the cluster has 2 and got no more within 120 s \(spark\.h"
+        r"3 ranks need 3 task slots .* the cluster has 2 and got no more within 120 s of waiting "
+        r"for executors \(spark\.hearth\.executorWait\)"
     )
     with pytest.raises(HearthError, match=words):
         wait.wait()

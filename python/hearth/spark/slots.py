@@ -12,9 +12,9 @@ from hearth.spark.time_setting import time_setting_s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How long Spark may take to replace executors. The Workers of a standalone cluster need seconds,
-# or a minute where their machine is busy; resource managers that start containers need minutes;
-# where a machine is gone for good, nothing comes, and Spark does not tell which of these it is.
+# How long Spark may take to start or replace executors. The Workers of a standalone cluster need
+# seconds, or a minute where their machine is busy; resource managers that start containers need
+# minutes; where a machine is gone for good, nothing comes, and Spark does not report which it is.
 WAIT_SETTING = "spark.hearth.executorWait"
 _WAIT = "300s"
 
@@ -31,16 +31,16 @@ class SlotWait:
         session: SparkSession,
         tasks: int,
         tell: Callable[[str], None] = lambda line: None,
-        limit_s: float | None = None,
+        waited_s: float = 0.0,
     ):
-        """`tasks` of the job run at once; slots may be too few for `limit_s` at a stretch.
+        """`tasks` of the job run at once; slots may be too few as long as the setting says.
 
         Args:
             session: of the job.
             tasks: how many.
             tell: gets a line of how it stands when slots are first missed, whenever their number
                 changes, and every ten seconds. What it raises ends the wait.
-            limit_s: as the setting says by default.
+            waited_s: how long executors have been awaited already, where slots are too few now.
 
         Raises:
             HearthError: the setting is no time.
@@ -48,8 +48,8 @@ class SlotWait:
         self._session = session
         self._tasks = tasks
         self._tell = tell
-        self._limit_s = executor_wait_s(session) if limit_s is None else limit_s
-        self._by_setting = limit_s is None
+        self._limit_s = executor_wait_s(session)
+        self._waited_s = waited_s
         self._since: float | None = None  # when slots were first too few
         self._told: tuple[int, float] = (-1, 0.0)  # slots, and when
 
@@ -67,35 +67,36 @@ class SlotWait:
         """
         slots = slots_now(self._session)
         if slots is None or slots >= self._tasks:
-            self._since = None
+            self._since, self._waited_s = None, 0.0
             return True
         now = time.monotonic()
         if self._since is None:
-            self._since, self._told = now, (-1, 0.0)
+            self._since, self._told = now - self._waited_s, (-1, 0.0)
         most = most_slots(self._session)
-        if now - self._since >= self._limit_s or (most is not None and most < self._tasks):
+        if most is not None and most < self._tasks:
             raise self._too_few(slots)
+        if now - self._since >= self._limit_s:
+            late = f" and got no more within {self._limit_s:.0f} s of waiting for executors"
+            raise self._too_few(slots, f"{late} ({WAIT_SETTING})")
         if slots != self._told[0] or now - self._told[1] >= _TELL_S:
             self._told = slots, now
             waited = f"{now - self._since:.0f} of {self._limit_s:.0f} s"
             self._tell(f"waiting for executors: {slots} of {self._tasks} slots ({waited})")
         return False
 
-    def _too_few(self, slots: int) -> Exception:
+    def _too_few(self, slots: int, late: str = "") -> Exception:
         from hearth import HearthError
 
         n = self._tasks
-        lost = f" and got no more within {self._limit_s:.0f} s ({WAIT_SETTING})"
         return HearthError(
-            f"{n} ranks need {n} task slots at the same time, but the cluster has {slots}"
-            f"{lost if self._by_setting else ''}: "
+            f"{n} ranks need {n} task slots at the same time, but the cluster has {slots}{late}: "
             "lower the number of ranks (-clusterSize, num_executors), or give Spark more executors "
             "(or cores, or fewer spark.task.cpus)"
         )
 
 
 def executor_wait_s(session: SparkSession) -> float:
-    """How long Spark may take to replace executors; raises HearthError where that is no time."""
+    """How long executors may take to come; raises HearthError where that is no time."""
     return time_setting_s(session, WAIT_SETTING, _WAIT)
 
 

@@ -75,6 +75,6 @@ def _check_slots(context: Any, needed: int) -> None:
     from hearth.spark import preflight
 
     try:
-        preflight.check(SparkSession(context), needed)
+        preflight.check(SparkSession(context), needed, logger.warning)
     except HearthError as error:
         raise ClusterError(str(error)) from None
