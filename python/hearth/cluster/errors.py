@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hearth.native.failure import Failure, TaskError
-from hearth.spark.failures import wrong_python
+from hearth.spark.failures import cause_line, wrong_python
 
 
 class ClusterError(RuntimeError):
@@ -40,6 +40,29 @@ class FeedTimeoutError(ClusterError, TimeoutError):
     """A node took no rows for `feed_timeout` seconds."""
 
 
+# What may be behind a feed that does not move on.
+TAKE_IN_STEP = (
+    "a rank without rows keeps the others waiting in their collective operations: take the "
+    "minibatches by in_step(), which has all ranks take the same number of steps"
+)
+
+
+def took_none(who: str, what: str, timeout_s: float) -> str:
+    """The text of a FeedTimeoutError."""
+    return (
+        f"Timeout while feeding partition: {who} took no {what} for {timeout_s:g} s; where it only "
+        f"computes for longer, raise the timeout (timeout_s, feed_timeout); {TAKE_IN_STEP}"
+    )
+
+
+def returned(where: str) -> str:
+    """Why a node whose main function has returned takes no more rows."""
+    return (
+        f"{where} takes no more rows: its main function has returned before the feed's end (loop "
+        "until the feed ends, or call terminate() on it to skip the rest)"
+    )
+
+
 _KINDS = {
     kind.__name__: kind
     for kind in (ClusterError, NodeError, ReservationTimeoutError, FeedTimeoutError)
@@ -64,3 +87,12 @@ def own_error(error: BaseException) -> BaseException:
     if python := wrong_python(str(error)):
         return ClusterError(python)
     return error if isinstance(error, Exception) else ClusterError(str(error))
+
+
+def job_error(error: BaseException) -> ClusterError:
+    """A failed Spark job of a cluster, in one line: the cluster's own error, or what a task raised,
+    as a function of the rows' own may."""
+    found = own_error(error)
+    if isinstance(found, ClusterError):
+        return found
+    return ClusterError(f"Spark could not compute or bring the rows: {cause_line(str(error))}")

@@ -13,7 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, own_error
+from hearth.cluster.errors import (
+    TAKE_IN_STEP,
+    ClusterError,
+    FeedTimeoutError,
+    NodeError,
+    job_error,
+    took_none,
+)
 from hearth.cluster.pace import Pace
 from hearth.native.failure import Failure
 from hearth.spark.job import SparkJob
@@ -23,7 +30,11 @@ logger = logging.getLogger(__name__)
 _EVENT_WAIT_S = 0.25
 _ECHO_WAIT_S = 1.0
 # What a node also says that waits in vain.
-_NO_PROGRESS = ("warning",)
+_NO_PROGRESS = ("warning", "waits")
+# In the report of an operation of the collective that waits for others (stall_watch.cc).
+_STALLED, _LATE = " has waited for ", " had not come "
+# A shorter wait for rows is not what others wait for.
+_LONG_WAIT_S = 1.0
 
 
 class ClusterWatch:
@@ -52,6 +63,7 @@ class ClusterWatch:
         # What nodes ask of files, and say of them: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         self.pace = Pace(template)
+        self._starved: dict[int, str] = {}  # nodes that wait for rows while others wait for them
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
@@ -144,10 +156,7 @@ class ClusterWatch:
             if time.monotonic() >= self._last_event + timeout_s:
                 missing = sorted(set(nodes) - self._replayed.get(feed, set()))
                 names = ", ".join(roles.name_of(self._template, node) for node in missing)
-                raise FeedTimeoutError(
-                    f"Timeout while feeding partition: {names} took no rows of the later epochs "
-                    f"for {timeout_s:g} s"
-                )
+                raise FeedTimeoutError(took_none(names, "rows of the later epochs", timeout_s))
 
     def _is_replayed(self, feed: str, nodes: Sequence[int]) -> bool:
         return self._replayed.get(feed, set()).issuperset(nodes)
@@ -193,6 +202,9 @@ class ClusterWatch:
                     self._handle(*event)
                 if news:
                     self._failure = roles.node_failure(self._template, failure)
+                    if _LATE in self._failure.text:
+                        for starved in self._starved.values():
+                            self.amend(starved)
                 self._changed.notify_all()
             if news and self._failure is not None:
                 self._tell(self._failure)
@@ -220,6 +232,7 @@ class ClusterWatch:
                 if not self._closing:
                     self._coordinator.broadcast(message)
             if event["event"] == "rows":
+                self._starved.pop(rank, None)
                 self.pace.note(rank, event)
         elif event["event"] == "value":
             self._values.setdefault(rank, []).append(event["piece"])
@@ -230,11 +243,22 @@ class ClusterWatch:
                 self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))
         elif event["event"] == "warning":
             logger.warning("%s: %s", roles.name_of(self._template, rank), event["text"])
+            if _STALLED in event["text"] and not self._closing:
+                self._coordinator.broadcast(json.dumps({"op": "waits"}))
+        elif event["event"] == "waits":
+            self._note_wait(rank, event["seconds"])
         elif event["event"] == "replayed":
             self._replayed.setdefault(event["feed"], set()).add(rank)
         elif event["event"] == "feed_error":
             kind = FeedTimeoutError if event["timeout"] else NodeError
             self._feed_errors[event["feed"]] = kind(event["text"])
+
+    def _note_wait(self, rank: int, seconds: float) -> None:
+        """Others wait for some rank; this one has waited for rows for so long."""
+        if seconds >= _LONG_WAIT_S:
+            name = roles.name_of(self._template, rank)
+            self._starved[rank] = f"{name} has waited for rows for {seconds:.0f} s: {TAKE_IN_STEP}"
+            logger.warning("%s", self._starved[rank])
 
 
 class ClusterJob(SparkJob):
@@ -249,7 +273,8 @@ class ClusterJob(SparkJob):
         super().__init__(spark, action, lambda _: watch.wake())
 
     def wait(self) -> Any:
-        """The action's result; NodeError as soon as the cluster fails, else the action's error."""
+        """The action's result; NodeError as soon as the cluster fails, else a ClusterError of what
+        the action raised."""
         watch, feed = self._watch, self._feed
         watch.wait(lambda: self.ended or watch.feed_error(feed) is not None, None)
         if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
@@ -262,7 +287,7 @@ class ClusterJob(SparkJob):
             self.cancel()
             raise NodeError.of(watch.failure)
         if self.error is not None:
-            raise own_error(self.error) from self.error
+            raise job_error(self.error) from self.error
         return self.result
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hearth.spark.own_python import interpreters
+
 # A process or host that is gone, or slots that went with it.
 _LOSS = re.compile(
     r"ExecutorLost|executor \d+ exited|Executor heartbeat timed out|exited unexpectedly"
@@ -20,13 +22,15 @@ _MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*
 _PYTHONS = (
     (
         r"No module named '?(hearth)\b",
-        "the executors' Python has no {0}: bring it by an archive (`hearth pack` says how), or "
-        "install hearth-spark on the hosts",
+        "the executors' Python{executors} has no {0}, the driver's {driver} has: set "
+        "PYSPARK_PYTHON before the session starts (spark.pyspark.python for spark-submit) to one "
+        "that has it on all hosts, or bring it by an archive (`hearth pack` says how)",
     ),
     (
         r"No module named '(numpy|pyarrow|pandas)\b",
-        "the executors' Python has no {0}: install it on the hosts, or bring a whole environment "
-        "(`hearth pack --environment`)",
+        "the executors' Python{executors} has no {0}: install it on the hosts, set PYSPARK_PYTHON "
+        "(spark.pyspark.python for spark-submit) to one that has it, or bring a whole environment "
+        "(`hearth pack --environment`); the driver's is {driver}",
     ),
     (
         r'Cannot run program "([^"]+)"[^\n]*(?=.*api\.python)',
@@ -45,8 +49,21 @@ def wrong_python(text: str) -> str | None:
     """One line about the executors' Python, where the text of a failed job tells of that."""
     for words, meaning in _PYTHONS:
         if found := re.search(words, text, re.DOTALL):
-            return meaning.format(*found.groups())
+            executors, driver = interpreters()
+            return meaning.format(*found.groups(), executors=executors, driver=driver)
     return None
+
+
+# The end of a Python traceback; of chained ones each has one.
+_RAISED = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
+)
+
+
+def cause_line(text: str) -> str:
+    """The line of a Spark exception that says what a task raised, else its first line."""
+    raised = _RAISED.findall(text)
+    return raised[-1] if raised else next(filter(None, map(str.strip, text.splitlines())), text)
 
 
 def memory_kill(text: str) -> str | None:
