@@ -11,10 +11,21 @@ from typing import Any
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.dynamic_allocation import KeptExecutors, is_on, refuse_for_nodes
+from hearth.spark.own_python import use_own_python
 
 
 def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
-    """For a SparkContext, or a SparkSession of either kind."""
+    """For a SparkContext, or a SparkSession of either kind.
+
+    Raises:
+        TypeError: it is neither.
+        HearthError: it has ended.
+    """
+    if not hasattr(sc, "parallelize") and not hasattr(sc, "createDataFrame"):
+        raise TypeError(
+            f"a SparkSession or SparkContext is needed, not {sc!r}: "
+            "SparkSession.builder.getOrCreate() gives one"
+        )
     if hasattr(sc, "parallelize"):
         from pyspark.sql import SparkSession
 
@@ -26,8 +37,13 @@ class ClassicSpark:
     """A session whose driver is this process."""
 
     def __init__(self, session: Any):
+        from hearth import HearthError
+
         self.session = session
         self.handle = session.sparkContext  # what the API calls sc
+        if self.handle._jsc is None:
+            raise HearthError("Spark's session has ended: start another by SparkSession.builder")
+        use_own_python(session)
         self._kept = KeptExecutors()
 
     def default_fs(self) -> str:

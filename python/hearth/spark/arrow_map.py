@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.spark.own_python import use_own_python
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 def map_in_arrow(frame: Any, task: Task, schema: Any) -> Any:
     """As frame.mapInArrow(task, schema), which fails for a name with a dot and for one that two
     columns have: it looks its columns up by their names."""
+    use_own_python(frame.sparkSession)
     names = frame.columns
     numbered = frame.toDF(*(f"{i}" for i in range(len(names))))
     return numbered.mapInArrow(partial(_renamed, names, task), schema)

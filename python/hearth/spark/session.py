@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
+from hearth.spark.own_python import use_own_python
 from hearth.spark.user_settings import DRIVER_OPTIONS, joined_options, user_settings, with_users
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def as_session(spark: Any) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if spark is None or hasattr(spark, "parallelize"):
-        return SparkSession.builder.getOrCreate()
+        spark = SparkSession.builder.getOrCreate()
+    use_own_python(spark)
     return spark
 
 

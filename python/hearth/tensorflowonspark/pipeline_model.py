@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.uri import local_path
 from hearth.rows import results
+from hearth.spark.own_python import use_own_python
 from hearth.tensorflowonspark import tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
 
@@ -138,6 +139,7 @@ def result_schema(spec: ModelSpec, kept: Any) -> Any:
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
     spark = kept.sparkSession
+    use_own_python(spark)
     columns = ", ".join(f"{name} string" for name in _DESCRIBED)
     rows = spark.range(1).mapInArrow(_describe(spec), columns).collect()
     for row in rows:
