@@ -39,3 +39,30 @@ def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, note
     assert stalls, told
     assert all(text.startswith("worker:0: rank 0 on host ") for text in stalls)
     assert len(stalls) <= 5  # the waits between them double
+
+
+def forgets_in_step(notes, ctx):
+    import torch.distributed as dist
+
+    os.environ["HEARTH_STALL_SECONDS"] = "0.5"
+    notes.write(ctx, None)
+    for index in range(2):  # one may load PyTorch for longer than the group's 6 s
+        notes.wait_for(f"worker{index}")
+    dist.init_process_group(ctx.backend, timeout=timedelta(seconds=6))
+    dist.barrier()
+    for batch in ctx.get_data_feed().as_iterable_dataset(10):
+        dist.all_reduce(batch["id"].float().sum())
+
+
+def test_a_rank_that_waits_for_rows_while_others_wait_for_it_is_named_with_in_step(
+    spark, notes, caplog
+):
+    caplog.set_level(logging.WARNING, "hearth.cluster.watch")
+    words = (
+        r"rank \d on host \S+ had not come .*worker:\d has waited for rows for \d+ s: .*in_step\("
+    )
+    cluster = TorchCluster.run(spark, forgets_in_step, notes, workers=2)
+    with pytest.raises(NodeError, match=f"(?s){words}"):
+        cluster.train(spark.range(0, 40, 1, 1))  # one partition, so one rank has all rows
+    assert "has waited for rows" in caplog.text
+    cluster.end()

@@ -22,6 +22,8 @@ from hearth.spark.ports import FEED, NODE, ports_of
 
 logger = logging.getLogger(__name__)
 
+# For nodes to come, and without progress of a feed: as long as executors are awaited.
+WAIT_S = 300.0
 # For the thread that answers nodes, at the end: it may be listing files.
 _FILES_END_S = 5.0
 
@@ -35,7 +37,7 @@ class Plan:
     beside_driver: frozenset[int] = frozenset()  # nodes that no Spark task starts
     release_port: bool = True  # free each node's port just before its main function
     restart: bool = False  # start all nodes again where one, or its executor, is lost
-    timeout_s: float = 600.0  # for all nodes to come
+    timeout_s: float = WAIT_S  # for all nodes to come
 
 
 def run(
@@ -47,7 +49,7 @@ def run(
     roles_of_nodes: Mapping[str, int] | None = None,
     feeds: Sequence[str] = ("input",),
     restart: bool = False,
-    timeout_s: float = 600.0,
+    timeout_s: float = WAIT_S,
 ) -> Cluster:
     """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
 
@@ -60,10 +62,9 @@ def run(
             and are ended after the others.
         feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
             stay with the nodes, which read their data themselves.
-        restart: where an executor is lost, or a node's process is killed by SIGKILL, train() and
-            shutdown() start all nodes again, with ctx.restart_count one higher, and send all
-            rows again that are not safe (see DataFeed.commit). main_fun resumes from its own
-            checkpoint.
+        restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
+            start all nodes again, with ctx.restart_count one higher, and send all rows again that
+            are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
         timeout_s: seconds for all nodes to come.
 
     Raises:
@@ -169,7 +170,7 @@ class Cluster:
             logger.info("node %s on %s", name, node["host_name"])
 
     def train(
-        self, rows: Any, epochs: int = 1, timeout_s: float = 600.0, feed: str = "input"
+        self, rows: Any, epochs: int = 1, timeout_s: float = WAIT_S, feed: str = "input"
     ) -> None:
         """Feeds all rows to the nodes; returns when they are used up.
 
@@ -190,7 +191,7 @@ class Cluster:
         feed_jobs.train(self, rows, epochs, timeout_s, feed)
 
     def inference(
-        self, rows: Any, timeout_s: float = 600.0, feed: str = "input", schema: Any = None
+        self, rows: Any, timeout_s: float = WAIT_S, feed: str = "input", schema: Any = None
     ) -> Any:
         """The nodes' results, one per row and in order within each partition; lazily.
 

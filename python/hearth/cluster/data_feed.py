@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,26 @@ from hearth.rows.pickled_arrays import PickledArrays
 
 # A chunk of rows: a list of Python objects, Columns or PickledArrays.
 Chunk = Any
+
+# Since when threads of this process have waited for rows, but for the one of in_step().
+_waits: dict[int, float] = {}
+
+
+def waited_s() -> float:
+    """For how long this process has been waiting for rows that no step can go on without."""
+    return max((time.monotonic() - since for since in list(_waits.values())), default=0.0)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    thread = threading.current_thread()
+    if thread.name != steps.AHEAD:
+        _waits[thread.ident or 0] = time.monotonic()
+    try:
+        with timeline.span("wait for rows"):
+            yield
+    finally:
+        _waits.pop(thread.ident or 0, None)
 
 
 class DataFeed:
@@ -205,7 +228,7 @@ class RowSource:
 
         self._chunk, self._at = [], 0
         try:
-            with timeline.span("wait for rows"):
+            with _waiting():
                 found = self._reader.next()
         except HearthError:
             self._check()

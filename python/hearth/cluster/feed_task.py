@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
-from hearth.cluster.errors import FeedTimeoutError, NodeError
+from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
 from hearth.cluster.feed_listener import feed_terms
 from hearth.cluster.feed_spec import FeedSpec
 from hearth.cluster.node_process import executor_pid
@@ -156,9 +156,7 @@ class Connection:
 
     def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
         """The error to raise; the driver hears of it at once, before Spark's retries."""
-        text = (
-            f"Timeout while feeding partition: {self.where} took no rows for {spec.timeout_s:g} s"
-        )
+        text = took_none(self.where, "rows", spec.timeout_s)
         with suppress(NodeError):
             self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
         return FeedTimeoutError(text)

@@ -128,6 +128,10 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.fail(message["reason"])
     elif operation == "replay":
         server.replay(message)
+    elif operation == "waits":
+        from hearth.cluster.data_feed import waited_s
+
+        server.report({"event": "waits", "seconds": waited_s()})
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from hearth.spark.token_lender import lend_tokens
 logger = logging.getLogger(__name__)
 
 _ROSTER_WAIT_S = 0.25
+_TELL_S = 10.0
 _JOB_END_WAIT_S = 5.0
 _NODES_END_WAIT_S = 10.0
 
@@ -81,7 +82,7 @@ class ClusterStart:
             ReservationTimeoutError: some did not come, or cannot come.
             NodeError: one failed.
         """
-        started = time.monotonic()
+        started = told = time.monotonic()
         slots = fixed_slots(self._spark)
         while True:
             try:
@@ -89,6 +90,10 @@ class ClusterStart:
                 return [{**node, "authkey": self._meta["token"]} for node in nodes]
             except TimeoutError as error:
                 waited = time.monotonic() - started
+                if time.monotonic() - told >= _TELL_S:
+                    told = time.monotonic()
+                    limit = f"{waited:.0f} of {self._timeout_s:.0f} s"
+                    logger.warning("waiting for the cluster's nodes (%s): %s", limit, error)
                 tasks = len(self._started)
                 beside = self._meta["num_executors"] - tasks
                 full = slots is not None and self.watch.joined - beside == slots < tasks

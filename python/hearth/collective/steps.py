@@ -14,6 +14,8 @@ from typing import Any, Protocol
 # How long a rank waits when no rank has rows, before they ask each other again.
 _IDLE_S = 0.1
 _END = object()
+# The name of the thread that waits for rows while steps go on without them.
+AHEAD = "hearth-ahead"
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,7 @@ class Ahead:
         self._batch: Any = None
         self._used: list[tuple[Feed, int]] = []  # once the program has the minibatch
         # A daemon: it may wait for rows when the program has ended.
-        self._thread = threading.Thread(
-            target=self._run, args=(batches,), name="hearth-ahead", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(batches,), name=AHEAD, daemon=True)
         self._thread.start()
 
     def take(self, wait_s: float) -> Any:

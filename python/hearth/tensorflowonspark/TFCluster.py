@@ -146,10 +146,9 @@ def run(
         queues: names of the feeds; "output" and "error" are kept for programs that name them.
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
         release_port: free each node's port just before map_fun; else ctx.release_port() does.
-        restart: where an executor is lost, or a node's process is killed by SIGKILL, train() and
-            shutdown() start all nodes again, with ctx.restart_count one higher, and send all
-            rows again that are not safe (see DataFeed.commit). main_fun resumes from its own
-            checkpoint.
+        restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
+            start all nodes again, with ctx.restart_count one higher, and send all rows again that
+            are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.

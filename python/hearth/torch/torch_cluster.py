@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.cluster import Cluster, Plan
+from hearth.cluster.cluster import WAIT_S, Cluster, Plan
 from hearth.cluster.node_job import NodeOptions, NodeProgram
 from hearth.torch.context import TorchContext, run_main
 
@@ -30,7 +30,7 @@ class TorchCluster(Cluster):
         feeds: Sequence[str] = ("input",),
         gpus_per_worker: int | None = None,
         restart: bool = False,
-        timeout_s: float = 600.0,
+        timeout_s: float = WAIT_S,
     ) -> TorchCluster:
         """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
 
@@ -50,8 +50,8 @@ class TorchCluster(Cluster):
                 read their data themselves.
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
-            restart: where an executor is lost, or a node's process is killed by SIGKILL, train()
-                and shutdown() start all nodes again, with ctx.restart_count one higher, and send
+            restart: where an executor is lost, or a node killed by SIGKILL, train() and
+                shutdown() start all nodes again, with ctx.restart_count one higher, and send
                 all rows again that are not safe (see DataFeed.commit). main_fun resumes from its
                 own checkpoint.
             timeout_s: seconds for all nodes to come.

@@ -1,0 +1,104 @@
+"""A rank that waits for rows while others wait for it: the driver says so, and what to use."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+
+import pytest
+
+from hearth.cluster import data_feed
+from hearth.cluster.data_feed import waited_s
+from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
+from hearth.cluster.watch import ClusterWatch
+from hearth.collective.steps import AHEAD
+
+STALL = (
+    "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h has not come"
+)
+LATE = "TimeoutError: all-reduce: rank 1 on host h had not come when the time was over"
+
+
+class Coordinator:
+    """Gives the events of a test, then the failure."""
+
+    def __init__(self, events, error):
+        self._events = queue.SimpleQueue()
+        for rank, event in events:
+            self._events.put((rank, json.dumps(event)))
+        self._error = error
+        self.asked = []
+
+    def next_event(self, timeout_s):
+        try:
+            return self._events.get_nowait()
+        except queue.Empty:
+            return None
+
+    def failure(self):
+        if not self._events.empty():
+            return None
+        failure = {"rank": 0, "host": "h", "lost": False, "code": "internal", "details": {}}
+        return {**failure, "message": self._error, "error": self._error}
+
+    def broadcast(self, text):
+        self.asked.append(json.loads(text))
+
+    def close(self):
+        pass
+
+
+def failure_after(events, error=LATE):
+    coordinator = Coordinator(events, error)
+    watch = ClusterWatch(coordinator, {"worker": [0, 1]}, lambda failure: None, None)
+    watch.wait(lambda: False, 30)
+    watch.close()
+    with pytest.raises(NodeError) as found:
+        watch.check()
+    return str(found.value), coordinator.asked
+
+
+def test_the_driver_asks_who_waits_for_rows_and_names_in_step(caplog):
+    caplog.set_level(logging.WARNING, "hearth.cluster.watch")
+    events = [
+        (0, {"event": "warning", "text": STALL}),
+        (0, {"event": "waits", "seconds": 0.0}),
+        (1, {"event": "waits", "seconds": 29.0}),
+    ]
+    error, asked = failure_after(events)
+    assert asked == [{"op": "waits"}]
+    hint = "worker:1 has waited for rows for 29 s: a rank without rows keeps the others waiting"
+    assert hint in error and "in_step()" in error and "worker:0 has" not in error
+    assert hint in caplog.text
+
+
+def test_other_failures_are_not_told_of_it():
+    error, _ = failure_after([(1, {"event": "waits", "seconds": 29.0})], "ValueError: bad rows")
+    assert "in_step" not in error
+
+
+@pytest.mark.parametrize(("name", "counts"), [("main", True), (AHEAD, False)])
+def test_a_wait_for_rows_counts_unless_steps_go_on_without_them(name, counts):
+    entered, leave, waited = threading.Event(), threading.Event(), []
+
+    def wait():
+        with data_feed._waiting():
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=wait, name=name)
+    thread.start()
+    entered.wait(30)
+    waited.append(waited_s())
+    leave.set()
+    thread.join()
+    assert (waited[0] > 0) == counts
+    assert waited_s() == 0
+
+
+def test_a_feeds_timeout_names_in_step_and_itself():
+    text = str(FeedTimeoutError(took_none("worker:0 on host h", "rows", 300)))
+    assert "worker:0 on host h took no rows for 300 s" in text
+    assert "timeout_s" in text and "in_step()" in text
