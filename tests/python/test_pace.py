@@ -27,26 +27,48 @@ def test_the_line_has_each_nodes_rate_and_the_share_of_its_wait():
     line = Pace({"worker": [0, 1]}, clock)
     assert line.line() == ""
     for rank in (0, 1):
+        note(line, clock, rank, 9.0, 50, 5.0)
         note(line, clock, rank, 10.0, 100, 5.0)
     note(line, clock, 0, 12.0, 2100, 5.5)
     note(line, clock, 1, 12.0, 300, 6.8)
     assert line.line() == "1,100 rows/s: worker:0 1,000 (waits 25%), worker:1 100 (waits 90%)"
 
 
-def test_a_node_that_says_nothing_takes_nothing():
+def test_a_node_that_says_nothing_takes_nothing_but_need_not_wait():
     clock = Clock()
     line = Pace({"chief": [0], "worker": [1]}, clock)
     for rank in (0, 1):
         note(line, clock, rank, 0.0, 0, 0.0)
+        note(line, clock, rank, 0.0, 0, 0.0)
         note(line, clock, rank, 1.0, 500, 0.0)
     note(line, clock, 0, 5.0, 2500, 0.0)
-    assert line.line() == "500 rows/s: chief:0 500 (waits 0%), worker:0 0 (waits 100%)"
+    assert line.line() == "500 rows/s: chief:0 500 (waits 0%), worker:0 0 (silent for 4 s)"
+
+
+def test_the_first_step_and_what_was_before_the_rows_do_not_count():
+    clock = Clock()
+    line = Pace({"worker": [0, 1]}, clock)
+    note(line, clock, 0, 0.0, 32, 9.0)  # imports, compiles
+    note(line, clock, 1, 0.0, 32, 9.0)
+    assert line.line() == ""
+    note(line, clock, 0, 8.0, 64, 9.0)
+    assert line.line() == ""
+    note(line, clock, 0, 9.0, 1064, 9.0)
+    assert line.line() == "1,000 rows/s: worker:0 1,000 (waits 0%), worker:1 0 (starts)"
+    clock.now = 69.0
+    line.begin()  # another train(), a minute later
+    note(line, clock, 0, 69.0, 1096, 69.0)
+    assert line.line() == ""
+    note(line, clock, 0, 69.5, 1596, 69.0)
+    note(line, clock, 0, 70.5, 2596, 69.0)
+    assert line.line() == "1,000 rows/s: worker:0 1,000 (waits 0%)"
 
 
 def test_of_many_nodes_the_slowest_are_named():
     clock = Clock()
     line = Pace({"worker": list(range(20))}, clock)
     for rank in range(20):
+        note(line, clock, rank, 0.0, 0, 0.0)
         note(line, clock, rank, 0.0, 0, 0.0)
     for rank in range(20):
         note(line, clock, rank, 1.0, 100 if rank != 13 else 1, 0.0)

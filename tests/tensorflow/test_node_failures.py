@@ -124,7 +124,10 @@ def test_a_main_function_that_returns_too_early_is_named(sc):
         ctx.get_data_feed().next_batch(1)
 
     cluster = run(sc, main, input_mode=SPARK)
-    with pytest.raises(NodeError, match=r"its main function has returned"):
+    with pytest.raises(
+        NodeError,
+        match=r"worker:\d on host \S+ takes no more rows: its main function has ret.*terminate",
+    ):
         cluster.train(sc.parallelize(range(1000), 8), num_epochs=1)
     cluster.shutdown()
 

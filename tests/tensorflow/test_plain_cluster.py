@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hearth import cluster
@@ -133,3 +134,53 @@ def test_a_process_that_is_killed_again_without_a_checkpoint_is_not_started_agai
             nodes.shutdown()
     assert sink.read() == ["0", "1"]
     assert no_node_left()
+
+
+def takes_all(_, ctx):
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        feed.next_batch(100)
+
+
+def fails_at_seven(row):
+    return 1 // (row - 7)
+
+
+def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
+    stream = spark.readStream.format("rate").load()
+    refused = [
+        (
+            pd.DataFrame({"x": [1]}),
+            TypeError,
+            r"not a pandas\.DataFrame: make one by spark\.create",
+        ),
+        ([1, 2], TypeError, r"not a builtins\.list"),
+        (stream, ValueError, r"no streaming DataFrame: feed its batches, .*foreachBatch\("),
+        (
+            spark.sparkContext.parallelize(range(10), 1).map(fails_at_seven),
+            cluster.ClusterError,
+            r"could not compute or bring the rows: ZeroDivisionError: [^\n]*$",
+        ),
+        (spark.range(9).selectExpr("raise_error('mine')"), cluster.ClusterError, r"rows: .*mine"),
+    ]
+    with cluster.run(spark, takes_all, nodes=1) as nodes:
+        for rows, kind, words in refused:
+            with pytest.raises(kind, match=words):
+                nodes.train(rows)
+        with pytest.raises(TypeError, match=r"inference\(\) takes a DataFrame or an RDD"):
+            nodes.inference([1])
+        nodes.train(spark.range(10))
+    with pytest.raises(cluster.ClusterError, match=r"the cluster has ended: feed it before"):
+        nodes.train(spark.range(10))
+
+
+def test_results_that_are_asked_for_when_the_cluster_has_ended_say_so(spark):
+    def main(_, ctx):
+        feed = ctx.get_data_feed(train_mode=False)
+        while not feed.should_stop():
+            feed.batch_results(feed.next_batch(5))
+
+    with cluster.run(spark, main, nodes=1) as nodes:
+        late = nodes.inference(spark.range(4).rdd)
+    with pytest.raises(Exception, match=r"worker:0 on host \S+ has ended.*collect or write them"):
+        late.collect()

@@ -40,8 +40,11 @@ def test_what_would_run_code_in_the_driver_is_refused_where_it_is_returned(spark
         return torch.nn.Linear(2, 1)
 
     distributor = TorchDistributor(1, local_mode=True, use_gpu=False)
-    with pytest.raises(NodeError, match=r"returned a Linear, but .* return model.state_dict\(\)"):
+    with pytest.raises(
+        NodeError, match=r"returned a Linear, but .* return model.state_dict\(\)"
+    ) as found:
         distributor.run(model)
+    assert "weights_only" not in str(found.value)  # PyTorch's advice would run the rank's code
 
 
 def test_a_file_runs_as_a_main_program_and_its_failure_is_the_drivers(spark, tmp_path):

@@ -185,9 +185,13 @@ class Cluster:
             NodeError: a node failed; within seconds, with its traceback or signal. Where its
                 executor was lost, with the number of rows that were not consumed.
             FeedTimeoutError: a node took no rows for `timeout_s`.
-            ValueError: a DStream for a cluster that may start again; no feed of that name.
+            ClusterError: the rows cannot be computed, or cannot be fed; or the cluster has ended.
+            ValueError: a DStream for a cluster that may start again; a streaming DataFrame; no feed
+                of that name.
+            TypeError: these are no rows of Spark.
         """
-        self._check_feed(feed)
+        self._check_takes_rows(feed)
+        feed_jobs.check_rows(rows, "train")
         feed_jobs.train(self, rows, epochs, timeout_s, feed)
 
     def inference(
@@ -204,10 +208,17 @@ class Cluster:
         Returns:
             An RDD of the results, or a DataFrame.
         """
-        self._check_feed(feed)
+        self._check_takes_rows(feed)
+        feed_jobs.check_rows(rows, "inference")
         return feed_jobs.inference(self, rows, timeout_s, feed, schema)
 
-    def _check_feed(self, feed: str) -> None:
+    def _check_takes_rows(self, feed: str) -> None:
+        if self._ended:
+            why = f" ({self._error})" if self._error is not None else ""
+            raise ClusterError(
+                f"the cluster has ended{why}: feed it before its shutdown(), within `with`, or "
+                "run() another one"
+            )
         if feed not in self.plan.options.queues:
             known = ", ".join(self.plan.options.queues) or "none"
             raise ValueError(f"the cluster has no feed {feed!r}: its feeds are {known}")

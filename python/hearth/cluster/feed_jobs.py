@@ -46,6 +46,22 @@ def is_frame(rows: Any) -> bool:
     return hasattr(type(rows), "mapInArrow")
 
 
+def check_rows(rows: Any, call: str) -> None:
+    """Raises TypeError or ValueError where these are no rows that Spark can bring to nodes."""
+    if is_frame(rows):
+        if call == "train" and rows.isStreaming:
+            raise ValueError(
+                "train() takes no streaming DataFrame: feed its batches, by "
+                "frame.writeStream.foreachBatch(lambda batch, _: cluster.train(batch)).start()"
+            )
+    elif not hasattr(rows, "_jrdd_deserializer") and not hasattr(rows, "foreachRDD"):
+        kind = type(rows)
+        raise TypeError(
+            f"{call}() takes a DataFrame or an RDD of Spark, not a {kind.__module__}."
+            f"{kind.__qualname__}: make one by spark.createDataFrame(...) or sc.parallelize(...)"
+        )
+
+
 def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
     """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
     if not is_frame(rows) and hasattr(rows, "foreachRDD"):
@@ -57,6 +73,7 @@ def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str
         cluster.meta["server_addr"]  # a client may end the stream
         rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
         return
+    cluster.running.watch.pace.begin()
     with PaceLine(lambda: cluster.running.watch.pace.line()):
         _train_all(cluster, rows, epochs, timeout_s, queue)
 

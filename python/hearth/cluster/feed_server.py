@@ -19,6 +19,7 @@ from typing import Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
+from hearth.cluster.errors import returned
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
 from hearth.files.local_folders import spill_folder
@@ -169,9 +170,9 @@ class FeedServer:
         for queue in self.queues.values():
             queue.fail(reason)
 
-    def close(self) -> None:
-        """The main function has returned: no more rows are taken."""
+    def close(self, where: str = "the node") -> None:
+        """The main function of the node at `where` has returned: no more rows are taken."""
         for queue in self.queues.values():
-            queue.close("its main function has returned before all rows were taken")
+            queue.close(returned(where))
         for session in list(self._sessions):
             session.end()

@@ -77,6 +77,13 @@ class Connection:
             channel.offer_handshake(feed_terms(spec.token, self.node["executor_id"]))
             channel.send(greeting)
             return channel
+        except ConnectionRefusedError as error:  # nobody listens there
+            opened.close()
+            raise NodeError(
+                f"{self.where} has ended, and takes no more rows (the rows that inference() gives "
+                "are computed when they are asked for: collect or write them before the cluster "
+                "ends)"
+            ) from error
         except OSError as error:
             opened.close()
             raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error

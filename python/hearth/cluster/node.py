@@ -37,7 +37,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
     threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
     channel.send(_run(program, go, port, server))
-    server.close()
+    server.close(f"{go['context']['role']}:{go['context']['index']} on host {socket.gethostname()}")
 
 
 def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hearth.cluster import roles
+from hearth.cluster import roles, unpicklable
 from hearth.cluster.context import NodeContext
 from hearth.cluster.errors import told_to_driver
 from hearth.spark.task_resources import task_gpus
@@ -32,10 +32,22 @@ class NodeProgram:
     context: Callable[..., NodeContext] = NodeContext
 
     def pickled(self) -> bytes:
-        """As it goes to a node: a tuple, so that no pickle names this class."""
+        """As it goes to a node: a tuple, so that no pickle names this class.
+
+        Raises:
+            TypeError: something cannot be pickled; says which variable holds it.
+        """
         from pyspark import cloudpickle
 
-        return cloudpickle.dumps((self.function, self.args, self.context))
+        try:
+            return cloudpickle.dumps((self.function, self.args, self.context))
+        except Exception as error:
+            what = unpicklable.describe(self.function, self.args)
+            because = f" because of {what}" if what else ""
+            raise TypeError(
+                f"the main function cannot be pickled for the executors{because} ({error}): "
+                "create what cannot be pickled inside the main function"
+            ) from error
 
 
 def start_body(

@@ -27,7 +27,8 @@ class _Node:
     taken: float
     waited_s: float
     heard: float
-    rate: float = 0.0
+    starts: bool  # its first step, with what a program does once, is not over
+    rate: float | None = None
     waits: float = 0.0  # share of the time
 
 
@@ -44,13 +45,18 @@ class Pace:
         self._lock = threading.Lock()
         self._nodes: dict[int, _Node] = {}
 
+    def begin(self) -> None:
+        """Rows come from now on: what was before, and each node's first step, does not count."""
+        with self._lock:
+            self._nodes.clear()
+
     def note(self, rank: int, event: Mapping[str, Any]) -> None:
         """Takes a node's event: "taken" rows and seconds "waited_s" in all."""
         now, taken, waited_s = self._clock(), event["taken"], event["waited_s"]
         with self._lock:
             node = self._nodes.get(rank)
-            if node is None:
-                self._nodes[rank] = _Node(now, taken, waited_s, now)
+            if node is None or node.starts:
+                self._nodes[rank] = _Node(now, taken, waited_s, now, starts=node is None)
                 return
             node.heard, seconds = now, now - node.since
             if seconds >= _WINDOW_S:
@@ -62,21 +68,26 @@ class Pace:
         """The nodes' rates and waits; those that take least come first where there are many."""
         now = self._clock()
         with self._lock:
-            rates = {
-                rank: (node.rate, node.waits) if now - node.heard < _SILENT_S else (0.0, 1.0)
-                for rank, node in self._nodes.items()
-            }
+            rates = {rank: self._state(node, now) for rank, node in self._nodes.items()}
         if not any(rate for rate, _ in rates.values()):
             return ""
         total = sum(rate for rate, _ in rates.values())
         shown = sorted(rates, key=lambda rank: rates[rank][0])[:_NAMED]
         parts = [
-            f"{roles.name_of(self._template, rank)} {rates[rank][0]:,.0f} "
-            f"(waits {rates[rank][1]:.0%})"
+            f"{roles.name_of(self._template, rank)} {rates[rank][0]:,.0f} ({rates[rank][1]})"
             for rank in sorted(shown)
         ]
         more = f", {len(rates) - len(shown)} faster ones" if len(rates) > len(shown) else ""
         return f"{total:,.0f} rows/s: {', '.join(parts)}{more}"
+
+    @staticmethod
+    def _state(node: _Node, now: float) -> tuple[float, str]:
+        """A node's rows in a second, and what it does besides."""
+        if node.rate is None:
+            return 0.0, "starts"
+        if now - node.heard >= _SILENT_S:  # in a long step, or waiting
+            return 0.0, f"silent for {now - node.heard:.0f} s"
+        return node.rate, f"waits {node.waits:.0%}"
 
 
 class PaceLine:

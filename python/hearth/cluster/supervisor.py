@@ -22,6 +22,7 @@ from typing import Any
 
 from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
+from hearth.cluster.errors import returned
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
@@ -204,10 +205,7 @@ class Supervisor:
         if terminated:
             self._listener.set_terminated()
         else:
-            self._listener.set_failure(
-                f"{self._where} takes no more rows: its main function has returned (it should "
-                "call terminate() on its feed to skip the rest)"
-            )
+            self._listener.set_failure(returned(self._where))
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_EXIT_TIMEOUT_S)
         if self._member is not None:

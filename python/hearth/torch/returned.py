@@ -44,11 +44,12 @@ def _packed(value: Any) -> str:
     try:
         data = dumped(value)
         loaded(data)
-    except (pickle.PickleError, AttributeError, TypeError) as error:
+    except (pickle.PickleError, AttributeError, TypeError):
+        # Without its cause: PyTorch's own text advises weights_only=False.
         raise TypeError(
             f"the function returned a {type(value).__name__}, but the driver takes tensors, "
             "numbers, texts, and lists, tuples and dicts of them alone, as it runs no code that "
             "came over a network: return model.state_dict() instead of a model, "
             "torch.from_numpy(array) instead of an array"
-        ) from error
+        ) from None
     return base64.b64encode(data).decode()
