@@ -78,7 +78,7 @@ class Session:
         )
     )
     sparkContext = SimpleNamespace(
-        getConf=dict, master="local[2]", defaultParallelism=2, addJobTag=lambda tag: None
+        _jsc=_jsc, getConf=dict, master="local[2]", defaultParallelism=2, addJobTag=lambda tag: None
     )
 
     def __init__(self) -> None:

@@ -201,6 +201,8 @@ class ClusterWatch:
                 if event is not None:
                     self._handle(*event)
                 if news:
+                    while (earlier := self._coordinator.next_event(0.0)) is not None:
+                        self._handle(*earlier)
                     self._failure = roles.node_failure(self._template, failure)
                     if _LATE in self._failure.text:
                         for starved in self._starved.values():

@@ -21,7 +21,7 @@ def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
         TypeError: it is neither.
         HearthError: it has ended.
     """
-    if not hasattr(sc, "parallelize") and not hasattr(sc, "createDataFrame"):
+    if not hasattr(sc, "parallelize") and not hasattr(sc, "conf"):
         raise TypeError(
             f"a SparkSession or SparkContext is needed, not {sc!r}: "
             "SparkSession.builder.getOrCreate() gives one"

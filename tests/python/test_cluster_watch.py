@@ -1,4 +1,4 @@
-"""A rank that waits for rows while others wait for it: the driver says so, and what to use."""
+"""What the driver makes of nodes' reports before a failure, above all of ranks without rows."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ class Coordinator:
             return None
 
     def failure(self):
-        if not self._events.empty():
-            return None
         failure = {"rank": 0, "host": "h", "lost": False, "code": "internal", "details": {}}
         return {**failure, "message": self._error, "error": self._error}
 
@@ -102,3 +100,11 @@ def test_a_feeds_timeout_names_in_step_and_itself():
     text = str(FeedTimeoutError(took_none("worker:0 on host h", "rows", 300)))
     assert "worker:0 on host h took no rows for 300 s" in text
     assert "timeout_s" in text and "in_step()" in text
+
+
+def test_what_nodes_reported_before_the_failure_is_known_with_it():
+    events = [(0, {"event": "joined"})] * 50 + [(1, {"event": "commit"})]
+    watch = ClusterWatch(Coordinator(events, LATE), {"worker": [0, 1]}, lambda failure: None, None)
+    watch.wait(lambda: False, 30)
+    assert watch.failure is not None and watch.committed
+    watch.close()
