@@ -133,9 +133,9 @@ TEST(CApi, TellsWhoBringsAnotherShapeTypeOrStep) {
     uint64_t step;
     const char* told;
   };
-  for (const Case& each : {Case{tall.data(), nullptr, 4, "int32[3, 2]"},
-                           Case{wide.data(), "uint32", 4, "uint32[2, 3]"},
-                           Case{wide.data(), nullptr, 5, "step 5"}}) {
+  for (const Case& each :
+       {Case{tall.data(), nullptr, 4, "int32[3, 2]"},
+        Case{wide.data(), "uint32", 4, "uint32[2, 3]"}, Case{wide.data(), nullptr, 5, "step 5"}}) {
     std::vector<std::string> told(2);
     RunGroups(Wiring::kThreads, 2, [&](Group& group) {
       Queue queue(group);

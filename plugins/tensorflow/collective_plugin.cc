@@ -1,7 +1,7 @@
 // TensorFlow's plug-in for the collective: the ops HearthAllReduce, HearthAllGather,
-// HearthBroadcast and HearthStep, registered when TensorFlow loads the library. Their kernels submit
-// to a queue and return; no thread of TensorFlow's waits. The ops are stateful, so a tf.function
-// runs them in the order in which the program has them, which is the same on all ranks.
+// HearthBroadcast and HearthStep, registered when TensorFlow loads the library. Their kernels
+// submit to a queue and return; no thread of TensorFlow's waits. The ops are stateful, so a
+// tf.function runs them in the order in which the program has them, which is the same on all ranks.
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -241,14 +241,14 @@ bool Register() {
   TF_Status* status = tf->NewStatus();
   const auto list = [](const char* types) { return std::string("T: list(") + types + ") >= 1"; };
   const std::string names = "names: list(string) = []";
-  RegisterOp("HearthAllReduce", {list(kReduced), "reduction: int = 0", "wire: int = 0", names}, {"inputs: T"},
-             "outputs: T", &SameShapes, status);
+  RegisterOp("HearthAllReduce", {list(kReduced), "reduction: int = 0", "wire: int = 0", names},
+             {"inputs: T"}, "outputs: T", &SameShapes, status);
   RegisterKernel("HearthAllReduce", &Create<HEARTH_ALL_REDUCE>, &ComputeEach, status);
   RegisterOp("HearthBroadcast", {list(kMoved), "root: int = 0", names}, {"inputs: T"}, "outputs: T",
              &SameShapes, status);
   RegisterKernel("HearthBroadcast", &Create<HEARTH_BROADCAST>, &ComputeEach, status);
-  RegisterOp("HearthAllGather", {std::string("T: ") + kMoved, names},
-             {"input: T", "rows: int64"}, "output: T", &UnknownShape, status);
+  RegisterOp("HearthAllGather", {std::string("T: ") + kMoved, names}, {"input: T", "rows: int64"},
+             "output: T", &UnknownShape, status);
   RegisterKernel("HearthAllGather", &Create<HEARTH_ALL_GATHER>, &ComputeAllGather, status);
   RegisterOp("HearthStep", {}, {}, nullptr, &UnknownShape, status);
   RegisterKernel("HearthStep", nullptr, &ComputeStep, status);
