@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,7 +62,12 @@ typedef struct hearth_operation {
   enum hearth_wire wire;
   int root;             /* of a broadcast */
   const size_t* counts; /* of an all-gather's parts, one per rank; null: equal parts */
-  const char* name;     /* compared between the ranks and told in errors */
+  /* What follows is compared between the ranks and reported in errors. */
+  const char* name;      /* may be null, as may the other pointers */
+  const char* type_name; /* where the caller's type has another name than `type` */
+  const int64_t* shape;  /* of the caller's tensor; null: not compared */
+  int dims;              /* how many numbers `shape` has */
+  uint64_t step;         /* the program's own count of its steps; 0: it does not count */
 } hearth_operation;
 
 /* Called once, from the queue's thread, which it must not block, or, where an operation is refused,

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <future>
 #include <string>
@@ -121,6 +122,39 @@ TEST(CApi, TellsWhoCalledSomethingElse) {
     EXPECT_EQ(result, HEARTH_INVALID);
     EXPECT_THAT(message, AllOf(HasSubstr("'conv1' of 16 bytes"), HasSubstr("of 20 bytes")));
   });
+}
+
+TEST(CApi, TellsWhoBringsAnotherShapeTypeOrStep) {
+  const std::array<int64_t, 2> wide = {2, 3};
+  const std::array<int64_t, 2> tall = {3, 2};
+  struct Case {
+    const int64_t* shape;
+    const char* type;
+    uint64_t step;
+    const char* told;
+  };
+  for (const Case& each :
+       {Case{tall.data(), nullptr, 4, "int32[3, 2]"},
+        Case{wide.data(), "uint32", 4, "uint32[2, 3]"}, Case{wide.data(), nullptr, 5, "step 5"}}) {
+    std::vector<std::string> told(2);
+    RunGroups(Wiring::kThreads, 2, [&](Group& group) {
+      Queue queue(group);
+      const QueueCApi own(queue, group.rank(), group.world());
+      std::vector<int32_t> data(6);
+      hearth_operation asked = On(HEARTH_BROADCAST, HEARTH_INT32, data);
+      asked.shape = wide.data();
+      asked.dims = 2;
+      asked.step = 4;
+      if (group.rank() == 1) {
+        asked.shape = each.shape;
+        asked.type_name = each.type;
+        asked.step = each.step;
+      }
+      const auto [result, message] = Carried(own.get(), asked);
+      if (result == HEARTH_INVALID) told[static_cast<size_t>(group.rank())] = message;
+    });
+    EXPECT_THAT(told, ::testing::Contains(AllOf(HasSubstr("int32[2, 3]"), HasSubstr(each.told))));
+  }
 }
 
 TEST(CApi, EveryOperationIsToldOnceWhenARankLeavesAndTheQueueEnds) {

@@ -1,6 +1,6 @@
 #include "hearth/collective/call.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -33,23 +33,37 @@ std::string_view NameOf(Operation operation) {
   return "unknown operation";
 }
 
+template <size_t kSize>
+std::string_view TextIn(const std::array<char, kSize>& field) {
+  return {field.data(), ::strnlen(field.data(), field.size())};
+}
+
+// Returns whether all of it fits.
+template <size_t kSize>
+bool Keep(std::string_view whole, std::array<char, kSize>& field) {
+  std::memcpy(field.data(), whole.data(), std::min(whole.size(), field.size()));
+  return whole.size() <= field.size();
+}
+
 std::string DetailOf(const Call& call) {
+  const std::string_view form = TextIn(call.form);
+  const std::string_view type = form.empty() ? NameOf(call.type) : form;
   switch (call.operation) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter: {
       const char* wire = call.wire == Wire::kFloat32   ? ""
                          : call.wire == Wire::kFloat16 ? ", float16 on the wire"
                                                        : ", bfloat16 on the wire";
-      return fmt::format("{}, {}{}", NameOf(call.type), NameOf(call.op), wire);
+      return fmt::format("{}, {}{}", type, NameOf(call.op), wire);
     }
     case Operation::kBroadcast:
     case Operation::kReceive:
-      return fmt::format("{}, from rank {}", NameOf(call.type), call.root);
+      return fmt::format("{}, from rank {}", type, call.root);
     case Operation::kSend:
-      return fmt::format("{}, to rank {}", NameOf(call.type), call.root);
+      return fmt::format("{}, to rank {}", type, call.root);
     case Operation::kAllGather:
     case Operation::kAllToAll:
-      return NameOf(call.type);
+      return std::string(type);
     case Operation::kBarrier:
     case Operation::kAllocate:
       break;
@@ -72,13 +86,19 @@ uint64_t Call::Fingerprint() const {
 }
 
 void Call::SetName(std::string_view whole) {
-  std::memcpy(name.data(), whole.data(), std::min(whole.size(), name.size()));
-  if (whole.size() <= name.size()) return;
-  for (const char letter : whole) AddToDigest(static_cast<unsigned char>(letter));
+  if (!Keep(whole, name)) AddTextToDigest(whole);
+}
+
+void Call::SetForm(std::string_view whole) {
+  if (!Keep(whole, form)) AddTextToDigest(whole);
+}
+
+void Call::AddTextToDigest(std::string_view text) {
+  for (const char letter : text) AddToDigest(static_cast<unsigned char>(letter));
 }
 
 std::string Call::Title() const {
-  const std::string_view text(name.data(), ::strnlen(name.data(), name.size()));
+  const std::string_view text = TextIn(name);
   std::string said(NameOf(operation));
   if (!text.empty()) said += fmt::format(" '{}'", text);
   return said;
@@ -88,9 +108,18 @@ std::string Call::Describe() const {
   std::string said = Title();
   if (operation != Operation::kBarrier) said += fmt::format(" of {} bytes", bytes);
   std::string detail = DetailOf(*this);
-  if (memory == Memory::kDevice) detail += detail.empty() ? "on GPUs" : ", on GPUs";
-  if (digest != 0) detail += fmt::format("{}digest {:x}", detail.empty() ? "" : ", ", digest);
+  const auto add = [&](std::string_view more) {
+    if (!detail.empty()) detail += ", ";
+    detail += more;
+  };
+  if (memory == Memory::kDevice) add("on GPUs");
+  if (step != 0) add(fmt::format("step {}", step));
+  if (digest != 0) add(fmt::format("digest {:x}", digest));
   return detail.empty() ? said : fmt::format("{} ({})", said, detail);
+}
+
+std::string FormOf(std::string_view type, std::span<const int64_t> shape) {
+  return fmt::format("{}[{}]", type, fmt::join(shape, ", "));
 }
 
 }  // namespace hearth::collective

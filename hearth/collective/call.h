@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -43,21 +44,28 @@ struct Call {
   int32_t root = 0;  // of a broadcast; the other rank of a send or receive
   uint64_t bytes = 0;
   uint64_t place = 0;   // of the buffer in the arena, 0 for other memory
-  uint64_t digest = 0;  // of what has no field: unequal parts, the end of a long name
+  uint64_t digest = 0;  // of what has no field: unequal parts, the end of a long name or form
+  uint64_t step = 0;    // the program's own count of its steps; 0: it does not count
   Memory memory = Memory::kHost;
   std::array<char, 39> name = {};
+  std::array<char, 32> form = {};  // type and shape as the caller has them: "int16[2, 3]"
 
   bool operator==(const Call&) const = default;
-  // Keeps what fits; the whole name goes into the digest.
+  // These keep what fits; a longer text goes into the digest as a whole.
   void SetName(std::string_view whole);
+  void SetForm(std::string_view whole);
+  void AddTextToDigest(std::string_view text);
   void AddToDigest(uint64_t value) { digest = (digest ^ value) * 0x100000001b3U + 1; }
   // Equal calls have equal ones; for unequal calls that is one chance in 2^64.
   uint64_t Fingerprint() const;
   // "all-reduce 'conv1'"
   std::string Title() const;
-  // "all-reduce 'conv1' of 4194304 bytes (float32, sum)"
+  // "all-reduce 'conv1' of 4194304 bytes (float32[1024, 1024], sum, step 7)"
   std::string Describe() const;
 };
-static_assert(sizeof(Call) == 72 && std::is_trivially_copyable_v<Call>);
+static_assert(sizeof(Call) == 112 && std::is_trivially_copyable_v<Call>);
+
+// A tensor's form, as calls compare it: "float32[2, 3]"; "float32[]" for a scalar.
+std::string FormOf(std::string_view type, std::span<const int64_t> shape);
 
 }  // namespace hearth::collective

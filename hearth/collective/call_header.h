@@ -22,6 +22,6 @@ struct CallHeader {
   bool operator==(const CallHeader&) const = default;
   std::string Describe() const { return call.Describe(); }
 };
-static_assert(sizeof(CallHeader) == 80 && std::is_trivially_copyable_v<CallHeader>);
+static_assert(sizeof(CallHeader) == 120 && std::is_trivially_copyable_v<CallHeader>);
 
 }  // namespace hearth::collective

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,19 @@ TEST(Call, SaysWhatItDoes) {
   EXPECT_EQ((Call{.operation = Operation::kAllocate, .bytes = 9}).Describe(),
             "allocation of 9 bytes");
   EXPECT_EQ(Call{}.Describe(), "barrier");
+  Call call = {.operation = Operation::kAllReduce, .bytes = 24, .step = 7};
+  call.SetForm(FormOf("float32", std::array<int64_t, 2>{2, 3}));
+  EXPECT_EQ(call.Describe(), "all-reduce of 24 bytes (float32[2, 3], sum, step 7)");
+  EXPECT_EQ(FormOf("int16", {}), "int16[]");
+}
+
+TEST(Call, ALongFormIsCutButStillCompared) {
+  Call one;
+  Call other;
+  one.SetForm(FormOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 2, 3}));
+  other.SetForm(FormOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 3, 2}));
+  EXPECT_EQ(one.form, other.form);
+  EXPECT_NE(one, other);
 }
 
 TEST(Call, ALongNameIsCutButStillCompared) {
@@ -45,7 +59,7 @@ TEST(Call, ALongNameIsCutButStillCompared) {
 // One call for each field in which it may differ from the first.
 std::vector<Call> Different() {
   const Call call = {.operation = Operation::kBroadcast, .bytes = 40};
-  std::vector<Call> calls(10, call);
+  std::vector<Call> calls(12, call);
   calls[1].operation = Operation::kAllReduce;
   calls[2].type = DataType::kInt32;
   calls[3].op = Op::kMax;
@@ -55,6 +69,8 @@ std::vector<Call> Different() {
   calls[7].digest = 1;
   calls[8].SetName("conv1");
   calls[9].memory = Memory::kDevice;
+  calls[10].step = 1;
+  calls[11].SetForm("float32[10]");
   return calls;
 }
 

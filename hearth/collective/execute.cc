@@ -110,6 +110,8 @@ Call Group::Impl::CallOf(const Request& request) const {
   }
   for (const size_t count : request.counts) call.AddToDigest(count);
   call.SetName(request.name);
+  call.SetForm(request.form);
+  call.step = request.step;
   return call;
 }
 

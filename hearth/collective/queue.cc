@@ -37,6 +37,8 @@ struct Handle::State {
     call.memory = request.memory;
     call.bytes = request.count * SizeOf(request.type);
     call.SetName(request.name);
+    call.SetForm(request.form);
+    call.step = request.step;
     return call.Describe();
   }
 

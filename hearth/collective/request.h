@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ struct Request {
   // The CUDA stream in which the device's memory was written, or null for the default one: what it
   // was given before the operation begins comes first. After the operation no stream has to wait.
   void* stream = nullptr;
-  std::string name = {};  // compared between the ranks and told in errors
+  // These are compared between the ranks and reported in errors.
+  std::string name = {};
+  std::string form = {};  // type and shape as the caller has them (FormOf); empty: not compared
+  uint64_t step = 0;      // of the program, where it counts its steps; see Call
   std::chrono::steady_clock::time_point submitted = {};  // to a queue, which sets it
 };
 

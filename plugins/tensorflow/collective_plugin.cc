@@ -1,7 +1,8 @@
-// TensorFlow's plug-in for the collective: the ops HearthAllReduce, HearthAllGather and
-// HearthBroadcast, registered when TensorFlow loads the library. Their kernels submit to a queue
-// and return; no thread of TensorFlow's waits. The ops are stateful, so a tf.function runs them in
-// the order in which the program has them, which is the same on all ranks.
+// TensorFlow's plug-in for the collective: the ops HearthAllReduce, HearthAllGather,
+// HearthBroadcast and HearthStep, registered when TensorFlow loads the library. Their kernels
+// submit to a queue and return; no thread of TensorFlow's waits. The ops are stateful, so a
+// tf.function runs them in the order in which the program has them, which is the same on all ranks.
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +14,9 @@ namespace hearth::tensorflow {
 namespace {
 
 const Functions* tf = nullptr;
+// How many HearthStep there have been: every call carries it, so that a rank which left out the
+// calls of one step does not meet the others in their next one.
+std::atomic<uint64_t> steps{0};
 
 // What the attributes of an op say.
 struct Settings {
@@ -23,22 +27,42 @@ struct Settings {
   std::vector<std::string> names;
 };
 
-struct TypePair {
+// What the collective sends a tensor's elements as. Those with a name are moved as bytes only.
+struct Element {
   TF_DataType theirs;
   hearth_data_type ours;
+  size_t size;
+  const char* name = nullptr;
 };
-constexpr TypePair kTypes[] = {{TF_FLOAT, HEARTH_FLOAT32}, {TF_DOUBLE, HEARTH_FLOAT64},
-                               {TF_HALF, HEARTH_FLOAT16},  {TF_BFLOAT16, HEARTH_BFLOAT16},
-                               {TF_INT32, HEARTH_INT32},   {TF_INT64, HEARTH_INT64},
-                               {TF_UINT8, HEARTH_UINT8},   {TF_BOOL, HEARTH_BOOL}};
-constexpr char kTypeList[] = "{float, double, half, bfloat16, int32, int64, uint8, bool}";
+constexpr Element kElements[] = {{TF_FLOAT, HEARTH_FLOAT32, 4},
+                                 {TF_DOUBLE, HEARTH_FLOAT64, 8},
+                                 {TF_HALF, HEARTH_FLOAT16, 2},
+                                 {TF_BFLOAT16, HEARTH_BFLOAT16, 2},
+                                 {TF_INT32, HEARTH_INT32, 4},
+                                 {TF_INT64, HEARTH_INT64, 8},
+                                 {TF_UINT8, HEARTH_UINT8, 1},
+                                 {TF_BOOL, HEARTH_BOOL, 1},
+                                 {TF_INT8, HEARTH_UINT8, 1, "int8"},
+                                 {TF_INT16, HEARTH_UINT8, 2, "int16"},
+                                 {TF_UINT16, HEARTH_UINT8, 2, "uint16"},
+                                 {TF_UINT32, HEARTH_UINT8, 4, "uint32"},
+                                 {TF_UINT64, HEARTH_UINT8, 8, "uint64"},
+                                 {TF_COMPLEX64, HEARTH_UINT8, 8, "complex64"},
+                                 {TF_COMPLEX128, HEARTH_UINT8, 16, "complex128"}};
+#define HEARTH_REDUCED "float, double, half, bfloat16, int32, int64, uint8, bool"
+constexpr char kReduced[] = "{" HEARTH_REDUCED "}";
+constexpr char kMoved[] =
+    "{" HEARTH_REDUCED ", int8, int16, uint16, uint32, uint64, complex64, complex128}";
 
-hearth_data_type TypeOf(TF_DataType type) {
-  for (const TypePair& pair : kTypes) {
-    if (pair.theirs == type) return pair.ours;
+const Element& ElementOf(TF_DataType type) {
+  for (const Element& element : kElements) {
+    if (element.theirs == type) return element;
   }
-  return HEARTH_UINT8;  // the ops take no other types
+  return kElements[0];  // the ops take no other types
 }
+
+// How many of what the collective counts a tensor's element is.
+size_t UnitsOf(const Element& element) { return element.name == nullptr ? 1 : element.size; }
 
 std::vector<int64_t> ShapeOf(const TF_Tensor* tensor) {
   std::vector<int64_t> shape;
@@ -89,21 +113,39 @@ void* Create(TF_OpKernelConstruction* construction) {
 
 void Delete(void* settings) { delete static_cast<Settings*>(settings); }
 
-// Without an input it works in place.
-hearth_operation OperationOf(const Settings& settings, size_t index, const TF_Tensor* input,
-                             TF_Tensor* output) {
+// One operation, which is submitted before this ends.
+struct Asked {
   hearth_operation operation = {};
+  std::vector<int64_t> shape;
+
+  const hearth_operation& Get() {
+    constexpr static int64_t kNone = 0;  // an empty vector's data() may be null
+    if (operation.output != nullptr) operation.shape = shape.empty() ? &kNone : shape.data();
+    operation.dims = static_cast<int>(shape.size());
+    return operation;
+  }
+};
+
+// Without an input it works in place.
+Asked OperationOf(const Settings& settings, size_t index, const TF_Tensor* input,
+                  TF_Tensor* output) {
+  Asked asked;
+  hearth_operation& operation = asked.operation;
   operation.kind = settings.kind;
   operation.reduction = static_cast<hearth_reduction>(settings.reduction);
   operation.wire = static_cast<hearth_wire>(settings.wire);
   operation.root = settings.root;
   operation.name = index < settings.names.size() ? settings.names[index].c_str() : "";
-  if (output == nullptr) return operation;  // the call has failed
+  operation.step = steps;
+  if (output == nullptr) return asked;  // the call has failed
   if (input != nullptr) operation.input = tf->TensorData(input);
+  const Element& element = ElementOf(tf->TensorType(output));
   operation.output = tf->TensorData(output);
-  operation.count = static_cast<size_t>(tf->TensorElementCount(output));
-  operation.type = TypeOf(tf->TensorType(output));
-  return operation;
+  operation.count = static_cast<size_t>(tf->TensorElementCount(output)) * UnitsOf(element);
+  operation.type = element.ours;
+  operation.type_name = element.name;
+  asked.shape = ShapeOf(output);
+  return asked;
 }
 
 // All-reduce and broadcast: each output is like its input.
@@ -111,14 +153,14 @@ void ComputeEach(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDone
   const auto& settings = *static_cast<Settings*>(kernel);
   const int count = tf->NumInputs(context);
   auto* call = new CollectiveCall(*tf, context, done, count);
-  std::vector<hearth_operation> operations;
+  std::vector<Asked> operations;
   for (int i = 0; i < count; ++i) {
     TF_Tensor* input = nullptr;
     TF_Tensor* output = call->OutputLikeInput(i, input);
     operations.push_back(OperationOf(settings, static_cast<size_t>(i), input, output));
   }
   // The call may be over, and gone, with the last one.
-  for (const hearth_operation& operation : operations) call->Submit(operation);
+  for (Asked& operation : operations) call->Submit(operation.Get());
 }
 
 // The second input says how many rows each rank brings.
@@ -136,24 +178,27 @@ void ComputeAllGather(void* kernel, TF_OpKernelContext* context,
                  "HearthAllGather takes a tensor with a first dimension, and each rank's rows");
     } else {
       std::vector<int64_t> shape = ShapeOf(input);
+      const Element& element = ElementOf(tf->TensorType(input));
       int64_t row = 1;
       for (size_t axis = 1; axis < shape.size(); ++axis) row *= shape[axis];
       const auto* each = static_cast<const int64_t*>(tf->TensorData(rows));
       shape[0] = 0;
       for (int rank = 0; rank < World(); ++rank) {
         shape[0] += each[rank];
-        counts.push_back(static_cast<size_t>(each[rank] * row));
+        counts.push_back(static_cast<size_t>(each[rank] * row) * UnitsOf(element));
       }
-      const size_t elements = static_cast<size_t>(shape[0] * row);
-      const auto given = static_cast<size_t>(tf->TensorElementCount(input));
-      const size_t bytes =
-          given == 0 ? elements * 8 : elements * (tf->TensorByteSize(input) / given);
+      const size_t bytes = static_cast<size_t>(shape[0] * row) * element.size;
       output = call->Output(0, tf->TensorType(input), shape, bytes);
     }
   }
-  hearth_operation operation = OperationOf(settings, 0, input, output);
-  operation.counts = counts.data();
-  call->Submit(operation);
+  Asked asked = OperationOf(settings, 0, input, output);
+  asked.operation.counts = counts.data();
+  call->Submit(asked.Get());
+}
+
+void ComputeStep(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback* done) {
+  ++steps;
+  DoneCallback(*tf, done)();
 }
 
 void SameShapes(TF_ShapeInferenceContext* context, TF_Status* status) {
@@ -176,19 +221,17 @@ void RegisterOp(const char* name, const std::vector<std::string>& attributes,
   TF_OpDefinitionBuilder* builder = tf->NewOpDefinitionBuilder(name);
   for (const auto& each : attributes) tf->OpDefinitionBuilderAddAttr(builder, each.c_str());
   for (const auto& each : inputs) tf->OpDefinitionBuilderAddInput(builder, each.c_str());
-  tf->OpDefinitionBuilderAddOutput(builder, output);
+  if (output != nullptr) tf->OpDefinitionBuilderAddOutput(builder, output);
   tf->OpDefinitionBuilderSetIsStateful(builder, true);
   tf->OpDefinitionBuilderSetShapeInferenceFunction(builder, shapes);
   tf->RegisterOpDefinition(builder, status);
 }
 
-template <hearth_operation_kind kKind>
-void RegisterKernel(const char* name,
+void RegisterKernel(const char* name, void* (*create)(TF_OpKernelConstruction*),
                     void (*compute)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*),
                     TF_Status* status) {
   if (tf->GetCode(status) != TF_OK) return;
-  TF_KernelBuilder* builder =
-      tf->NewAsyncKernelBuilder(name, "CPU", &Create<kKind>, compute, &Delete);
+  TF_KernelBuilder* builder = tf->NewAsyncKernelBuilder(name, "CPU", create, compute, &Delete);
   tf->RegisterKernelBuilder(name, builder, status);
 }
 
@@ -196,17 +239,19 @@ bool Register() {
   tf = FindFunctions();
   if (tf == nullptr) return false;
   TF_Status* status = tf->NewStatus();
-  const std::string list = std::string("T: list(") + kTypeList + ") >= 1";
+  const auto list = [](const char* types) { return std::string("T: list(") + types + ") >= 1"; };
   const std::string names = "names: list(string) = []";
-  RegisterOp("HearthAllReduce", {list, "reduction: int = 0", "wire: int = 0", names}, {"inputs: T"},
-             "outputs: T", &SameShapes, status);
-  RegisterKernel<HEARTH_ALL_REDUCE>("HearthAllReduce", &ComputeEach, status);
-  RegisterOp("HearthBroadcast", {list, "root: int = 0", names}, {"inputs: T"}, "outputs: T",
+  RegisterOp("HearthAllReduce", {list(kReduced), "reduction: int = 0", "wire: int = 0", names},
+             {"inputs: T"}, "outputs: T", &SameShapes, status);
+  RegisterKernel("HearthAllReduce", &Create<HEARTH_ALL_REDUCE>, &ComputeEach, status);
+  RegisterOp("HearthBroadcast", {list(kMoved), "root: int = 0", names}, {"inputs: T"}, "outputs: T",
              &SameShapes, status);
-  RegisterKernel<HEARTH_BROADCAST>("HearthBroadcast", &ComputeEach, status);
-  RegisterOp("HearthAllGather", {std::string("T: ") + kTypeList, names},
-             {"input: T", "rows: int64"}, "output: T", &UnknownShape, status);
-  RegisterKernel<HEARTH_ALL_GATHER>("HearthAllGather", &ComputeAllGather, status);
+  RegisterKernel("HearthBroadcast", &Create<HEARTH_BROADCAST>, &ComputeEach, status);
+  RegisterOp("HearthAllGather", {std::string("T: ") + kMoved, names}, {"input: T", "rows: int64"},
+             "output: T", &UnknownShape, status);
+  RegisterKernel("HearthAllGather", &Create<HEARTH_ALL_GATHER>, &ComputeAllGather, status);
+  RegisterOp("HearthStep", {}, {}, nullptr, &UnknownShape, status);
+  RegisterKernel("HearthStep", nullptr, &ComputeStep, status);
   const bool done = tf->GetCode(status) == TF_OK;
   if (!done) std::fprintf(stderr, "hearth: TensorFlow took no ops: %s\n", tf->Message(status));
   tf->DeleteStatus(status);

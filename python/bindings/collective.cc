@@ -45,22 +45,28 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   return {memory, {count}, self};
 }
 
-void AllReduce(Group& group, const OutputArray& array, const std::string& op, double timeout_s) {
-  const collective::DataType type = TypeOf(array.dtype());
-  const collective::Op how = OpOf(op);
-  const ReleasedGil released;
-  group.AllReduce(array.data(), array.size(), type, how, Deadline::After(timeout_s));
-}
-
-void Broadcast(Group& group, const OutputArray& array, int root, double timeout_s) {
-  const ReleasedGil released;
-  group.Broadcast(array.data(), array.nbytes(), root, Deadline::After(timeout_s));
-}
-
 void Run(Group& group, const ArrayRequest& request, double timeout_s) {
   const collective::Request what = request.For(group);
   const ReleasedGil released;
   group.Run(what, Deadline::After(timeout_s));
+}
+
+void AllReduce(Group& group, const OutputArray& array, const std::string& op, double timeout_s) {
+  ArrayRequest request("all_reduce", array, {});
+  request.op = OpOf(op);
+  Run(group, request, timeout_s);
+}
+
+void Broadcast(Group& group, const OutputArray& array, int root, double timeout_s) {
+  // As bytes: of any type.
+  collective::Request request = {.operation = collective::Operation::kBroadcast,
+                                 .output = array.data(),
+                                 .count = array.nbytes(),
+                                 .type = collective::DataType::kUint8,
+                                 .peer = root};
+  request.form = FormOf(array);
+  const ReleasedGil released;
+  group.Run(request, Deadline::After(timeout_s));
 }
 
 std::shared_ptr<Group> Split(Group& group, int color, double timeout_s) {

@@ -64,6 +64,26 @@ DataType TypeOf(const nb::dlpack::dtype& type) {
         "this array's type");
 }
 
+std::string NameOf(const nb::dlpack::dtype& type) {
+  const auto of = [&](const char* kind) { return kind + std::to_string(type.bits); };
+  switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
+    case nb::dlpack::dtype_code::Int:
+      return of("int");
+    case nb::dlpack::dtype_code::UInt:
+      return of("uint");
+    case nb::dlpack::dtype_code::Float:
+      return of("float");
+    case nb::dlpack::dtype_code::Bfloat:
+      return of("bfloat");
+    case nb::dlpack::dtype_code::Complex:
+      return of("complex");
+    case nb::dlpack::dtype_code::Bool:
+      return "bool";
+    default:
+      return of("type");
+  }
+}
+
 Op OpOf(const std::string& name) {
   if (name == "sum") return Op::kSum;
   if (name == "min") return Op::kMin;
@@ -111,8 +131,18 @@ Request ArrayRequest::For(const Group& group) const {
   request.peer = peer;
   request.counts = counts;
   request.name = name;
+  request.form = form.empty() ? OwnForm() : form;
+  request.step = step;
   CheckSizes(group, request);
   return request;
+}
+
+// Where parts are equal, each rank's is compared: the others' may lie in any output that holds all.
+std::string ArrayRequest::OwnForm() const {
+  const bool of_input = operation_ == Operation::kSend || operation_ == Operation::kReduceScatter ||
+                        (operation_ == Operation::kAllGather && counts.empty());
+  if (of_input && input_) return FormOf(*input_);
+  return output_ ? FormOf(*output_) : "";
 }
 
 void ArrayRequest::CheckSizes(const Group& group, const Request& request) const {
@@ -160,7 +190,12 @@ void RegisterCollectiveRequest(nb::module_& m) {
       .def_rw("counts", &ArrayRequest::counts,
               "The elements of each rank's part in an all_gather, the same list on all ranks; "
               "empty: equal parts.")
-      .def_rw("name", &ArrayRequest::name, "Compared between the ranks and told in errors.");
+      .def_rw("name", &ArrayRequest::name, "Compared between the ranks and reported in errors.")
+      .def_rw("form", &ArrayRequest::form,
+              "Type and shape, compared between the ranks and reported in errors; empty: those of "
+              "the array. For a caller whose own tensor has others: 'int16[2, 3]'.")
+      .def_rw("step", &ArrayRequest::step,
+              "The program's own count of its steps, compared between the ranks; 0: none.");
 }
 
 }  // namespace hearth::bindings

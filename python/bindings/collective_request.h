@@ -17,8 +17,19 @@ using InputArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind:
 
 // Throw kInvalidArgument, naming what ranks can exchange, by what, as what.
 collective::DataType TypeOf(const nanobind::dlpack::dtype& type);
+std::string NameOf(const nanobind::dlpack::dtype& type);  // of any type
 collective::Op OpOf(const std::string& name);
 collective::Wire WireOf(const std::string& name);
+
+// "float32[2, 3]", for any type.
+template <typename Array>
+std::string FormOf(const Array& array) {
+  std::vector<int64_t> shape;
+  for (size_t axis = 0; axis < array.ndim(); ++axis) {
+    shape.push_back(static_cast<int64_t>(array.shape(axis)));
+  }
+  return collective::FormOf(NameOf(array.dtype()), shape);
+}
 
 // Belongs to Python: made, copied and ended with its lock held. It keeps the arrays alive.
 class ArrayRequest {
@@ -35,9 +46,12 @@ class ArrayRequest {
   int peer = 0;
   std::vector<size_t> counts;
   std::string name;
+  std::string form;  // empty: that of the array which all ranks have alike
+  uint64_t step = 0;
 
  private:
   size_t WholeCount() const;
+  std::string OwnForm() const;
   void CheckSizes(const collective::Group& group, const collective::Request& request) const;
 
   collective::Operation operation_;

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib.util
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
-from rank_programs import RankPrograms
+from tensorflow_ranks import Ranks, tensorflow_ranks
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -19,61 +18,10 @@ pytestmark = [
     ),
 ]
 
-START = """
-import json, os, sys, time
-from pathlib import Path
-import numpy as np
-import tensorflow as tf
-import hearth.tensorflow as hvt
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting
-
-rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
-tf.config.threading.set_intra_op_parallelism_threads(1)
-os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
-
-def meeting(name):
-    path = Path(folder, name.replace("/", "_"))
-    def publish(text):
-        path.with_suffix(".new").write_text(text)
-        path.with_suffix(".new").rename(path)
-    def read():
-        while not path.exists():
-            time.sleep(0.01)
-        return path.read_text()
-    return Meeting(publish, read, lambda: None, key="0123")
-
-def say(value):
-    print(json.dumps(value), flush=True)
-
-def equal(found, expected):
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape and np.array_equal(found, expected), (found, expected)
-
-hvt.init(Place(rank, world, meeting), seconds)
-"""
-
-
-class Ranks(RankPrograms):
-    """Those of one group, by files in `folder`."""
-
-    def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
-        super().__init__("tensorflow")
-        for rank in range(world):
-            given = [rank, world, str(folder), shared, case, seconds]
-            self.start(START + program, given, {"TF_CPP_MIN_LOG_LEVEL": "2"})
-
-
-@pytest.fixture
-def ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
-    started: list[Ranks] = []
-    yield started
-    for each in started:
-        each.end()
-
+ranks = tensorflow_ranks
 
 OPERATIONS = """
+MOVED = (tf.int8, tf.int16, tf.uint16, tf.uint32, tf.uint64, tf.complex64, tf.complex128)
 everyone = range(world)
 for kind in (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64, tf.uint8):
     own = tf.cast(tf.range(5) + rank, kind)
@@ -88,12 +36,20 @@ equal(rows, [[float(r)] * 2 for r in everyone for _ in range(r)])
 values, indices = tf.constant([[float(rank)]]), tf.constant([rank])
 slices = tf.IndexedSlices(values, indices, tf.constant([world, 1]))
 equal(tf.convert_to_tensor(hvt.allreduce(slices, "sum")), [[float(r)] for r in everyone])
+whole = hvt.allreduce(tf.IndexedSlices(tf.constant([[rank + 5]]), indices))
+assert whole.values.dtype == tf.int32
+equal(whole.values, [[(r + 5) // world] for r in everyone])
+equal(hvt.allgather(tf.constant(float(rank))), [float(r) for r in everyone])
 many = [tf.fill([i + 1], float(i + rank)) for i in range(20)]
 for i, found in enumerate(hvt.grouped_allreduce(many, "sum")):
     equal(found, [float(i * world + sum(everyone))] * (i + 1))
 variable = tf.Variable([float(rank)])
-hvt.broadcast_variables([variable], 2)
+others = [tf.Variable(tf.cast([[rank], [rank + 1]], kind)) for kind in MOVED]
+hvt.broadcast_variables([variable, *others], 2)
 equal(variable, [2.0])
+for other, kind in zip(others, MOVED):
+    equal(other, tf.cast([[2], [3]], kind))
+    equal(hvt.allgather(tf.cast([rank], kind)), tf.cast(list(everyone), kind))
 
 @tf.function
 def compiled(x):

@@ -33,15 +33,17 @@ start()
 class Ranks(RankPrograms):
     """Those of one process group."""
 
-    def __init__(self, program, *, world=2, shared=True, case="", seconds=120):
+    def __init__(self, program, *, world=2, shared=True, case="", seconds=120, port=0):
+        """`port`: where rank 0 opens the store itself, as without torchrun."""
         from torch.distributed import TCPStore
 
         super().__init__("torch.distributed")
-        self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)
-        # Else rank 0 opens the store itself.
-        environment = {"TORCHELASTIC_USE_AGENT_STORE": "True"}
+        environment = {}
+        if not port:
+            self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)
+            environment = {"TORCHELASTIC_USE_AGENT_STORE": "True"}
         for rank in range(world):
-            given = [rank, world, self.store.port, shared, case, seconds]
+            given = [rank, world, port or self.store.port, shared, case, seconds]
             self.start(START + program, given, environment)
 
 

@@ -34,7 +34,7 @@ def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, note
     with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not come when the time was over"):
         cluster.shutdown()
     told = [record.getMessage() for record in caplog.records]
-    waits = "s in all-reduce of 4000 bytes (float32, sum): rank 1"
+    waits = "s in all-reduce of 4000 bytes (float32[1000], sum): rank 1"
     stalls = [text for text in told if waits in text]
     assert stalls, told
     assert all(text.startswith("worker:0: rank 0 on host ") for text in stalls)

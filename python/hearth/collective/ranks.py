@@ -7,8 +7,10 @@ proves that it knows the key before anything that it sends is read.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import hmac
+import os
 import secrets
 import socket
 import threading
@@ -157,10 +159,22 @@ class Ranks:
         with suppress(Exception):  # the group has failed before, and all know
             self._member.done()
 
+    def disown(self) -> None:
+        """In a forked child, which has none of the core's threads: the connections are the
+        parent's, and stay as they are."""
+        self._left = True
+        for each in (self._queue, self._group, self._member, self._coordinator):
+            # Its end would wait for threads, and tell the other ranks that this one has left.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+        self._queue = self._group = self._member = self._coordinator = None
+
     def _open_queue(self) -> Any:
         queue = self._queue
         if queue is None:
-            raise HearthError("the group of ranks was closed before this operation")
+            raise HearthError(
+                "the group of ranks was closed before this operation, or belongs to the process "
+                "from which this one was forked"
+            )
         return queue
 
     def _close_coordinator(self) -> None:
@@ -201,6 +215,14 @@ def _close_all() -> None:
         ranks.leave()
     for ranks in left:
         ranks.close()
+
+
+def _disown_all() -> None:
+    for ranks in list(_open_ranks):
+        ranks.disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
 
 
 def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:

@@ -47,6 +47,7 @@ _HOMES = {
     "allgather": ".operations",
     "broadcast": ".operations",
     "broadcast_variables": ".operations",
+    "next_step": ".operations",
     "reduce_gradients": ".training",
     "DistributedOptimizer": ".training",
     "DistributedGradientTape": ".training",

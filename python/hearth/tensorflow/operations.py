@@ -52,32 +52,48 @@ def grouped_allreduce(
         )
         for i, tensor in zip(dense, found, strict=True):
             results[i] = tensor
-    for i in set(range(len(values))) - set(dense):
-        results[i] = _reduce_slices(values[i], op)
+    for i in range(len(values)):
+        if isinstance(values[i], tf.IndexedSlices):
+            results[i] = _reduce_slices(values[i], op, names[i] if names else "")
     return results
 
 
-def _reduce_slices(slices: tf.IndexedSlices, op: str) -> tf.IndexedSlices:
+def _reduce_slices(slices: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSlices:
     if op not in ("sum", "mean"):
         raise ValueError(f"tf.IndexedSlices are reduced by 'sum' or 'mean', not {op!r}")
-    values = allgather(slices.values)
+    rows = _rows_of_ranks(slices.values, f"rows of {name}")
+    values = _gather(slices.values, rows, f"values of {name}")
     if op == "mean":
-        values /= tf.cast(group.size(), values.dtype)
-    return tf.IndexedSlices(values, allgather(slices.indices), slices.dense_shape)
+        ranks = tf.cast(group.size(), values.dtype)
+        # As the core divides the mean of a dense tensor of integers.
+        values = tf.truncatediv(values, ranks) if values.dtype.is_integer else values / ranks
+    indices = _gather(slices.indices, rows, f"indices of {name}")
+    return tf.IndexedSlices(values, indices, slices.dense_shape)
 
 
 def allgather(value: Any, name: str = "") -> Any:
-    """The ranks' tensors along the first dimension, whose length may differ. Differentiable.
+    """The ranks' tensors along the first dimension, whose length may differ; of scalars, a vector.
+    Differentiable.
 
     Raises as allreduce().
     """
     value = tf.convert_to_tensor(value)
+    if value.shape.rank == 0:
+        value = value[None]
+    return _gather(value, _rows_of_ranks(value, f"rows of {name}" if name else ""), name)
+
+
+def _rows_of_ranks(value: Any, name: str) -> Any:
     own = tf.cast(tf.shape(value)[:1], tf.int64)
     place = tf.one_hot(group.rank(), group.size(), dtype=tf.int64)
     [rows] = group.ops().hearth_all_reduce(
-        inputs=[place * own], reduction=REDUCTIONS["sum"], wire=0, names=[]
+        inputs=[place * own], reduction=REDUCTIONS["sum"], wire=0, names=[name]
     )
-    found = group.ops().hearth_all_gather(input=value, rows=rows, names=[name] if name else [])
+    return rows
+
+
+def _gather(value: Any, rows: Any, name: str) -> Any:
+    found = group.ops().hearth_all_gather(input=value, rows=rows, names=[name])
     found.set_shape([None, *value.shape[1:]])
     return found
 
@@ -103,10 +119,26 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int = 0) -> None:
     found = group.ops().hearth_broadcast(
         inputs=[tensors[i] for i in numbers],
         root=root_rank,
-        names=[str(getattr(variables[i], "path", variables[i].name)) for i in numbers],
+        names=[name_of(variables[i]) for i in numbers],
     )
     for i, tensor in zip(numbers, found, strict=True):
         variables[i].assign(tensor)
+
+
+def name_of(variable: Any) -> str:
+    """What a variable, of TensorFlow or Keras, is called on all ranks."""
+    return str(getattr(variable, "path", None) or getattr(variable, "name", ""))
+
+
+def next_step() -> None:
+    """Begins a training step: what the ranks call in it never meets what they call in another one.
+
+    For loops and train_steps of your own in which a rank may leave its gradients out, where its
+    loss is not finite, for instance: that is an error then. All ranks call it equally often.
+    DistributedGradientTape and, after use_for_collectives(), strategy.run() begin a step by
+    themselves. In a tf.function it runs each time. Raises HearthError before init().
+    """
+    group.ops().hearth_step()
 
 
 def _check(value: str, known: dict[str, int], what: str) -> None:
@@ -122,25 +154,27 @@ def _of_all_reduce(op: Any, *gradients: Any) -> list[Any]:
     if name not in ("sum", "mean"):
         raise LookupError(f"allreduce(op={name!r}) has no gradient: use 'sum' or 'mean'")
     whole = [_whole(g, x) for g, x in zip(gradients, op.inputs, strict=True)]
-    return grouped_allreduce(whole, name)
+    return grouped_allreduce(whole, name, names=_gradients_of(op))
 
 
 @tf.RegisterGradient("HearthAllGather")
 def _of_all_gather(op: Any, gradient: Any) -> list[Any]:
-
     rows = op.inputs[1]
-    total = allreduce(tf.convert_to_tensor(gradient), "sum")
+    [total] = grouped_allreduce([tf.convert_to_tensor(gradient)], "sum", names=_gradients_of(op))
     return [tf.split(total, rows, num=group.size())[group.rank()], None]
 
 
 @tf.RegisterGradient("HearthBroadcast")
 def _of_broadcast(op: Any, *gradients: Any) -> list[Any]:
-
     whole = [_whole(g, x) for g, x in zip(gradients, op.inputs, strict=True)]
-    totals = grouped_allreduce(whole, "sum")
+    totals = grouped_allreduce(whole, "sum", names=_gradients_of(op))
     if group.rank() == op.get_attr("root"):
         return totals
     return [tf.zeros_like(total) for total in totals]
+
+
+def _gradients_of(op: Any) -> list[str]:
+    return [f"gradient of {tf.compat.as_str(name)}" for name in op.get_attr("names")]
 
 
 def _whole(gradient: Any, like: Any) -> Any:

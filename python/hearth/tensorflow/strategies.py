@@ -20,6 +20,7 @@ def use_for_collectives() -> None:
         What init() raises.
     """
     group.init()
+    from tensorflow import distribute
     from tensorflow.python.distribute import cross_device_utils
 
     launcher = cross_device_utils.CollectiveReplicaLauncher
@@ -35,10 +36,21 @@ def use_for_collectives() -> None:
     launcher.batch_all_reduce = _batch_all_reduce_by(launcher.batch_all_reduce)
     launcher._all_gather = _all_gather_by(launcher._all_gather)
     launcher.by_hearth = True
+    strategy = distribute.MultiWorkerMirroredStrategy
+    strategy.run = _each_a_step(strategy.run)
 
 
 def _is_ours(launcher: Any) -> bool:
     return group.is_initialized() and launcher._group_size == group.size()
+
+
+def _each_a_step(theirs: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if group.is_initialized():
+            group.ops().hearth_step()
+        return theirs(self, *args, **kwargs)
+
+    return run
 
 
 def _all_reduce_by(theirs: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import tensorflow as tf
 
 from hearth import HearthError
-from hearth.tensorflow.group import rank
-from hearth.tensorflow.operations import allreduce, grouped_allreduce
+from hearth.tensorflow import group
+from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
 
 # Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
 # gradients of the layers before them are still worked out.
@@ -19,14 +20,21 @@ _BUCKET_BYTES = 8 << 20
 def reduce_gradients(
     gradients: Sequence[Any], op: str = "mean", wire: str = "float32", names: Sequence[str] = ()
 ) -> list[Any]:
-    """The gradients combined over the ranks; None stays None, and must be None on all ranks."""
+    """The gradients combined over the ranks; None stays None, and must be None on all ranks.
+
+    `names`: one for each, compared between the ranks; by default they are numbered.
+    """
     results = list(gradients)
-    for bucket in _buckets(gradients):
-        found = grouped_allreduce(
-            [gradients[i] for i in bucket], op, wire, [names[i] for i in bucket] if names else []
-        )
+    told = list(names) or [f"gradient {i}" for i in range(len(results))]
+    # A gradient that is None takes part: with no elements, and a name that says so.
+    given = [tf.zeros([0]) if gradient is None else gradient for gradient in results]
+    for i, gradient in enumerate(results):
+        if gradient is None:
+            told[i] = f"no gradient of {told[i]}"
+    for bucket in _buckets(given):
+        found = grouped_allreduce([given[i] for i in bucket], op, wire, [told[i] for i in bucket])
         for i, gradient in zip(bucket, found, strict=True):
-            results[i] = gradient
+            results[i] = None if results[i] is None else gradient
     return results
 
 
@@ -34,8 +42,6 @@ def _buckets(gradients: Sequence[Any]) -> list[list[int]]:
     buckets: list[list[int]] = [[]]
     size = 0
     for i in reversed(range(len(gradients))):
-        if gradients[i] is None:
-            continue
         shape, dtype = gradients[i].shape, gradients[i].dtype
         size += (shape.num_elements() or 0) * dtype.size
         buckets[-1].append(i)
@@ -46,37 +52,61 @@ def _buckets(gradients: Sequence[Any]) -> list[list[int]]:
 
 
 def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32") -> Any:
-    """An optimizer of the same class and settings that applies the ranks' combined gradients.
+    """Makes an optimizer apply the ranks' combined gradients, and returns it: the same object, with
+    its settings and state. Compile the model with it, also one that was compiled before.
 
     For Keras 3 on TensorFlow, without jit_compile, and tf_keras, in model.fit and in loops. What is
-    saved with it loads as the plain optimizer.
+    saved with it loads as the plain optimizer. Under mixed_float16 all ranks apply a step, or none.
 
     Args:
-        optimizer: a Keras optimizer, not yet used.
+        optimizer: a Keras optimizer, new, used or loaded.
         op: "mean" or "sum". wire: see allreduce().
 
     Raises:
-        ValueError: no such op or wire. TypeError: this is no Keras optimizer.
+        ValueError: no such op or wire, or the optimizer combines gradients already.
+        TypeError: this is no Keras optimizer.
         HearthError: Keras runs on something else than TensorFlow.
         The operations' errors, when gradients are applied.
     """
     if op not in ("mean", "sum"):
         raise ValueError(f"op={op!r}: gradients are combined by 'mean' or 'sum'")
-    plain = type(optimizer)
-    if not hasattr(plain, "from_config"):
-        raise TypeError(f"a Keras optimizer is wanted, not a {plain.__name__}")
-    if plain.__module__.partition(".")[0] == "keras":
+    inmost = _inmost(optimizer)
+    method = next((name for name in _METHODS if hasattr(inmost, name)), None)
+    if method is None or not hasattr(inmost, "from_config"):
+        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+    if _combines(inmost):
+        raise ValueError(
+            f"this {type(inmost).__name__} combines the ranks' gradients already: "
+            "DistributedOptimizer() takes each optimizer once"
+        )
+    if method == "apply":
         _check_backend()
-    method = "apply" if hasattr(plain, "apply") else "apply_gradients"
-    reduce = _reducer(op, wire)
-    members = {method: _APPLIES[method](plain, reduce), "__module__": plain.__module__}
-    return type(plain.__name__, (plain,), members).from_config(optimizer.get_config())
+        _decide_together()
+    own = getattr(inmost, method).__func__
+    combined = MethodType(_METHODS[method](own, _reducer(op, wire)), inmost)
+    # Of the object alone, so that Keras saves it as what it is.
+    object.__setattr__(inmost, method, combined)
+    object.__setattr__(inmost, _MARK, True)
+    return optimizer
+
+
+_MARK = "_by_hearth"
+
+
+def _inmost(optimizer: Any) -> Any:
+    """What a LossScaleOptimizer applies gradients with."""
+    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+        optimizer = inner
+    return optimizer
+
+
+def _combines(optimizer: Any) -> bool:
+    return getattr(optimizer, _MARK, False)
 
 
 def _reducer(op: str, wire: str) -> Any:
     def reduce(gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        names = [str(getattr(v, "path", getattr(v, "name", ""))) for v in variables]
-        return reduce_gradients(gradients, op, wire, names)
+        return reduce_gradients(gradients, op, wire, [name_of(v) for v in variables])
 
     return reduce
 
@@ -92,43 +122,77 @@ def _check_backend() -> None:
         )
 
 
-def _of_keras_3(plain: Any, reduce: Any) -> Any:
+def _decide_together() -> None:
+    """Has all ranks take Keras's decision whether scaled gradients are finite.
+
+    LossScaleOptimizer, which Keras puts around an optimizer under mixed_float16, applies gradients
+    only where they are. A rank that left a step out by itself would be behind from then on.
+    """
+    from keras.optimizers import LossScaleOptimizer
+
+    own = LossScaleOptimizer.check_finite
+    if getattr(own, _MARK, False):
+        return
+
+    def check_finite(self: Any, grads: Any) -> Any:
+        finite = own(self, grads)
+        if not _combines(_inmost(self)):
+            return finite
+        return allreduce(tf.convert_to_tensor(finite), "min", name="gradients are finite")
+
+    setattr(check_finite, _MARK, True)
+    LossScaleOptimizer.check_finite = check_finite
+
+
+def _of_keras_3(own: Any, reduce: Any) -> Any:
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         variables = trainable_variables
         if variables is None:
             variables = self._trainable_variables
-        return plain.apply(self, reduce(list(grads), list(variables)), trainable_variables)
+        return own(self, reduce(list(grads), list(variables)), trainable_variables)
 
     return apply
 
 
-def _of_tf_keras(plain: Any, reduce: Any) -> Any:
-    def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-        gradients, variables = zip(*grads_and_vars, strict=True)
-        pairs = zip(reduce(gradients, variables), variables, strict=True)
-        return plain.apply_gradients(self, list(pairs), *args, **kwargs)
+def _of_tf_keras(own: Any, reduce: Any) -> Any:
+    # Its LossScaleOptimizer calls this before it decides.
+    def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
+        pairs = list(grads_and_vars)
+        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
+        return own(self, list(zip(reduce(gradients, variables), variables, strict=True)))
 
-    return apply_gradients
+    return aggregate_gradients
 
 
-_APPLIES = {"apply": _of_keras_3, "apply_gradients": _of_tf_keras}
+_METHODS = {
+    "apply": _of_keras_3,
+    "aggregate_gradients": _of_tf_keras,
+    "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
+}
 
 
 class DistributedGradientTape(tf.GradientTape):
     """A tf.GradientTape whose gradient() gives the ranks' combined gradients.
 
-    Takes a tape's own arguments, and `op` and `wire` as allreduce().
+    Takes a tape's own arguments, and `op` and `wire` as allreduce(). Each begins a step: see
+    next_step().
     """
 
     def __init__(self, *args: Any, op: str = "mean", wire: str = "float32", **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._op, self._wire = op, wire
 
+    def __enter__(self) -> Any:
+        if group.is_initialized():
+            next_step()
+        return super().__enter__()
+
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         """tf.GradientTape.gradient(), reduced over the ranks."""
         found = super().gradient(target, sources, *args, **kwargs)
-        flat = tf.nest.flatten(found)
-        return tf.nest.pack_sequence_as(found, reduce_gradients(flat, self._op, self._wire))
+        names = [name_of(source) for source in tf.nest.flatten(sources)]
+        flat = reduce_gradients(tf.nest.flatten(found), self._op, self._wire, names)
+        return tf.nest.pack_sequence_as(found, flat)
 
 
 def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 100) -> Any:
@@ -162,7 +226,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
                 self.keep()
 
         def keep(self) -> None:
-            if rank() == 0:
+            if group.rank() == 0:
                 save(self.model)
             # What is safe somewhere is in the checkpoint.
             allreduce(tf.zeros([1]), "max", name="checkpoint")

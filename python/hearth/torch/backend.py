@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,16 +23,24 @@ from torch.distributed import ProcessGroup, Work
 from hearth.collective.ranks import Meeting, Ranks
 from hearth.native import _core
 from hearth.spark.addresses import address_towards
-from hearth.torch import names
-from hearth.torch.exchange import check, moved, nothing, received, reducible
+from hearth.torch import ddp_steps, names, stores
+from hearth.torch.exchange import (
+    Finish,
+    check,
+    form_of,
+    moved,
+    name_of,
+    nothing,
+    received,
+    reducible,
+    spread,
+)
 from hearth.torch.lanes import Lanes
 from hearth.torch.older_groups import OlderGroup, PlainBackend, backends_are_groups
 from hearth.torch.work import Notifier, Over, Submitted
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
-# Between two looks into the store, which serves all ranks.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 # What the core does itself, and what is worked out from everybody's tensors.
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
 _FOLDED: dict[str, Callable[..., Tensor]] = {
@@ -66,6 +73,9 @@ def _host() -> str:
 
 
 def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
+    ddp_steps.watch()
+    if options.group_size > 1 and not dist.is_initialized():  # the group of all ranks
+        stores.keep(options.store, options.group_rank)
     own = HearthBackend(
         options.store, options.group_rank, options.group_size, options.timeout.total_seconds()
     )
@@ -103,7 +113,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def _meeting(self, key: str) -> Meeting:
         return Meeting(
             publish=lambda text: self._store.set(key, text),
-            read=lambda: _read(self._store, key, self._timeout_s),
+            read=lambda: stores.read(self._store, key, self._timeout_s),
             withdraw=lambda: self._store.delete_key(key),
             host=_host(),
             key=_key,
@@ -114,15 +124,17 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
 
     # What is reduced.
 
-    def allreduce(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+    def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
         check(tensors)
-        fold = _FOLDED.get(_name_of(opts.reduceOp))
+        fold = _FOLDED.get(name_of(opts.reduceOp))
         if fold is not None:
-            return self._fold(opts, tensors, fold)
+            return self._fold(opts, tensors, fold, root)
+        step = ddp_steps.of_this_call()
         waits, ends = [], []
         for tensor in tensors:
             array, end = reducible(tensor)
-            waits.append(self._reduce(opts, "all_reduce", array, None))
+            form = form_of(tensor) + root
+            waits.append(self._reduce(opts, "all_reduce", array, None, form=form, step=step))
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -130,9 +142,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
 
     def reduce(self, tensors: Sequence[Tensor], opts: Any) -> Work:
         [tensor] = tensors
+        root = f" for rank {opts.rootRank}"
         if self.rank() == opts.rootRank:
-            return self.allreduce(tensors, opts)
-        return self.allreduce([tensor.detach().clone()], opts)
+            return self.allreduce(tensors, opts, root)
+        return self.allreduce([tensor.detach().clone()], opts, root)
 
     def reduce_scatter_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
         return self.reduce_scatter_single_coalesced([output], [given], opts)
@@ -151,7 +164,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             if output.dtype != given.dtype:
                 raise ValueError(f"reduce_scatter of {given.dtype} to {output.dtype}")
             array, end = reducible(output)
-            waits.append(self._reduce(opts, "reduce_scatter", array, reducible(given)[0]))
+            whole = reducible(given)[0]
+            waits.append(self._reduce(opts, "reduce_scatter", array, whole, form=form_of(output)))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -173,26 +187,39 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
             array, end = received(output)
-            waits.append(self._submit(opts, "all_gather", array, moved(given)))
+            waits.append(self._submit(opts, "all_gather", array, moved(given), form=form_of(given)))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
     def allgather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
-        return self.allgather_coalesced(outputs, inputs, opts)
+        return self._gather_each(
+            outputs, inputs, opts, [part for parts in outputs for part in parts]
+        )
 
     def allgather_coalesced(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
-        check(inputs)
+        by_input = list(zip(*outputs, strict=True))  # outputs has a list for each rank
+        results = [part for parts in outputs for part in parts]
+        return self._gather_each(by_input, inputs, opts, results)
+
+    def _gather_each(
+        self,
+        outputs: Sequence[Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        opts: Any,
+        results: Sequence[Tensor],
+    ) -> Work:
+        check([*inputs, *results])
         waits, ends = [], []
         for parts, given in zip(outputs, inputs, strict=True):
-            check(parts)
             whole = given.new_empty((self.size(), *given.shape))
-            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given)))
-            ends.append(functools.partial(_spread, parts, whole))
-        return self._work(waits, [part for parts in outputs for part in parts], *ends)
+            form = form_of(given)
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given), form=form))
+            ends.append(functools.partial(spread, parts, whole))
+        return self._work(waits, results, *ends)
 
     def gather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
@@ -200,16 +227,14 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         [given] = inputs
         check(inputs)
         if self.rank() != opts.rootRank:
-            return self._work(
-                [self._submit(opts, "send", None, moved(given), peer=opts.rootRank)], []
-            )
+            return self._work([self._send(opts, given, opts.rootRank)], [])
         [parts] = outputs
         check(parts)
         parts[self.rank()].copy_(given)
         waits, ends = [], []
         for rank in (rank for rank in range(self.size()) if rank != self.rank()):
-            array, end = received(parts[rank])
-            waits.append(self._submit(opts, "receive", array, peer=rank))
+            wait, end = self._receive(opts, parts[rank], rank)
+            waits.append(wait)
             ends.append(end)
         return self._work(waits, parts, *ends)
 
@@ -219,14 +244,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         [output] = outputs
         check(outputs)
         if self.rank() != opts.rootRank:
-            array, end = received(output)
-            wait = self._submit(opts, "receive", array, peer=opts.rootRank)
+            wait, end = self._receive(opts, output, opts.rootRank)
             return self._work([wait], outputs, end)
         [parts] = inputs
         check(parts)
         output.copy_(parts[self.rank()])
         others = [rank for rank in range(self.size()) if rank != self.rank()]
-        waits = [self._submit(opts, "send", None, moved(parts[rank]), peer=rank) for rank in others]
+        waits = [self._send(opts, parts[rank], rank) for rank in others]
         return self._work(waits, outputs)
 
     def broadcast(self, tensors: Sequence[Tensor], opts: Any) -> Work:
@@ -236,7 +260,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             array, end = received(tensor)
             if self.rank() == opts.rootRank:
                 array, end = moved(tensor), nothing
-            waits.append(self._submit(opts, "broadcast", array, peer=opts.rootRank))
+            form = form_of(tensor)
+            waits.append(self._submit(opts, "broadcast", array, peer=opts.rootRank, form=form))
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -257,7 +282,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             )
         check([output, given])
         array, end = received(output)
-        return self._work([self._submit(opts, "all_to_all", array, moved(given))], [output], end)
+        wait = self._submit(opts, "all_to_all", array, moved(given), form=form_of(given))
+        return self._work([wait], [output], end)
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
         check([*outputs, *inputs])
@@ -266,15 +292,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         # Everybody meets the others in the order of the pairs' ranks, so no two wait in a circle.
         for other in (rank for rank in range(self.size()) if rank != own):
-            array, end = received(outputs[other])
-            steps = [
-                functools.partial(
-                    self._submit, opts, "send", None, moved(inputs[other]), peer=other
-                ),
-                functools.partial(self._submit, opts, "receive", array, peer=other),
-            ]
-            waits += [step() for step in (steps if own < other else reversed(steps))]
+            if own < other:
+                waits.append(self._send(opts, inputs[other], other))
+            wait, end = self._receive(opts, outputs[other], other)
+            waits.append(wait)
             ends.append(end)
+            if own > other:
+                waits.append(self._send(opts, inputs[other], other))
         return self._work(waits, outputs, *ends)
 
     def barrier(self, opts: Any) -> Work:
@@ -285,14 +309,14 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
         [tensor] = tensors
         check(tensors)
-        request = _request("send", None, moved(tensor), name=f"tag {tag}")
+        request = _request("send", None, moved(tensor), name=f"tag {tag}", form=form_of(tensor))
         return self._work([self._lanes.send(request, to)], tensors)
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
         [tensor] = tensors
         check(tensors)
         array, end = received(tensor)
-        request = _request("receive", array, name=f"tag {tag}")
+        request = _request("receive", array, name=f"tag {tag}", form=form_of(tensor))
         return self._work([self._lanes.receive(request, source)], tensors, end)
 
     # The end.
@@ -311,23 +335,35 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._ranks.close()
         self._store = None  # its connection ends now, not with this object
 
-    def _fold(self, opts: Any, tensors: Sequence[Tensor], fold: Callable[..., Tensor]) -> Work:
+    def _send(self, opts: Any, tensor: Tensor, to: int) -> Any:
+        return self._submit(opts, "send", None, moved(tensor), peer=to, form=form_of(tensor))
+
+    def _receive(self, opts: Any, tensor: Tensor, source: int) -> tuple[Any, Finish]:
+        array, end = received(tensor)
+        return self._submit(opts, "receive", array, peer=source, form=form_of(tensor)), end
+
+    def _fold(
+        self, opts: Any, tensors: Sequence[Tensor], fold: Callable[..., Tensor], root: str
+    ) -> Work:
         """Everybody has everybody's tensors, and works the result out in the order of the ranks."""
         waits, ends = [], []
         for tensor in tensors:
             whole = tensor.new_empty((self.size(), *tensor.shape))
-            waits.append(self._submit(opts, "all_gather", moved(whole), moved(tensor)))
+            form = f"{form_of(tensor)} by {name_of(opts.reduceOp)}{root}"
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(tensor), form=form))
             ends.append(lambda t=tensor, w=whole: t.detach().copy_(functools.reduce(fold, w)))
         return self._work(waits, tensors, *ends)
 
-    def _reduce(self, opts: Any, operation: str, array: Tensor, given: Tensor | None) -> Any:
-        asked = _name_of(opts.reduceOp)
+    def _reduce(
+        self, opts: Any, operation: str, array: Tensor, given: Tensor | None, **how: Any
+    ) -> Any:
+        asked = name_of(opts.reduceOp)
         name = _OPS.get(asked)
         if name is None:
             raise ValueError(
                 f'the backend "hearth" does {operation} by {", ".join(_OPS)}, not {asked}'
             )
-        return self._submit(opts, operation, array, given, op=name)
+        return self._submit(opts, operation, array, given, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
         """What waits for the operation; None where it is over, as its caller waits for it anyway
@@ -351,45 +387,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return Submitted(left, finish, list(results), self._timeout_s, self._notifier)
 
 
-def _read(store: Any, key: str, timeout_s: float) -> str:
-    """The text of a key, once it is there.
-
-    Asks again and again: while a thread is in a store's wait(), all others wait with it, also the
-    one that has to set the key for which the other rank waits in the same way.
-
-    Raises:
-        DistStoreError: it did not come within `timeout_s`, or the store cannot be reached.
-    """
-    limit, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
-    while not store.check([key]):
-        if time.monotonic() > limit:
-            raise dist.DistStoreError(
-                f'the other rank did not leave its address in the store as "{key}" within '
-                f"{timeout_s:g} s: do all ranks run, and call the same operations?"
-            )
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
-    return store.get(key).decode()
-
-
 def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
     request = _core.Request(operation, *arrays)
     request.name = names.take()
     for key, value in how.items():
         setattr(request, key, value)
     return request
-
-
-def _name_of(op: Any) -> str:
-    """The name of a ReduceOp, which torch gives as itself or wrapped."""
-    return _name_of_kind(getattr(op, "op", op))
-
-
-@functools.cache
-def _name_of_kind(kind: Any) -> str:
-    return str(kind).rpartition(".")[2]
-
-
-def _spread(parts: Sequence[Tensor], whole: Tensor) -> None:
-    for part, source in zip(parts, whole, strict=True):
-        part.detach().copy_(source)

@@ -6,6 +6,7 @@ the core adds; the functions here give that tensor, and a way back.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,6 +40,11 @@ def check(tensors: Sequence[Tensor]) -> None:
             )
 
 
+def form_of(tensor: Tensor) -> str:
+    """Type and shape, which the ranks compare: "int16[2, 3]"."""
+    return f"{str(tensor.dtype)[6:]}{list(tensor.shape)}"
+
+
 def nothing() -> None:
     """The way back of a tensor that is exchanged where it lies."""
 
@@ -58,6 +64,12 @@ def received(tensor: Tensor) -> tuple[Tensor, Finish]:
     return moved(tensor), nothing
 
 
+def spread(parts: Sequence[Tensor], whole: Tensor) -> None:
+    """Copies a tensor's slices along the first dimension to the parts."""
+    for part, source in zip(parts, whole, strict=True):
+        part.detach().copy_(source)
+
+
 def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
     """A tensor to reduce in place, and what to call afterwards.
 
@@ -72,3 +84,13 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
     whole = tensor.to(wider).contiguous()
     end = nothing if whole is tensor else lambda: tensor.copy_(whole)
     return (torch.view_as_real(whole) if wider.is_complex else whole), end
+
+
+def name_of(op: Any) -> str:
+    """The name of a ReduceOp, which torch gives as itself or wrapped."""
+    return _name_of_kind(getattr(op, "op", op))
+
+
+@functools.cache
+def _name_of_kind(kind: Any) -> str:
+    return str(kind).rpartition(".")[2]

@@ -6,11 +6,8 @@ process can take that port first. It belongs to rank 0's process and lives as lo
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
-from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,13 +23,14 @@ _store: Any = None
 def prepare(ctx: TorchContext) -> None:
     """Sets the environment of this process, makes the backend "hearth" known and, on rank 0, opens
     the store."""
-    from hearth.torch import backend
+    from hearth.torch import backend, stores
 
     backend.register(ctx.collective_key)
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
-        _number_the_meetings()
+        # The store outlives destroy_process_group(): what the last group left would be found.
+        stores.number_the_groups()
         if ctx.rank == 0 and port is not None:
             _open_store(ctx, port)
             return
@@ -99,28 +97,6 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
         multi_tenant=True,
         master_listen_fd=port.detach(),
     )
-
-
-def _number_the_meetings() -> None:
-    """Gives each init_process_group() of a program keys of its own in the store.
-
-    As the store outlives destroy_process_group(), what the last group left there would be found.
-    """
-    # torch.distributed has a function of the module's name, which hides the module.
-    handlers = import_module("torch.distributed.rendezvous")._rendezvous_handlers
-    handlers["env"] = _numbered(handlers["env"])
-
-
-def _numbered(handler: Callable[..., Any]) -> Callable[..., Any]:
-    from torch.distributed import PrefixStore
-
-    numbers = itertools.count()
-
-    def meet(*args: Any, **options: Any) -> Iterator[Any]:
-        for store, rank, world_size in handler(*args, **options):
-            yield PrefixStore(f"hearth/{next(numbers)}", store), rank, world_size
-
-    return meet
 
 
 def may_follow(error: BaseException | None) -> bool:

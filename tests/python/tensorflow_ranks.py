@@ -1,0 +1,61 @@
+"""Processes that are ranks of hearth.tensorflow's group, by files in a folder; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rank_programs import RankPrograms
+
+START = """
+import json, os, sys, time
+from pathlib import Path
+import numpy as np
+import tensorflow as tf
+import hearth.tensorflow as hvt
+from hearth.collective.place import Place
+from hearth.collective.ranks import Meeting
+
+rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
+tf.config.threading.set_intra_op_parallelism_threads(1)
+os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
+
+def meeting(name):
+    path = Path(folder, name.replace("/", "_"))
+    def publish(text):
+        path.with_suffix(".new").write_text(text)
+        path.with_suffix(".new").rename(path)
+    def read():
+        while not path.exists():
+            time.sleep(0.01)
+        return path.read_text()
+    return Meeting(publish, read, lambda: None, key="0123")
+
+def say(value):
+    print(json.dumps(value), flush=True)
+
+def equal(found, expected):
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape and np.array_equal(found, expected), (found, expected)
+
+hvt.init(Place(rank, world, meeting), seconds)
+"""
+
+
+class Ranks(RankPrograms):
+    """Those of one group, by files in `folder`."""
+
+    def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
+        super().__init__("tensorflow")
+        for rank in range(world):
+            given = [rank, world, str(folder), shared, case, seconds]
+            self.start(START + program, given, {"TF_CPP_MIN_LOG_LEVEL": "2"})
+
+
+@pytest.fixture
+def tensorflow_ranks() -> Iterator[list[Ranks]]:
+    """Those put in here are ended with the test."""
+    started: list[Ranks] = []
+    yield started
+    for each in started:
+        each.end()
