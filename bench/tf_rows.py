@@ -34,7 +34,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
     from hearth.rows.columns import column_to_numpy
 
     for batch in batches:
-        column_to_numpy(batch.column(0))
+        column_to_numpy(batch.column(0), "0")
         yield batch.slice(0, 0).select([1])
 
 

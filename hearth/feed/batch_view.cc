@@ -207,7 +207,7 @@ struct OwnedImage {
 
 }  // namespace
 
-BatchView::BatchView(std::span<const std::byte> image) {
+BatchView::BatchView(std::span<const std::byte> image) : image_(image) {
   Reader reader(image);
   rows_ = reader.rows();
   columns_ = reader.ReadColumns();

@@ -23,6 +23,7 @@ class BatchView {
   // CheckUnchanged().
   explicit BatchView(std::span<const std::byte> image);
 
+  std::span<const std::byte> image() const { return image_; }
   int64_t rows() const { return rows_; }
   const std::vector<ColumnView>& columns() const { return columns_; }
 
@@ -36,6 +37,7 @@ class BatchView {
   uint64_t file_bytes() const { return file_bytes_; }
 
  private:
+  std::span<const std::byte> image_;
   int64_t rows_ = 0;
   std::vector<std::shared_ptr<const MappedFile>> files_;
   uint64_t file_bytes_ = 0;

@@ -33,7 +33,9 @@ class Partition {
  public:
   struct Batch {
     std::shared_ptr<const BatchView> view;
-    std::span<const std::byte> image;  // where it lies in a ring, until Release(); else empty
+    // Where it lies in a ring, until Release(). Else empty: then columns are the program's own,
+    // which may write to them.
+    std::span<const std::byte> image;
     RowFormat format;
   };
 

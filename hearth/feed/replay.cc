@@ -42,8 +42,11 @@ std::optional<Partition::Batch> Replay::Read() {
     --times_left_;
   }
   kept_->CountRead(index);
-  return Batch{
-      std::shared_ptr<const BatchView>(kept_, &kept_->at(index)), {}, kept_->format(index)};
+  const BatchView& kept = kept_->at(index);
+  const RowFormat format = kept_->format(index);
+  // The program may write to the arrays of columns; later epochs must not see that.
+  if (!format.pickled) return Batch{CopyBatch(kept.image()), {}, format};
+  return Batch{std::shared_ptr<const BatchView>(kept_, &kept), {}, format};
 }
 
 void Replay::Settle(int64_t count) {

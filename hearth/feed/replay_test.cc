@@ -71,6 +71,20 @@ TEST_F(ReplayTest, EachBatchKeepsItsFormatAndLivesAsLongAsAnyoneReadsIt) {
   EXPECT_EQ(second->view->column("n").AsInt64(0), 2);
 }
 
+TEST_F(ReplayTest, WritesOfTheProgramStayAndAreNotSeenByLaterEpochs) {
+  BatchBuilder rows;
+  rows.AddInt32("n", std::vector<int32_t>(1 << 18, 7));  // 1 MiB
+  kept_->Add(TestImage(rows).bytes(), {});
+  kept_->Commit();
+  Replay replay("again", kept_, 2, driver_.tell());
+  const auto first = replay.Read();
+  const ColumnView& numbers = first->view->column("n");
+  const_cast<uint8_t*>(numbers.buffers().data)[0] = 8;
+  for (int i = 0; i < 300; ++i) kept_->CountRead(0);  // pages are dropped after 256 MiB
+  EXPECT_EQ(numbers.AsInt64(0), 8);
+  EXPECT_EQ(replay.Read()->view->column("n").AsInt64(0), 7);
+}
+
 TEST_F(ReplayTest, WithoutRowsTheDriverHearsAtOnceThatItIsDone) {
   Replay nothing("again", nullptr, 2, driver_.tell());
   EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));

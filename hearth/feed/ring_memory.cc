@@ -11,7 +11,7 @@ namespace hearth::feed {
 namespace {
 
 constexpr uint32_t kMagic = 0x474e4952;  // "RING"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kControlBytes = 4096;
 constexpr size_t kMinCapacity = 64 << 10;
 // Nothing added to a position below it overflows.

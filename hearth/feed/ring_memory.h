@@ -36,7 +36,11 @@ struct RingControl {
 };
 static_assert(sizeof(RingControl) <= 4096 && std::atomic<uint64_t>::is_always_lock_free);
 
-enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3 };
+// A batch that is larger than the ring comes as parts, the last of which is of kind kBatch.
+enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
+
+// The largest batch: a row of that many bytes may be in memory several times on its way.
+inline constexpr uint64_t kMostBatchBytes = uint64_t{4} << 30;
 
 // In front of every entry, which is padded to kImageAlignment.
 struct EntryHeader {

@@ -16,6 +16,23 @@ RingReader::RingReader(RingEnd end)
       position_(memory_.Checked(memory_.control().released.load())) {}
 
 RingEntry RingReader::Next(Deadline deadline) {
+  RingEntry entry = NextEntry(deadline);
+  while (entry.kind == EntryKind::kPart || !parts_.empty()) {
+    const bool sound = (entry.kind == EntryKind::kPart || entry.kind == EntryKind::kBatch) &&
+                       !entry.image.empty() &&
+                       entry.image.size() <= kMostBatchBytes - parts_.size();
+    Require(sound, ErrorCode::kDataLoss,
+            "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
+            static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());
+    parts_.insert(parts_.end(), entry.image.begin(), entry.image.end());
+    whole_ = entry.kind == EntryKind::kBatch;
+    if (whole_) return {entry.kind, parts_};
+    entry = NextEntry(deadline);
+  }
+  return entry;
+}
+
+RingEntry RingReader::NextEntry(Deadline deadline) {
   Release();
   if (ended_) return {EntryKind::kEnd, {}};
   RingControl& control = memory_.control();
@@ -43,7 +60,7 @@ RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
-                     header.kind <= static_cast<uint32_t>(EntryKind::kEnd);
+                     header.kind <= static_cast<uint32_t>(EntryKind::kPart);
   const uint64_t in_flight = written - position_;  // huge where it lies before
   bool sound = known && in_flight <= memory_.most_in_flight() &&
                header.bytes <= memory_.capacity() - sizeof(header);
@@ -69,6 +86,7 @@ void RingReader::ThrowWriterFailure() const {
 }
 
 void RingReader::Release() {
+  if (std::exchange(whole_, false)) parts_ = {};
   RingControl& control = memory_.control();
   if (control.released.load() == position_) return;
   control.released.store(position_);

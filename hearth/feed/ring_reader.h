@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "hearth/base/deadline.h"
 #include "hearth/feed/ring.h"
@@ -15,7 +16,7 @@ namespace hearth::feed {
 
 struct RingEntry {
   EntryKind kind;
-  std::span<const std::byte> image;  // of a batch, inside the ring; not yet checked
+  std::span<const std::byte> image;  // of a batch, inside the ring or a buffer; not yet checked
 };
 
 // One thread reads; Close() may come from any.
@@ -24,7 +25,8 @@ class RingReader {
   explicit RingReader(RingEnd end);
 
   // The next entry, in order, without a copy: it stays in the ring, and keeps its room there, until
-  // the next call or Release(). After the end, every call gives kEnd. Throws the writer's own error
+  // the next call or Release(). A batch that is larger than the ring is put together in a buffer,
+  // where it stays as long. After the end, every call gives kEnd. Throws the writer's own error
   // if that failed, kUnavailable when it died before the end, kDeadlineExceeded,
   // kDataLoss for a damaged ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
@@ -41,11 +43,15 @@ class RingReader {
  private:
   bool IsReady() const;
   void ThrowWriterFailure() const;
+  RingEntry NextEntry(Deadline deadline);
   RingEntry EntryAt(uint64_t written);
 
   RingMemory memory_;
   RingSignal signal_;
   uint64_t position_;  // of the next entry
+  // Of a batch that is larger than the ring; whether all have come, so that it may be released.
+  std::vector<std::byte> parts_;
+  bool whole_ = false;
   bool ended_ = false;
   std::atomic<bool> closed_ = false;
 };

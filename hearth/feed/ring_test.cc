@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -144,15 +145,43 @@ TEST_F(RingTest, EntryAsLargeAsTheRingFits) {
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), exact);
 }
 
-TEST_F(RingTest, RowLargerThanTheRingNamesItsBytesAndTheOption) {
+TEST_F(RingTest, RowLargerThanTheRingComesInPartsAsOneBatch) {
   Open(64 << 10);
-  BatchBuilder rows;
-  rows.AddBinary("image", {"small", std::string(100'000, 'x')});
-  const Error error = Thrown([&] { Write(rows); });
-  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
-  EXPECT_THAT(error.message(), HasSubstr("row 1"));
-  EXPECT_THAT(error.message(), HasSubstr("100224 bytes"));
-  EXPECT_THAT(error.message(), HasSubstr("capacity_bytes"));
+  std::string big(1'000'000, 'x');
+  for (size_t i = 0; i < big.size(); i += 997) big[i] = static_cast<char>(i);
+  std::thread feeder([&] {
+    BatchBuilder rows;
+    rows.AddBinary("image", {"a", big, "b", big});
+    Write(rows);
+    writer_->WriteEnd(Soon());
+  });
+  for (const std::string& image : {std::string("a"), big, std::string("b"), big}) {
+    const RingEntry entry = reader_->Next(Soon());
+    ASSERT_EQ(entry.kind, EntryKind::kBatch);
+    EXPECT_EQ(BatchView(entry.image).column("image").Bytes(0), image);
+  }
+  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
+  feeder.join();
+}
+
+TEST_F(RingTest, PartsThatCameBeforeADeadlineAreKept) {
+  Open(64 << 10);
+  const std::string big(1'000'000, 'x');
+  std::thread feeder([&] {
+    BatchBuilder rows;
+    rows.AddBinary("image", {big});
+    Write(rows);
+  });
+  std::optional<RingEntry> entry;
+  while (!entry) {
+    try {
+      entry = reader_->Next(Deadline::After(0));
+    } catch (const Error& error) {
+      ASSERT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    }
+  }
+  EXPECT_EQ(BatchView(entry->image).column("image").Bytes(0), big);
+  feeder.join();
 }
 
 TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
@@ -249,6 +278,18 @@ TEST_F(RingTest, DamagedControlWordsAndEntriesAreRefused) {
     return reinterpret_cast<EntryHeader*>(ring.At(0));
   };
   EXPECT_EQ(damaged([&](auto& ring) { header(ring)->kind = 77; }), ErrorCode::kDataLoss);
+  EXPECT_EQ(damaged([&](auto& ring) {
+              header(ring)->kind = static_cast<uint32_t>(EntryKind::kPart);
+              header(ring)->bytes = 0;
+            }),
+            ErrorCode::kDataLoss)
+      << "a part of nothing";
+  EXPECT_EQ(damaged([&](auto& ring) {
+              header(ring)->kind = static_cast<uint32_t>(EntryKind::kPart);
+              writer_->WriteFlush(Soon());
+            }),
+            ErrorCode::kDataLoss)
+      << "no end of a batch";
   EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = 1 << 20; }), ErrorCode::kDataLoss);
   EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = ~0ull; }), ErrorCode::kDataLoss);
   EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 1ull << 40; }),

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/pieces_image.h"
@@ -30,14 +31,35 @@ bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, 
 bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
                            Deadline deadline) {
   const size_t bytes = rows.ImageBytes(begin, count);
-  Require(sizeof(EntryHeader) + bytes <= memory_.capacity(), ErrorCode::kResourceExhausted,
-          "row {} of a batch has {} bytes, but the ring holds {}; make the ring larger "
-          "(capacity_bytes)",
-          begin, bytes, memory_.capacity());
+  if (sizeof(EntryHeader) + bytes > memory_.capacity()) {
+    return WriteParts(rows, begin, count, deadline);
+  }
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
   rows.Write(begin, count, {to, bytes});
   Publish(bytes);
+  return true;
+}
+
+// The image is contiguous, so it is made beside the ring.
+bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count,
+                            Deadline deadline) {
+  const size_t bytes = rows.ImageBytes(begin, count);
+  Require(bytes <= kMostBatchBytes, ErrorCode::kResourceExhausted,
+          "row {} of a batch has {} bytes, but a row may have {}; divide it into several rows",
+          begin, bytes, kMostBatchBytes);
+  std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // images are padded to it
+  const std::span<std::byte> image = std::as_writable_bytes(std::span(words));
+  rows.Write(begin, count, image);
+  for (size_t at = 0; at < bytes;) {
+    const size_t part = std::min(block_bytes_, bytes - at);
+    const EntryKind kind = at + part < bytes ? EntryKind::kPart : EntryKind::kBatch;
+    std::byte* to = Reserve(kind, part, deadline);
+    if (to == nullptr) return false;
+    std::memcpy(to, image.data() + at, part);
+    Publish(part);
+    at += part;
+  }
   return true;
 }
 

@@ -24,8 +24,9 @@ class RingWriter {
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);
 
   // Copies the batch into the ring, split by rows into entries of at most `block_bytes` (a bigger
-  // single row is one entry). Borrows the structs. Throws kInvalidArgument for a type that batches
-  // cannot have, kResourceExhausted for a row that is larger than the ring.
+  // single row is one entry, or several parts where it is larger than the ring). Borrows the
+  // structs. Throws kInvalidArgument for a type that batches cannot have, kResourceExhausted for a
+  // row of more than kMostBatchBytes.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
   // The same for pieces, gathered straight into the ring as one entry. Throws kResourceExhausted if
@@ -46,6 +47,7 @@ class RingWriter {
 
  private:
   bool WriteRows(const class ArrowImage& rows, int64_t begin, int64_t count, Deadline deadline);
+  bool WriteParts(const class ArrowImage& rows, int64_t begin, int64_t count, Deadline deadline);
   bool WriteMark(EntryKind kind, Deadline deadline);
   // Waits for room for an entry; null once the reader wants no more.
   std::byte* Reserve(EntryKind kind, uint64_t bytes, Deadline deadline);

@@ -123,7 +123,7 @@ void DefineWriter(nb::module_& m) {
   writer.def("write", Write, "rows"_a, "timeout_s"_a = kRingTimeout,
              "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError when the "
              "reader takes nothing, ConnectionError when it died, ValueError for a column type "
-             "that cannot be fed, OSError for a row larger than the ring.");
+             "that cannot be fed, OSError for a row of more than 4 GiB.");
   writer.def(
       "flush",
       [](PythonRingWriter& ring, double timeout_s) {

@@ -21,7 +21,7 @@ ODD_FRAMES = {
     "rows of no length": {"op": "rows"},
     "rows of a wrong kind": {"op": "rows", "bytes": "many"},
     "rows of no bytes": {"op": "rows", "bytes": 0},
-    "more rows than may travel at once": {"op": "rows", "bytes": (32 << 20) + 1},
+    "more rows than may travel at once": {"op": "rows", "bytes": relay._MAX_ROWS_BYTES + 1},
     "rows that are none": {"op": "rows", "bytes": 4},
 }
 
@@ -62,10 +62,11 @@ def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
     node = Channel(relay.at_node(afar))
     _, fds = node.receive(5, descriptors=4)
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
-    batch = pa.record_batch({"piece": [b"x" * (2 << 20)]})
-    stream = relay._as_stream(batch)
-    task.send({"op": "rows", "bytes": len(stream)}, data=stream)
-    assert pa.record_batch(rows.next(5)[1]).equals(batch)
+    for size in (2 << 20, 3 * relay.RING_BYTES):  # a row may be larger than a ring
+        batch = pa.record_batch({"piece": [b"x" * size]})
+        stream = relay._as_stream(batch)
+        task.send({"op": "rows", "bytes": len(stream)}, data=stream)
+        assert pa.record_batch(rows.next(60)[1]).equals(batch)
     before = peak_kb()
     task.send({"op": "rows", "bytes": 1 << 40})
     (told,) = wait_for_end(task)

@@ -57,9 +57,13 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
 
     with cluster.run(spark, main, sink, nodes=2) as nodes:
         nodes.train(spark.range(100), epochs=2)
+        # Other columns, and a row that is larger than a feed's ring.
+        nodes.train(spark.sql("SELECT repeat('x', 20000000) AS text, 100L AS id"), epochs=2)
         with pytest.raises(ValueError, match="no feed 'inputs': its feeds are input"):
             nodes.train(spark.range(1), feed="inputs")
-    assert sorted(map(int, sink.read())) == sorted([*range(100)] * 2)
+        with pytest.raises(ValueError, match="column 'day' has the type date, which no feed"):
+            nodes.train(spark.sql("SELECT current_date() AS day"))
+    assert sorted(map(int, sink.read())) == sorted([*range(101)] * 2)
     assert no_node_left()
 
 

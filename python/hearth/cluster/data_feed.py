@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from hearth.cluster.errors import ClusterError
 from hearth.collective import steps
 from hearth.native import timeline
 from hearth.rows import pickled_arrays, pickles
-from hearth.rows.columns import Columns
+from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.rows.pickled_arrays import PickledArrays
 
 # A chunk of rows: a list of Python objects, Columns or PickledArrays.
@@ -73,6 +73,7 @@ class DataFeed:
             ValueError: there is no feed of that name.
         """
         self.mgr = mgr
+        self._columns_before = ColumnsBefore()
         self.train_mode = train_mode
         self.done_feeding = False
         self.queue_in = mgr.get_queue(qname_in)
@@ -91,25 +92,60 @@ class DataFeed:
     def next_batch(self, batch_size: int) -> Any:
         """Waits for up to `batch_size` rows: a list, or {tensor: list} with an input_mapping.
 
-        The batch is shorter at the end of the feed, perhaps empty, and, unless in train mode, at
-        the end of a partition.
+        The batch is shorter at the end of the feed, perhaps empty; where rows of other columns
+        follow; and, unless in train mode, at the end of a partition.
 
         Raises:
             ClusterError: a node of the cluster failed.
+            ValueError: the rows do not have the columns of those before, or of input_mapping.
         """
-        rows = as_rows(self._take(batch_size))
+        chunks = self._take(batch_size)
         if self.input_tensors is None:
-            return rows
+            self._columns_before.check_names(chunks)
+            return as_rows(chunks)
+        rows = as_rows(chunks, self._columns)
         return {name: [row[i] for row in rows] for i, name in enumerate(self.input_tensors)}
 
-    def next_numpy(self, batch_size: int) -> Any:
-        """The same rows as arrays, first dimension rows; None without rows.
+    def next_numpy(
+        self, batch_size: int, columns: Sequence[str] | None = None, ragged: Sequence[str] = ()
+    ) -> Any:
+        """The same rows as arrays, first dimension rows, which are the caller's to write to; None
+        without rows.
 
         Rows of a DataFrame come as {column: array} (or {tensor: array}), without a copy where
         one Arrow batch holds them all; Python rows come as a tuple of arrays where a row is a
-        tuple, else as one array.
+        tuple, else as one array. docs/cluster.md says what a column becomes by its type.
+
+        Args:
+            batch_size: as of next_batch().
+            columns: which of them; None: all.
+            ragged: columns of lists of different lengths: an array of objects, which are one
+                array for each row. Those of other columns must be of one length.
+
+        Raises:
+            ClusterError: a node of the cluster failed.
+            ValueError: a column is not there, or no array holds its values.
         """
-        return as_arrays(self._take(batch_size, arrays=True), self._columns, self.input_tensors)
+        chunks = [chunk for chunk in self._take(batch_size, arrays=True) if len(chunk)]
+        if not chunks:
+            return None
+        if not isinstance(chunks[0], Columns):
+            if columns is not None and self.input_tensors is None:
+                raise ValueError(
+                    "rows of an RDD have no columns: leave out `columns`, or feed a DataFrame"
+                )
+            return _chosen(arrays_of_rows(chunks, self.input_tensors), columns)
+        names = self._columns or chunks[0].names
+        known = dict(zip(self.input_tensors or names, names, strict=True))
+        return {
+            key: self._joined(chunks, name, key in ragged)
+            for key, name in _chosen(known, columns).items()
+        }
+
+    def _joined(self, chunks: list[Columns], name: str, ragged: bool) -> np.ndarray:
+        arrays = [chunk.array(name, ragged) for chunk in chunks]
+        self._columns_before.check_shapes(name, arrays)
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def should_stop(self) -> bool:
         """Whether the feed has ended, as next_batch() has seen."""
@@ -192,7 +228,7 @@ class RowSource:
         return self._queue.taken
 
     def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
-        """Up to `count` rows, as slices of chunks; fewer at the end of the feed.
+        """Up to `count` rows, as slices of chunks that fit_together(); fewer at the feed's end.
 
         Waits for rows. Where not `across_partitions`, also a partition's end cuts the batch short.
         With `arrays`, pickled rows of numbers come as PickledArrays.
@@ -208,6 +244,8 @@ class RowSource:
                 if not self._advance(arrays) and (self.ended or (slices and not across_partitions)):
                     break
                 continue
+            if slices and not fit_together(slices[-1], self._chunk):
+                break
             used = min(left, wanted)
             slices.append(self._slice(used))
             self._reader.give(used)
@@ -298,11 +336,20 @@ class RowSource:
             raise
 
 
-def as_rows(chunks: list[Chunk]) -> list[Any]:
-    """All rows in one list; a row of columns becomes a tuple."""
+def fit_together(chunk: Chunk, other: Chunk) -> bool:
+    """Whether one minibatch may hold both: rows of the same columns, or Python rows."""
+    if isinstance(chunk, Columns):
+        return chunk.like(other)
+    return not isinstance(other, Columns)
+
+
+def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
+    """All rows in one list; a row of columns becomes a tuple, of `columns` where they are given."""
     rows: list[Any] = []
     for chunk in chunks:
-        if not isinstance(chunk, list):
+        if isinstance(chunk, Columns):
+            chunk = chunk.rows(columns)
+        elif not isinstance(chunk, list):
             chunk = chunk.rows()
         if rows:
             rows.extend(chunk)
@@ -311,16 +358,8 @@ def as_rows(chunks: list[Chunk]) -> list[Any]:
     return rows
 
 
-def as_arrays(chunks: list[Chunk], columns: list[str] | None, tensors: list[str] | None) -> Any:
-    """As DataFeed.next_numpy() says; None without rows."""
-    if len(chunks) > 1:
-        chunks = [chunk for chunk in chunks if len(chunk)]
-    if not chunks or not len(chunks[0]):
-        return None
-    if isinstance(chunks[0], Columns):
-        names = columns or chunks[0].names
-        arrays = [_join(chunks, name) for name in names]
-        return dict(zip(tensors or names, arrays, strict=True))
+def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
+    """Python rows, of which there are some, as DataFeed.next_numpy() says."""
     if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
         arrays = pickled_arrays.join(chunks)
         if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
@@ -330,12 +369,28 @@ def as_arrays(chunks: list[Chunk], columns: list[str] | None, tensors: list[str]
     else:
         rows = as_rows(chunks)
         if not isinstance(rows[0], tuple) and tensors is None:
-            return np.asarray(rows)
-        arrays = tuple(np.asarray(values) for values in zip(*rows, strict=True))
+            return _as_array(rows)
+        arrays = tuple(_as_array(values) for values in zip(*rows, strict=True))
     return dict(zip(tensors, arrays, strict=True)) if tensors is not None else arrays
 
 
-def _join(chunks: list[Columns], name: str) -> np.ndarray:
-    if len(chunks) == 1:
-        return chunks[0].array(name)
-    return np.concatenate([chunk.array(name) for chunk in chunks])
+def _as_array(values: Sequence[Any]) -> np.ndarray:
+    """Numbers as NumPy does; strings and bytes as objects, as columns of them are."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            "the rows have lists of different lengths, which make no array: pad them, take them by "
+            "next_batch(), or feed a DataFrame, whose columns may be ragged"
+        ) from None
+    # NumPy's own strings have no zeros at their end, and numbers beside strings become strings.
+    return np.asarray(values, object) if array.dtype.kind in "SU" else array
+
+
+def _chosen(named: Any, columns: Sequence[str] | None) -> Any:
+    """Those of a dict that `columns` names. Raises ValueError where one is not there."""
+    if columns is None:
+        return named
+    if missing := [name for name in columns if name not in named]:
+        raise ValueError(f"the rows have no column {missing[0]!r}: they have {', '.join(named)}")
+    return {name: named[name] for name in columns}

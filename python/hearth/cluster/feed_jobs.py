@@ -14,6 +14,7 @@ from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never,
 from hearth.cluster.feed_task import feed, infer
 from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
+from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str
         cluster.meta["server_addr"]  # a client may end the stream
         rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
         return
+    if is_frame(rows):
+        check_carried(rows.schema)
     cluster.running.watch.pace.begin()
     with PaceLine(lambda: cluster.running.watch.pace.line()):
         _train_all(cluster, rows, epochs, timeout_s, queue)
@@ -201,6 +204,7 @@ def inference(cluster: Cluster, rows: Any, timeout_s: float, queue: str, schema:
         cluster.restarts.ensure_running()
     spec = feed_spec(cluster.nodes, queue, timeout_s, mode="inference")
     if is_frame(rows):
+        check_carried(rows.schema)
         return _infer_frame(rows, replace(spec, format="arrow"), schema)
     chunks, spec = _pickles(rows, spec)
     marked = cluster.running.inferences.mark(chunks)

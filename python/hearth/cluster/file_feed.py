@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster.data_feed import DataFeed
+from hearth.cluster.data_feed import DataFeed, fit_together
 from hearth.files.library_files import library_knows
 from hearth.files.table_folders import refuse_table
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
-from hearth.rows.columns import Columns
+from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.rows.far_reader import ARROW_SUFFIXES, read_parts
 from hearth.rows.file_reader import row_range
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from hearth.cluster.file_shares import FileShares
 
 _BATCH_ROWS = 4096
+# With MAP_NORESERVE, which Python 3.11 does not name: files may be larger than the memory.
+_PRIVATE = mmap.MAP_PRIVATE | 0x4000
 _RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
 
 
@@ -56,6 +59,7 @@ class FileFeed(DataFeed):
         self.queue_in = self.queue_out = None
         self.input_tensors = self._columns = None
         self.done_feeding = False
+        self._columns_before = ColumnsBefore()
         shares = getattr(mgr, "files", None)
         if shares is not None and _is_far(path):
             self._source = BatchSource(_read_far(shares, path, columns, epochs))
@@ -84,7 +88,8 @@ class BatchSource:
         self.ended = False
 
     def take(self, count: int, across_partitions: bool, arrays: bool = True) -> list[Columns]:
-        """Up to `count` rows; fewer at the end, which is known as soon as it is reached."""
+        """Up to `count` rows of the same columns; fewer at the end, which is known as soon as it is
+        reached."""
         slices: list[Columns] = []
         while count > 0:
             if self._chunk is None or self._at == len(self._chunk):
@@ -93,6 +98,8 @@ class BatchSource:
                     self.ended = True
                     break
                 self._chunk, self._at = Columns(batch), 0
+            if slices and not fit_together(slices[-1], self._chunk):
+                break
             part = self._chunk.slice(self._at, count)
             slices.append(part)
             self._at += len(part)
@@ -170,10 +177,10 @@ def list_files(path: str) -> list[str]:
 def _read_arrow(
     files: Sequence[str], columns: Sequence[str], share: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches that lie in the mapped files."""
+    """Batches that lie in the mapped files, whose pages are copied where they are written to."""
     import pyarrow as pa
 
-    readers = [pa.ipc.open_file(pa.memory_map(file)) for file in files]
+    readers = [pa.ipc.open_file(_mapped(file)) for file in files]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     begin, end = row_range(sum(batch.num_rows for batch in batches), *share)
     first = 0
@@ -183,6 +190,14 @@ def _read_arrow(
         if low < high:
             part = batch.slice(low, high - low)
             yield part.select(list(columns)) if columns else part
+
+
+def _mapped(path: str) -> pa.Buffer:
+    import pyarrow as pa
+
+    with open(path, "rb") as file:
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        return pa.py_buffer(mmap.mmap(file.fileno(), 0, _PRIVATE, access))
 
 
 def _read_records(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RING_BYTES = 16 << 20
-# No ring takes more at once.
-_MAX_ROWS_BYTES = 2 * RING_BYTES
+# A batch is larger than a ring where one of its rows is; the core sends no larger one.
+_MAX_ROWS_BYTES = (4 << 30) + RING_BYTES
 _FOREVER_S = 1e9
 
 

@@ -119,27 +119,8 @@ def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
     """An array for each column. Raises ValueError where none holds its values."""
     from hearth.rows.columns import column_to_numpy
 
-    block = []
-    for name, read in zip(spec.columns, spec.read, strict=True):
-        column = batch.column(read)
-        block.append(column_to_numpy(column))
-        if problem := _problem(column.type, block[-1].dtype.kind):
-            raise ValueError(f"the column {name!r} ({column.type}) has {problem}")
-    return block
-
-
-def _problem(kind: pa.DataType, array_kind: str) -> str:
-    """Why values of this type have become an array of another kind, floats or objects; or ""."""
-    import pyarrow as pa
-
-    value = kind
-    while pa.types.is_list(value) or pa.types.is_large_list(value):
-        value = value.value_type
-    if array_kind == "O" and value is not kind:
-        return "nulls or arrays of several lengths: the function gets arrays of one length"
-    if array_kind in "fO" and (pa.types.is_integer(value) or pa.types.is_boolean(value)):
-        return "nulls, which no array of its type holds: fill them, or drop their rows"
-    return ""
+    pairs = zip(spec.columns, spec.read, strict=True)
+    return [column_to_numpy(batch.column(read), name) for name, read in pairs]
 
 
 def _called(
@@ -170,7 +151,7 @@ def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
     if isinstance(function, torch.nn.Module):
         function.eval()
     names = zip(block, spec.columns, strict=True)
-    tensors = [as_tensor(array, name, writable=True) for array, name in names]
+    tensors = [as_tensor(array, name) for array, name in names]
     with torch.inference_mode():
         return function(*tensors)
 

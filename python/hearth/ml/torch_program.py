@@ -62,8 +62,7 @@ def train(spec: Training, ctx: Any) -> None:
 def _minibatches(spec: Training, ctx: Any) -> Iterator[tuple[Any, ...]]:
     columns = (*spec.inputs, spec.label)
     feed = ctx.get_data_feed()
-    # Copies: a model may write into its input.
-    for batch in feed.as_iterable_dataset(spec.batch_size, columns, writable=True):
+    for batch in feed.as_iterable_dataset(spec.batch_size, columns):
         yield tuple(_as_tensor(part, name) for part, name in zip(batch, columns, strict=True))
 
 
@@ -162,7 +161,7 @@ def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
             rows = batch.slice(start, spec.batch_size)
             inputs = []
             for name in spec.inputs:
-                values = as_tensor(column_to_numpy(rows.column(name)), name, True)
+                values = as_tensor(column_to_numpy(rows.column(name), name), name)
                 inputs.append(_placed(_as_tensor(values, name), cpu, kind))
             with torch.inference_mode():
                 found = model(*inputs)

@@ -1,12 +1,46 @@
-"""Arrow batches as minibatches: a column becomes an array once, whatever is cut from it."""
+"""Arrow batches as minibatches of arrays; what a column becomes by its type (docs/cluster.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+_CAST = (
+    "cast it in Spark (a date or time to long, a decimal to double, a vector by vector_to_array, "
+    "a struct to its fields), or leave it out"
+)
+
+
+def check_carried(schema: Any) -> None:
+    """Raises ValueError where a DataFrame has a column that cannot be sent to a node.
+
+    Args:
+        schema: a pyspark StructType.
+    """
+    for field in schema.fields:
+        if not _is_carried(field.dataType):
+            raise ValueError(
+                f"column {field.name!r} has the type {field.dataType.simpleString()}, which no "
+                f"feed carries: {_CAST}"
+            )
+
+
+def _is_carried(kind: Any) -> bool:
+    from pyspark.sql import types
+
+    if isinstance(kind, types.UserDefinedType):
+        kind = kind.sqlType()
+    if isinstance(kind, types.ArrayType):
+        return _is_carried(kind.elementType)
+    if isinstance(kind, types.StructType):
+        return all(_is_carried(field.dataType) for field in kind.fields)
+    texts = (types.StringType, types.CharType, types.VarcharType, types.BinaryType)
+    numbers = (types.BooleanType, types.IntegralType, types.FloatType, types.DoubleType)
+    return isinstance(kind, (*texts, *numbers))
 
 
 class Columns:
@@ -16,7 +50,8 @@ class Columns:
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
-        self._arrays: dict[str, np.ndarray] = {}  # of the whole batch; its slices share them
+        # Of the whole batch; its slices share them.
+        self._arrays: dict[tuple[str, bool], np.ndarray] = {}
         self._start, self._stop = 0, batch.num_rows
 
     def __len__(self) -> int:
@@ -34,38 +69,164 @@ class Columns:
     def names(self) -> list[str]:
         return self._batch.schema.names
 
-    def array(self, name: str) -> np.ndarray:
-        """As column_to_numpy() says, of the batch's column."""
-        whole = self._arrays.get(name)
+    def like(self, other: Any) -> bool:
+        """Whether `other` has the same columns, so that one minibatch may hold both."""
+        return isinstance(other, Columns) and self._batch.schema.equals(other._batch.schema)
+
+    def array(self, name: str, ragged: bool = False) -> np.ndarray:
+        """As column_to_numpy() says; of lists, `ragged` makes one array for each row.
+
+        The batch's own memory may be written to.
+        """
+        whole = self._arrays.get((name, ragged))
         if whole is None:
-            whole = self._arrays[name] = column_to_numpy(self._batch.column(name))
+            column = _column_of(self._batch, name)
+            if ragged and _is_list(column.type):
+                whole = _ragged_arrays(column, name)
+            else:
+                whole = self._own(column_to_numpy(column, name))
+            self._arrays[name, ragged] = whole
         return whole[self._start : self._stop]
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as Python objects."""
+    def _own(self, array: np.ndarray) -> np.ndarray:
+        """The array, writable: pyarrow marks all that share its memory as read-only."""
+        import numpy as np
+
+        if any(np.may_share_memory(array, other) for other in self._arrays.values()):
+            return array.copy()  # a column that was read under two names
+        return array if array.flags.writeable else np.asarray(_Writable(array))
+
+    def rows(self, names: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
+        """The rows as Python objects, of all columns or of those named.
+
+        Raises:
+            ValueError: a column is not there.
+        """
         part = self._batch.slice(self._start, len(self))
-        return list(zip(*(column.to_pylist() for column in part.columns), strict=True))
+        columns = part.columns if names is None else [_column_of(part, name) for name in names]
+        return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def column_to_numpy(column: pa.Array) -> np.ndarray:
-    """The column's values, shape [rows] or, for lists of one length, [rows, length].
+class ColumnsBefore:
+    """The columns that a feed has given, which those to come must be like."""
 
-    Without a copy for numbers without nulls, and lists of them; other types become objects.
+    def __init__(self) -> None:
+        self._names: list[str] | None = None
+        self._shapes: dict[tuple[str, np.dtype, int], tuple[int, ...]] = {}
+
+    def check_names(self, chunks: list[Any]) -> None:
+        """Raises ValueError for tuples whose fields are other columns than before."""
+        if not chunks or not isinstance(chunks[0], Columns):
+            return
+        names = chunks[0].names
+        self._names = self._names or names
+        if names != self._names:
+            raise ValueError(
+                f"the rows have the columns {', '.join(names)}, but those before them had "
+                f"{', '.join(self._names)}, so the fields of their tuples differ: select the same "
+                "columns in the same order, or take the rows by next_numpy(), which names them"
+            )
+
+    def check_shapes(self, name: str, arrays: list[np.ndarray]) -> None:
+        """Raises ValueError for lists of another length than before: no minibatch holds both."""
+        for array in arrays:
+            shape = array.shape[1:]
+            before = self._shapes.setdefault((name, array.dtype, array.ndim), shape)
+            if shape != before:
+                lengths = ({*pair} for pair in zip(shape, before, strict=True))
+                raise ValueError(_other_lengths(name, next(n for n in lengths if len(n) > 1)))
+
+
+def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
+    """The values, shape [rows] or, for lists of one length, [rows, length]; to read only.
+
+    Without a copy for numbers without nulls, and lists of them. A null among floats is NaN.
+    Strings and binaries are objects, None where they are null.
+
+    Raises:
+        ValueError: no array holds the type, its nulls, or lists of different lengths.
     """
-    import numpy as np
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        if column.null_count == 0:
-            values = column_to_numpy(column.flatten())
-            if pa.types.is_fixed_size_list(kind):
-                return values.reshape(len(column), kind.list_size, *values.shape[1:])
-            offsets = column.offsets.to_numpy()
-            lengths = np.diff(offsets)
-            if len(lengths) and (lengths == lengths[0]).all():
-                return values.reshape(len(column), int(lengths[0]), *values.shape[1:])
+    is_number = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if column.null_count and (is_number or _is_list(kind)):
+        raise ValueError(
+            f"column {name!r} ({kind}) has nulls ({column.null_count} of {len(column)} values), "
+            "which no array of its type holds: drop or fill them in Spark (na.drop, coalesce)"
+        )
+    if _is_list(kind):
+        return _of_one_length(column, name)
+    if is_number or pa.types.is_floating(kind) or _is_bytes(kind):
         return column.to_numpy(zero_copy_only=False)
-    if column.null_count == 0 and pa.types.is_primitive(kind) and not pa.types.is_boolean(kind):
-        return column.to_numpy(zero_copy_only=True)
-    return column.to_numpy(zero_copy_only=False)
+    raise ValueError(f"column {name!r} has the type {kind}, which no array has: {_CAST}")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Strings, too."""
+    import pyarrow as pa
+
+    types = pa.types
+    known = (types.is_string, types.is_large_string, types.is_string_view)
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    return any(test(kind) for test in (*known, *binary, types.is_fixed_size_binary))
+
+
+def _of_one_length(column: pa.Array, name: str) -> np.ndarray:
+    import pyarrow.compute as pc
+
+    values = column_to_numpy(column.flatten(), name)
+    lengths = pc.list_value_length(column).to_numpy()
+    if len(lengths) and (lengths != lengths[0]).any():
+        raise ValueError(_other_lengths(name, set(lengths.tolist())))
+    length = int(lengths[0]) if len(lengths) else 0
+    return values.reshape(len(column), length, *values.shape[1:])
+
+
+def _ragged_arrays(column: pa.Array, name: str) -> np.ndarray:
+    """An array for each row, None where it is null."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    values = column_to_numpy(column.flatten(), name)
+    lengths = pc.list_value_length(column)
+    ends = np.cumsum(lengths.fill_null(0).to_numpy())
+    rows = np.empty(len(column), object)
+    for row, (length, end) in enumerate(zip(lengths.to_pylist(), ends, strict=True)):
+        rows[row] = None if length is None else values[end - length : end].copy()
+    return rows
+
+
+def _other_lengths(name: str, lengths: set[int]) -> str:
+    return (
+        f"column {name!r} has lists of different lengths ({sorted(lengths)[:4]}), which make no "
+        f"array: pad them in Spark (a feed gives each row's list as an array by ragged=({name!r},))"
+    )
+
+
+def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    found = batch.schema.get_all_field_indices(name)
+    if len(found) != 1:
+        raise ValueError(
+            f"the rows have {len(found) or 'no'} column{'s'[: len(found)]} {name!r}: they have "
+            f"{', '.join(batch.schema.names)}"
+        )
+    return batch.column(found[0])
+
+
+class _Writable:
+    """Presents an array as one that may be written to."""
+
+    def __init__(self, array: np.ndarray):
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self._array = array

@@ -185,7 +185,7 @@ def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         for start in range(0, batch.num_rows, spec.batch_size):
             rows = batch.slice(start, spec.batch_size)
             arrays = {
-                tensor: column_to_numpy(rows.column(column))
+                tensor: column_to_numpy(rows.column(column), column)
                 for column, tensor in model.inputs.items()
             }
             yield _result(rows, spec, model, model.predict(arrays))

@@ -16,33 +16,31 @@ class _AsIterableDataset:
     """What the feeds of PyTorch programs can do besides."""
 
     def as_iterable_dataset(
-        self, batch_size: int, columns: Sequence[str] | None = None, *, writable: bool = False
+        self, batch_size: int, columns: Sequence[str] | None = None, *, ragged: Sequence[str] = ()
     ) -> IterableDataset[Any]:
         """A torch.utils.data.IterableDataset of minibatches; one pass over it ends with the feed.
 
         A minibatch is {column: tensor} for rows of a DataFrame, or a tuple of tensors in the order
         of `columns`; for Python rows it is a tuple of tensors where a row is a tuple, else one
         tensor. Columns of strings and bytes are lists. DataLoader(dataset, batch_size=None) takes
-        it, with num_workers=0.
+        it, with num_workers=0. docs/cluster.md says what a column becomes by its type.
 
-        Tensors of numbers, and of lists of one length, lie in the memory by which the rows came,
-        which is not theirs: an operation in place may end the process. They are copies where a
-        minibatch spans two Arrow batches, or the column has nulls or booleans.
+        Operations in place (x.div_(255)) change the minibatch alone: its tensors are the caller's.
 
         Args:
             batch_size: rows of a minibatch; the last one may be smaller.
             columns: which columns to give, as a tuple; None: all, by name.
-            writable: copy what must not be written to.
+            ragged: columns of lists of different lengths, which become lists of tensors.
 
         Raises (while it is iterated):
             RuntimeError: in a worker process of a DataLoader; or where a framework (Accelerate,
                 transformers.Trainer) would give each rank a part of what is its part already.
-            ValueError: a column is not there, or has no tensor type.
+            ValueError: a column is not there, or no tensor holds its values.
             ClusterError: a node of the cluster failed.
         """
         from hearth.torch.datasets import FeedDataset
 
-        return FeedDataset(self, batch_size, columns, writable)
+        return FeedDataset(self, batch_size, columns, ragged)
 
     def _take(self, batch_size: int, arrays: bool = False) -> Any:
         check_whole()
