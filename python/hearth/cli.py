@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from hearth import native
+from hearth import __version__, native
 from hearth.caffeonspark import tools
 
 _WITHOUT_PROGRAM = {
@@ -31,6 +31,9 @@ def main() -> NoReturn:
     command = [] if name in _PROGRAMS else [name]
     if not command and (tool := _WITHOUT_PROGRAM.get(*sys.argv[1:2] or [""])):
         sys.exit(import_module(tool).main(sys.argv[2:]))
+    if not command and sys.argv[1:] in (["--version"], ["-version"]):
+        print(f"hearth {__version__}")
+        sys.exit(0)
     if not command and sys.argv[1:2] and sys.argv[1] in tools.NAMES:
         del sys.argv[0]
         runpy.run_module(f"hearth.caffeonspark.tools.{sys.argv[0]}", run_name="__main__")

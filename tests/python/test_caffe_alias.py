@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hearth.caffe import alias
 
 PROGRAM = """
 import caffe
@@ -146,3 +149,28 @@ def test_the_log_can_be_silenced() -> None:
     assert run("import caffe; caffe.log('said')", GLOG_minloglevel="1").stderr == ""
     assert "said" in run("import caffe; caffe.init_log(0, True); caffe.log('said')").stderr
     assert run("import caffe; caffe.init_log(0, False); caffe.log('said')").stderr == ""
+
+
+def test_another_caffe_in_the_same_folder_is_warned_of(tmp_path: Path) -> None:
+    ours = Path(alias.__file__).parents[2] / "caffe"
+    assert {path.name for path in ours.iterdir()} - {"__pycache__"} == alias.OUR_FILES
+    shutil.copytree(ours, tmp_path / "caffe")
+    assert "another package" not in run("import caffe", PYTHONPATH=str(tmp_path)).stderr
+    (tmp_path / "caffe" / "test_net.py").touch()
+    done = run("import caffe", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert f"another package named caffe is installed in {tmp_path}/caffe (it has test_net.py)" in (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize("file", ["__init__.py", "io.py"])  # installed last; left by an uninstall
+def test_another_caffe_that_is_found_is_warned_of(file: str, tmp_path: Path) -> None:
+    (tmp_path / "caffe").mkdir()
+    (tmp_path / "caffe" / file).write_text("from .pycaffe import Net")
+    done = run("import hearth.caffe", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    if file == "__init__.py":
+        assert f"`import caffe` finds another package, {tmp_path}/caffe/__init__.py" in done.stderr
+    else:  # a folder without __init__.py does not hide ours
+        assert done.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from program import TIMEOUT_S, messages, run, signalled, write_solver
+
+import hearth
 
 DONE = "Optimization Done."
 
@@ -34,6 +37,14 @@ def test_flags_may_stand_before_the_command(tmp_path: Path) -> None:
     ):
         assert DONE in messages(run(*arguments, cwd=tmp_path))
     assert "Usage: hearth train" in run("--help", "train", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("flag", ["--version", "-version"])
+def test_the_version_is_told_without_an_engine(flag: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hearth.cli", flag]
+    environment = {**os.environ, "HEARTH_NATIVE_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"hearth {hearth.__version__}\n"), done.stderr
 
 
 def test_the_last_of_a_flag_counts(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ except ImportError as error:
     ) from error
 
 from hearth.caffe import coord_map, draw, io, net_spec, proto
+from hearth.caffe.alias import warn_of_another_caffe
 from hearth.caffe.classifier import Classifier
 from hearth.caffe.detector import Detector
 from hearth.caffe.layer import Layer
@@ -52,6 +53,8 @@ from hearth.caffe.solver import (
     SGDSolver,
     get_solver,
 )
+
+warn_of_another_caffe()
 
 # The pycaffe whose surface this is; programs compare it.
 __version__ = "1.0.0"

@@ -1,0 +1,38 @@
+"""The name `caffe`, which other distributions install, too: whichever is installed last wins, and
+uninstalling one removes the files that both have.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+# The package python/caffe.
+OUR_FILES = frozenset(
+    f"{name}.py"
+    for name in (
+        "__init__", "_caffe", "classifier", "coord_map", "detector", "draw", "io", "net_spec",
+        "pycaffe",
+    )
+) | {"proto"}  # fmt: skip
+_REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and reinstall hearth-spark"
+
+
+def warn_of_another_caffe() -> None:
+    """Warns where `import caffe` finds another package, or may do so after an uninstall."""
+    spec = importlib.util.find_spec("caffe")
+    if spec is None:  # nothing is mistaken for ours
+        return
+    if spec.origin is None or "hearth.caffe" not in Path(spec.origin).read_text("utf-8", "replace"):
+        where = spec.origin or ", ".join(spec.submodule_search_locations or ())
+        warnings.warn(f"`import caffe` finds another package, {where}: {_REMEDY}", stacklevel=3)
+        return
+    folder = Path(spec.origin).parent
+    others = sorted({path.name for path in folder.iterdir()} - OUR_FILES - {"__pycache__"})
+    if others:
+        warnings.warn(
+            f"another package named caffe is installed in {folder} (it has {others[0]}), and to "
+            f"uninstall it removes files of hearth's: {_REMEDY}",
+            stacklevel=3,
+        )
