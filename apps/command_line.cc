@@ -21,10 +21,15 @@ std::string HelpText(const CLI::App& app) {
   return named.empty() ? app.help() : named.front()->help(app.get_name());
 }
 
+// Without one, "--help" and "--version" are about the program.
+bool NamesUnknownCommand(const CLI::App& app, const std::string& command) {
+  return app.get_subcommands().empty() && !command.empty();
+}
+
 // CLI11 says of a misspelt command only that one is missing.
 std::string MistakeText(const CLI::App& app, const std::string& command,
                         const CLI::ParseError& error) {
-  if (!app.get_subcommands().empty() || command.empty()) return error.what();
+  if (!NamesUnknownCommand(app, command)) return error.what();
   std::vector<std::string> known;
   for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
   return fmt::format("there is no command '{}'{}; see hearth --help", command,
@@ -47,6 +52,7 @@ bool IsTrainer(const std::vector<std::string>& arguments) {
 int RunCommandLine(const std::vector<std::string>& arguments) {
   CLI::App app("Hearth: Caffe networks, on this machine or in a Spark cluster", "hearth");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "hearth " HEARTH_VERSION);
   AddCommands(&app);
   CommandWords read{.command = "trainer", .words = arguments, .logging = {}};
   try {
@@ -57,8 +63,11 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
     std::reverse(read.words.begin(), read.words.end());  // CLI11 takes arguments last first
     app.parse(read.words);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return Fail(MistakeText(app, read.command, error));
-    std::fputs(HelpText(app).c_str(), stdout);
+    if (error.get_exit_code() != 0 || NamesUnknownCommand(app, read.command)) {
+      return Fail(MistakeText(app, read.command, error));
+    }
+    const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
+    std::fputs(version ? "hearth " HEARTH_VERSION "\n" : HelpText(app).c_str(), stdout);
   } catch (const std::exception& error) {
     return Fail(error.what());
   }

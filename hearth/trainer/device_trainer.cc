@@ -389,6 +389,7 @@ void DeviceTrainer::WriteModel() {
   outcome_.model = job_.model;
   if (outcome_.model.ends_with(kEnding)) outcome_.model.resize(job_.model.size() - kEnding.size());
   if (hdf5) outcome_.model += kEnding;
+  caffe::MakeFolderOf(outcome_.model);
   caffe::WriteModel(solver_->net().ToProto(), outcome_.model);
   log::Info("Model written to {}", outcome_.model);
 }

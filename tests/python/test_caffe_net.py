@@ -223,6 +223,17 @@ def test_backward_gives_gradients(path: Path) -> None:
     assert (net.params["ip"][0].diff == 0).all()
 
 
+def test_a_gradient_that_is_held_before_the_first_backward_shows_it(path: Path) -> None:
+    path.write_text("force_backward: true" + NET.split('layer { name: "prob"')[0])
+    net = caffe.Net(str(path), caffe.TRAIN)
+    held = net.params["ip"][0].diff
+    assert (held == 0).all()
+    net.forward(**arrays())
+    net.backward()
+    assert np.abs(held).max() > 0
+    np.testing.assert_array_equal(held, net.params["ip"][0].diff)
+
+
 def test_forward_all_pads_the_last_batch_and_cuts_it(net: caffe.Net) -> None:
     given = arrays(11)
     outputs = net.forward_all(blobs=["ip"], **given)

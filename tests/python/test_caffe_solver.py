@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -165,6 +166,19 @@ def test_net_callbacks_come_while_the_solver_steps(tmp_path: Path) -> None:
     solver.net.after_backward(seen.append)
     solver.step(1)
     assert seen == [2, 1, 0]
+
+
+def test_a_snapshot_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    folder.mkdir()
+    file = Path(write(tmp_path, "snapshot: 2"))
+    file.write_text(file.read_text().replace(f"{tmp_path}/model", f"{folder}/model"))
+    solver = caffe.get_solver(str(file))
+    solver.step(2)
+    shutil.rmtree(folder)
+    solver.step(2)
+    names = {path.name for path in folder.iterdir()}
+    assert {"model_iter_4.caffemodel", "model_iter_4.solverstate"} <= names
 
 
 def test_snapshot_and_restore_go_on_where_it_stood(tmp_path: Path) -> None:

@@ -39,6 +39,18 @@ def test_flags_may_stand_before_the_command(tmp_path: Path) -> None:
     assert "Usage: hearth train" in run("--help", "train", cwd=tmp_path)
 
 
+def test_the_version_is_told(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path) == f"hearth {hearth.__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
+def test_an_unknown_command_is_a_mistake_with_any_flag(flag: str, tmp_path: Path) -> None:
+    for words in (["trian", flag], [flag, "trian"]):
+        said = run(*words, cwd=tmp_path, status=1)
+        assert said.startswith("hearth: there is no command 'trian'")
+        assert "train" in said
+
+
 @pytest.mark.parametrize("flag", ["--version", "-version"])
 def test_the_version_is_told_without_an_engine(flag: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hearth.cli", flag]

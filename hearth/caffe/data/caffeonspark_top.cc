@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/net/shape_count.h"
 
@@ -99,9 +100,15 @@ void CaffeOnSparkTop::Read(const feed::Minibatch::Row& row, uint64_t seed, float
 void CaffeOnSparkTop::ReadArray(const feed::ColumnView& column, int64_t row, float* out) const {
   std::vector<float> scratch;
   const std::span<const float> values = column.FloatList(row, &scratch);
-  Require(static_cast<int64_t>(values.size()) == count_, ErrorCode::kDataLoss,
-          "column '{}' has {} values, not {}", column.name(), values.size(), count_);
-  std::copy(values.begin(), values.end(), out);
+  const auto count = static_cast<int64_t>(values.size());
+  Require(count <= count_, ErrorCode::kDataLoss,
+          "column '{}' has {} values, more than the {} of its top", column.name(), count, count_);
+  std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
+  if (count == count_) return;
+  std::call_once(*padding_logged_, [&] {
+    log::Warning("Column '{}' has {} values for the {} of its top: such rows are padded with zeros",
+                 column.name(), count, count_);
+  });
 }
 
 // A struct of height, width and image; the picture itself says how large it is.

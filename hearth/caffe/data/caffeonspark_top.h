@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "hearth/caffe/data/picture_reader.h"
@@ -20,7 +21,8 @@ class CaffeOnSparkTop {
   const Shape& row_shape() const { return row_shape_; }
   bool transposed() const { return param_.transpose(); }
 
-  // As RowBatches::ReadRow, for this top.
+  // As RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, which
+  // is logged once.
   void Read(const feed::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:
@@ -34,6 +36,7 @@ class CaffeOnSparkTop {
   Shape row_shape_;
   int64_t count_ = 1;  // values per row
   std::unique_ptr<PictureReader> pictures_;
+  std::unique_ptr<std::once_flag> padding_logged_ = std::make_unique<std::once_flag>();
 };
 
 }  // namespace hearth::caffe

@@ -52,10 +52,10 @@ TEST(CaffeOnSparkTop, ReadsSingleValues) {
               ElementsAre(0.5f));
 }
 
-TEST(CaffeOnSparkTop, ReadsArraysOfTheRightLengthOnly) {
+TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
   const auto batch = feed::BatchBuilder()
-                         .AddInt32List("ints", {{1, 2, 3}, {1, 2}})
-                         .AddFloatList("floats", {{0.5f, 1.5f, 2, 3}, {1}})
+                         .AddInt32List("ints", {{1, 2, 3}, {1, 2}, {}, {1, 2, 3, 4}})
+                         .AddFloatList("floats", {{0.5f, 1.5f, 2, 3}, {1}, {}, {}})
                          .Build();
   const std::string ints = "name: 'ints' type: INT_ARRAY channels: 3 sample_num_axes: 1 ";
   EXPECT_THAT(ReadTop(ints, batch), ElementsAre(1, 2, 3));
@@ -64,8 +64,12 @@ TEST(CaffeOnSparkTop, ReadsArraysOfTheRightLengthOnly) {
       ElementsAre(1, 2, 2));
   EXPECT_THAT(ReadTop("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2", batch),
               ElementsAre(0.5f, 1.5f, 2, 3));
-  EXPECT_THAT(TopError([&] { ReadTop(ints, batch, 1); }, ErrorCode::kDataLoss),
-              "column 'ints' has 2 values, not 3");
+  EXPECT_THAT(ReadTop(ints, batch, 2), ElementsAre(0, 0, 0));
+  std::vector<float> used = {7, 8, 9};  // by another row before
+  MakeTop(ints).Read({batch.get(), 1}, 0, used.data());
+  EXPECT_THAT(used, ElementsAre(1, 2, 0));
+  EXPECT_THAT(TopError([&] { ReadTop(ints, batch, 3); }, ErrorCode::kDataLoss),
+              "column 'ints' has 4 values, more than the 3 of its top");
   EXPECT_TRUE(MakeTop(ints + "transpose: true").transposed());
 }
 

@@ -212,4 +212,9 @@ void Blob::BindDiff(at::Tensor flat, at::Tensor device) {
   diff_.Bind(*this, std::move(flat), std::move(device));
 }
 
+void Blob::BindDiff(SyncedArray::Take take) {
+  diff_.memory = std::make_shared<SyncedArray>(count_, device_, std::move(take));
+  diff_.DropViews();
+}
+
 }  // namespace hearth::caffe

@@ -93,6 +93,8 @@ class Blob {
   // device's part of it, where that has its own.
   void BindData(at::Tensor flat, at::Tensor device = {});
   void BindDiff(at::Tensor flat, at::Tensor device = {});
+  // The same, but the memory, zeros, is taken when the diff is first asked for.
+  void BindDiff(SyncedArray::Take take);
   // Equal for blobs that share memory by ShareData, ShareDiff; null before there is any.
   const void* data_identity() const { return data_.memory.get(); }
   const void* diff_identity() const { return diff_.memory.get(); }

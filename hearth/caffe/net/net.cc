@@ -173,7 +173,6 @@ float Net::FinishForward(int from, int to) {
 void Net::Backward(int from, int to) {
   Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
           "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
-  params_.AllocateDiffs();
   if (on_gradient_ready_ && from == last_layer()) {
     for (size_t index : gradients_never_written_) on_gradient_ready_(index);
   }

@@ -38,18 +38,37 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
 }
 
 // For all parameters of the net together.
-at::Tensor Zeros(int64_t count, const NetGraph& graph) {
+at::Tensor Zeros(int64_t count, const std::string& net) {
   try {
     return at::zeros({count}, at::kFloat);
   } catch (const c10::Error& error) {
     if (!IsOutOfMemory(error)) throw;
   }
   Throw(ErrorCode::kResourceExhausted,
-        "out of memory: the parameters of net '{}', {} values together, take {} MB", graph.name,
-        count, count * static_cast<int64_t>(sizeof(float)) >> 20);
+        "out of memory: the parameters of net '{}', {} values together, take {} MB", net, count,
+        count * static_cast<int64_t>(sizeof(float)) >> 20);
+}
+
+at::Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
+  if (!device.separate) return {};
+  return at::zeros({count}, at::TensorOptions(at::kFloat).device(device.device));
 }
 
 }  // namespace
+
+// The flat memory of the diffs, taken when one of them is first asked for.
+struct NetParams::Diffs {
+  std::string net;
+  int64_t count;
+  ComputeDevice device;
+  at::Tensor host, remote;  // remote: undefined where the device has no memory of its own
+
+  void Allocate() {
+    if (host.defined()) return;
+    host = Zeros(count, net);
+    remote = DeviceZeros(count, device);
+  }
+};
 
 NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     : graph_(&graph), device_(device) {
@@ -67,7 +86,24 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
       }
     });
   }
-  BindData(Zeros(layout_.size, graph));
+  BindData(Zeros(layout_.size, graph.name));
+  PlaceDiffs();
+}
+
+// Layers that share a parameter add to one buffer, and what is asked for early stays in its place.
+void NetParams::PlaceDiffs() {
+  diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, {}, {}});
+  for (size_t i = 0; i < learnable_.size(); ++i) {
+    const ParamLayout::Slice slice = layout_.slices[i];
+    learnable_[i].blob->BindDiff([diffs = diffs_, slice] {
+      diffs->Allocate();
+      const auto part = [&](const at::Tensor& flat) {
+        return flat.defined() ? flat.narrow(0, slice.offset, slice.count) : at::Tensor();
+      };
+      return std::pair(part(diffs->host), part(diffs->remote));
+    });
+  }
+  ShareWithOwners(&Blob::ShareDiff);
 }
 
 // One that is no other's.
@@ -106,25 +142,16 @@ const at::Tensor& NetParams::data() const {
 }
 
 const at::Tensor& NetParams::diff() {
-  AllocateDiffs();
+  diffs_->Allocate();
   for (const LearnableParam& param : learnable_) param.blob->diff();
-  return diff_;
+  return diffs_->host;
 }
 
 const at::Tensor& NetParams::device_diff() {
   if (!device_.separate) return diff();
-  AllocateDiffs();
+  diffs_->Allocate();
   for (const LearnableParam& param : learnable_) param.blob->device_diff();
-  return device_diff_;
-}
-
-void NetParams::AllocateDiffs() {
-  if (!diff_.defined()) BindDiff(Zeros(layout_.size, *graph_));
-}
-
-at::Tensor NetParams::DeviceBuffer() const {
-  if (!device_.separate) return {};
-  return at::zeros({layout_.size}, at::TensorOptions(at::kFloat).device(device_.device));
+  return diffs_->remote;
 }
 
 at::Tensor NetParams::SliceOf(const at::Tensor& flat, size_t learnable) const {
@@ -135,7 +162,7 @@ at::Tensor NetParams::SliceOf(const at::Tensor& flat, size_t learnable) const {
 
 void NetParams::BindData(at::Tensor flat) {
   data_ = std::move(flat);
-  const at::Tensor on_device = DeviceBuffer();
+  const at::Tensor on_device = DeviceZeros(layout_.size, device_);
   for (size_t i = 0; i < learnable_.size(); ++i) {
     Blob& blob = *learnable_[i].blob;
     at::Tensor slice = SliceOf(data_, i);
@@ -154,13 +181,11 @@ void NetParams::ShareData(NetParams& owner) {
 }
 
 void NetParams::BindDiff(at::Tensor flat) {
-  diff_ = std::move(flat);
-  device_diff_ = DeviceBuffer();
+  if (diffs_->host.defined()) flat.narrow(0, 0, layout_.size).copy_(diff());  // values move along
+  diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, std::move(flat),
+                                         DeviceZeros(layout_.size, device_)});
   for (size_t i = 0; i < learnable_.size(); ++i) {
-    Blob& blob = *learnable_[i].blob;
-    at::Tensor slice = SliceOf(diff_, i);
-    if (blob.has_diff()) slice.copy_(blob.diff().view({-1}));
-    blob.BindDiff(std::move(slice), SliceOf(device_diff_, i));
+    learnable_[i].blob->BindDiff(SliceOf(diffs_->host, i), SliceOf(diffs_->remote, i));
   }
   ShareWithOwners(&Blob::ShareDiff);
 }
@@ -174,7 +199,6 @@ void NetParams::ShareWithOwners(void (Blob::*share)(Blob&)) {
 }
 
 void NetParams::ClearDiffs() {
-  AllocateDiffs();
   for (const LearnableParam& param : learnable_) param.blob->ClearDiff();
 }
 

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ class NetParams {
   const ParamLayout& layout() const { return layout_; }
   const ComputeDevice& device() const { return device_; }
 
-  // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use.
-  // As with a blob's, the device's copy is stale after these.
+  // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use, all
+  // of them together, and stay at their addresses until BindDiff(). As with a blob's, the device's
+  // copy is stale after these.
   const at::Tensor& data() const;
   const at::Tensor& diff();
   // The device's copy of all diffs.
@@ -47,8 +49,6 @@ class NetParams {
   // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
   void BindData(at::Tensor flat);
   void BindDiff(at::Tensor flat);
-  // Allocates the diffs once, zeroed: layers that share a parameter must add to one buffer.
-  void AllocateDiffs();
   void ClearDiffs();
   // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
   // own. The writer must make sure that nobody reads meanwhile.
@@ -57,10 +57,12 @@ class NetParams {
   void ReleaseData() { data_.reset(); }
 
  private:
+  struct Diffs;
+
   void Add(NetGraph& graph, int layer_index, int index);
   void Share(NetGraph& graph, NetParam& param);
   void ShareWithOwners(void (Blob::*share)(Blob&));
-  at::Tensor DeviceBuffer() const;
+  void PlaceDiffs();
   at::Tensor SliceOf(const at::Tensor& flat, size_t learnable) const;
 
   NetGraph* graph_;
@@ -69,8 +71,8 @@ class NetParams {
   std::vector<LearnableParam> learnable_;
   std::vector<bool> has_lr_mult_, has_decay_mult_;  // per learnable: given in the prototxt
   ParamLayout layout_;
-  at::Tensor data_, diff_;
-  at::Tensor device_diff_;  // undefined where the device has no memory of its own
+  at::Tensor data_;
+  std::shared_ptr<Diffs> diffs_;  // also owned by the blobs, which may outlive the net
 };
 
 }  // namespace hearth::caffe

@@ -92,10 +92,22 @@ TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
   EXPECT_TRUE(at::equal(diff, at::full({4, 3}, 22.f)));  // two rows
 }
 
-TEST(NetParams, KeepsDiffsThatWereReadBeforeTheBufferWasMade) {
+TEST(NetParams, KeepsDiffsWhereTheyWereFirstAskedFor) {
   auto net = Shared("", "");
-  net->layer("a").blobs()[0]->diff().fill_(2);
+  const at::Tensor early = net->layer("b").blobs()[0]->diff();
+  net->layer("b").blobs()[0]->diff().fill_(2);
   EXPECT_EQ(net->params().diff().sum().item<float>(), 24.0f);
+  net->blob("a").diff().fill_(1);
+  net->Backward();
+  EXPECT_EQ(net->params().diff().data_ptr(), early.data_ptr());
+}
+
+TEST(NetParams, MovesDiffsAlongWhicheverLayerTheyWereWrittenIn) {
+  auto net = Shared("", "");
+  net->layer("b").blobs()[0]->diff().fill_(2);
+  at::Tensor arena = at::zeros({net->params().layout().size});
+  net->params().BindDiff(arena);
+  EXPECT_EQ(arena.sum().item<float>(), 24.0f);
 }
 
 TEST(NetParams, SharesMemoryByName) {
@@ -103,6 +115,7 @@ TEST(NetParams, SharesMemoryByName) {
   EXPECT_EQ(net->params().learnable().size(), 1u);
   EXPECT_EQ(net->params().learnable()[0].lr_mult, 3.0f);
   EXPECT_EQ(net->layer("a").blobs()[0]->data_ptr(), net->layer("b").blobs()[0]->data_ptr());
+  EXPECT_EQ(net->layer("a").blobs()[0]->diff_ptr(), net->layer("b").blobs()[0]->diff_ptr());
   net->Backward();
   EXPECT_EQ(net->layer("a").blobs()[0]->diff_ptr(), net->layer("b").blobs()[0]->diff_ptr());
 }

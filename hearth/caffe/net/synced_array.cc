@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tuple>
 #include <utility>
 
 namespace hearth::caffe {
@@ -11,7 +12,15 @@ SyncedArray::SyncedArray(at::Tensor host, at::Tensor device)
   if (remote_.defined()) device_ = {remote_.device(), true};
 }
 
+void SyncedArray::TakeMemory() {
+  if (!take_) return;
+  std::tie(host_, remote_) = take_();
+  take_ = nullptr;
+  remote_is_new_ = remote_.defined();
+}
+
 const at::Tensor& SyncedArray::FromDevice() {
+  TakeMemory();
   if (!host_.defined()) host_ = at::zeros({count_}, at::kFloat);
   if (!host_is_new_) host_.copy_(remote_);
   host_is_new_ = true;
@@ -32,6 +41,7 @@ const at::Tensor& SyncedArray::host_to_read() {
 }
 
 void SyncedArray::Adopt(at::Tensor values) {
+  TakeMemory();
   remote_ = std::move(values);
   remote_is_new_ = true;
   host_is_new_ = is_zero_ = false;
@@ -52,6 +62,7 @@ const at::Tensor& SyncedArray::device_to_read() {
 }
 
 const at::Tensor& SyncedArray::FromHost() {
+  TakeMemory();
   if (!remote_.defined()) {
     remote_ = at::zeros({count_}, at::TensorOptions(at::kFloat).device(device_.device));
     remote_is_new_ = !host_.defined();

@@ -6,6 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "hearth/caffe/net/compute_device.h"
 
@@ -15,6 +17,10 @@ class SyncedArray {
  public:
   // `count` zeros; memory is taken on first use.
   SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
+  // The same, but `take` gives the memory: of the host, and of the device if that has its own.
+  using Take = std::function<std::pair<at::Tensor, at::Tensor>()>;
+  SyncedArray(int64_t count, const ComputeDevice& device, Take take)
+      : count_(count), device_(device), take_(std::move(take)) {}
   // Uses the caller's memory. `device` is undefined if the device has none of its own; else its
   // values are stale.
   SyncedArray(at::Tensor host, at::Tensor device);
@@ -40,9 +46,11 @@ class SyncedArray {
   const at::Tensor& FromDevice();
   const at::Tensor& FromHost();
   void FillZero();
+  void TakeMemory();
 
   int64_t count_;
   ComputeDevice device_;
+  Take take_;  // empty once it was called
   at::Tensor host_, remote_;
   bool host_is_new_ = true, remote_is_new_ = false;
   bool is_zero_ = false;  // not yet filled

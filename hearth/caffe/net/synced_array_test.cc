@@ -27,6 +27,21 @@ TEST(SyncedArray, StartsWithZerosOnEitherSide) {
   EXPECT_EQ(FirstOf(array.device()), 0);
 }
 
+TEST(SyncedArray, TakesTheMemoryOfBothSidesOnFirstUse) {
+  int taken = 0;
+  const at::Tensor host = at::zeros({2}), device = at::zeros({2});
+  SyncedArray array(2, ComputeDevice::Simulated(), [&] {
+    ++taken;
+    return std::pair(host, device);
+  });
+  EXPECT_EQ(taken, 0);
+  array.device().fill_(3);
+  EXPECT_EQ(array.device().data_ptr(), device.data_ptr());
+  EXPECT_EQ(FirstOf(array.host()), 3);
+  EXPECT_EQ(array.host().data_ptr(), host.data_ptr());
+  EXPECT_EQ(taken, 1);
+}
+
 TEST(SyncedArray, CopiesNothingAfterReading) {
   SyncedArray array(1, DeviceForTests());
   array.device().fill_(2);

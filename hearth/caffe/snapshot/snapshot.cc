@@ -11,6 +11,8 @@
 #include "hearth/caffe/snapshot/snapshot_hdf5.h"
 #include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/storage/file.h"
+#include "hearth/storage/file_system.h"
+#include "hearth/storage/uri.h"
 
 namespace hearth::caffe {
 namespace {
@@ -25,6 +27,11 @@ void Write(const Message& message, const std::string& uri) {
 
 std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension) {
   return fmt::format("{}_iter_{}.{}", prefix, iteration, extension);
+}
+
+void MakeFolderOf(const std::string& uri) {
+  const std::string folder = storage::FolderOf(uri);
+  if (!folder.empty()) storage::For(folder).MakeFolders(folder);
 }
 
 void WriteModel(const NetParameter& model, const std::string& uri) {

@@ -71,6 +71,7 @@ std::pair<std::string, std::string> Solver::Snapshot() {
   std::vector<std::string> written;
   try {
     log::Info("Snapshotting to {} file {}", format, model);
+    MakeFolderOf(model);
     WriteModel(net_->ToProto(param_.snapshot_diff()), model);
     written.push_back(model);
     // Second, so that a state always has its model; the seal last.
