@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from hearth.cluster.channel import Channel
@@ -31,6 +32,7 @@ def main() -> None:
     message, _ = channel.receive()
     program = channel.receive_data(message["bytes"])
     sys.path[:] = message["sys_path"]
+    _import_ahead()
     go, _ = channel.receive()
     os.environ.update(go["environment"])
     server = FeedServer(go["queues"], channel.send)
@@ -38,6 +40,14 @@ def main() -> None:
     threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
     channel.send(_run(program, go, port, server))
     server.close(f"{go['context']['role']}:{go['context']['index']} on host {socket.gethostname()}")
+
+
+def _import_ahead() -> None:
+    """Imports what every program needs, while the cluster waits for its other nodes: so the first
+    results come sooner once all are there. No framework: which GPUs it may see is not known yet."""
+    for name in ("pyspark.cloudpickle", "hearth.cluster.context"):
+        with suppress(Exception):  # _run() reports it
+            import_module(name)
 
 
 def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):

@@ -1,0 +1,37 @@
+"""What a node's process does before the cluster is complete."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import closing
+
+from hearth.cluster.channel import Channel
+
+
+def test_a_node_imports_what_programs_need_while_it_waits_for_the_others(tmp_path):
+    told, tell = os.pipe()
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text("")
+    (tmp_path / "pyspark" / "cloudpickle.py").write_text(
+        f"import os\nos.write({tell}, b'imported')\nos.close({tell})\n"
+    )
+    ours, theirs = socket.socketpair()
+    with theirs, closing(Channel(ours)) as channel, socket.create_server(("127.0.0.1", 0)) as port:
+        fds = (theirs.fileno(), port.fileno())
+        node = subprocess.Popen(
+            [sys.executable, "-m", "hearth.cluster.node", *map(str, fds)],
+            pass_fds=(*fds, tell),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        os.close(tell)
+        try:
+            path = [str(tmp_path), *sys.path]
+            channel.send({"bytes": 1, "sys_path": path}, data=b"-")
+            assert os.read(told, 100) == b"imported"  # nobody has let its program run
+        finally:
+            os.close(told)
+            node.kill()
+            node.wait()
