@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hearth.ml import block_tasks
+from hearth.rows.dense_arrays import fitted
 from hearth.rows.results import spark_type, to_arrow
 
 WRONG = [
@@ -42,10 +43,13 @@ def test_integers_are_bigint_where_they_fit():
 
 
 @pytest.mark.parametrize(
-    "values", [[2**53 + 1, None], [True, None], [[1, None], [2, 3]], [[1.0], None]]
+    "values",
+    [[2**53 + 1, None], [1.5, None], [True, None], ["a", None], [[1, None], [2, 3]], [[1.0], None]],
 )
-def test_nulls_among_values_that_are_no_floats_are_refused(values):
-    with pytest.raises(ValueError, match=r"column 'x' .* has nulls"):
+def test_nulls_are_refused(values):
+    with pytest.raises(
+        ValueError, match=r"column 'x' \(\S+( \S+)?\) has 1 null in a batch of 2 rows"
+    ):
         reads(values)
 
 
@@ -54,9 +58,46 @@ def test_arrays_of_several_lengths_are_refused():
         reads([[1.0], [1.0, 2.0]])
 
 
-def test_nulls_among_floats_are_nan():
-    np.testing.assert_array_equal(reads([1.0, None]), [1, np.nan])
-    np.testing.assert_array_equal(reads([[1.0, None]]), [[1, np.nan]])
+@pytest.mark.parametrize(
+    ("values", "kind", "wrong"),
+    [
+        (np.array([1, 2**40 + 5]), "int32", "1099511627781"),
+        (np.array([0, -1]), "uint8", "-1"),
+        (np.array([2**63], np.uint64), "int64", "9223372036854775808"),
+        (np.array([2.0, 3e10]), "int32", "30000000000.0"),
+        (np.array([2.0**63]), "int64", "9.223372036854776e\\+18"),
+        (np.array([1.5]), "int64", "1.5"),
+        (np.array([np.nan]), "int64", "nan"),
+        (np.array([0.0, 1e300]), "float32", "1e\\+300"),
+        (np.array([70000]), "float16", "70000"),
+        (np.array([0, 2]), "bool", "2"),
+    ],
+)
+def test_a_value_that_a_type_cannot_hold_is_refused(values, kind, wrong):
+    counted = rf"value {wrong}, which {kind} cannot hold \(1 of {len(values)} values"
+    with pytest.raises(ValueError, match=f"the column 'x' has the {counted}"):
+        fitted(values, kind, "x")
+
+
+def test_values_that_a_type_can_hold_are_kept():
+    assert fitted(np.array([-(2.0**31), 7]), "int32", "x").tolist() == [-(2**31), 7]
+    assert fitted(np.array([2**63 - 1]), "uint64", "x").tolist() == [2**63 - 1]
+    assert fitted(np.array([True, False]), "int8", "x").tolist() == [1, 0]
+    floats = fitted(np.array([np.inf, np.nan, 0.1]), "float32", "x")
+    np.testing.assert_array_equal(floats, np.float32([np.inf, np.nan, 0.1]))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "said"),
+    [
+        ([1e300], pa.float32(), r"the column 'z' has the value 1e\+300, which float32"),
+        ([[1e300]], pa.list_(pa.float32()), r"the column 'z' has the value 1e\+300"),
+        ([2**40], pa.int32(), r"the column 'z' of 1 rows cannot be int32: .*1099511627776"),
+    ],
+)
+def test_a_result_that_its_column_cannot_hold_is_refused(values, kind, said):
+    with pytest.raises(ValueError, match=said):
+        block_tasks._as_column(np.array(values), pa.field("z", kind))
 
 
 def test_a_reduced_column_may_have_any_name():

@@ -1,5 +1,8 @@
 """CaffeEstimator and CaffeModel: digits, history, saving, Pipelines, CrossValidator, rows kept."""
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from digit_stages import accuracy, better_of, classes
 from pyspark.ml import Pipeline, PipelineModel
@@ -82,3 +85,52 @@ def test_fields_of_a_solver_are_replaced():
     text = 'max_iter: 5 base_lr: 0.1\nsnapshot_prefix: "a b" # prefix\n'
     found = _with(text, {"max_iter": 7, "snapshot_prefix": '"c"'})
     assert " ".join(found.split()) == 'base_lr: 0.1 # prefix max_iter: 7 snapshot_prefix: "c"'
+
+
+def test_columns_of_any_names_stay(spark, digits, tmp_path):
+    rows = spark.read.parquet(digits.table("raw", "test")).select("id", "image", "label").limit(60)
+    added = rows.withColumns({name: functions.lit(name) for name in "abc"})
+    frame = added.toDF("id", "the.image", "label", "two", "two", "x`y")
+    model = estimator(digits, tmp_path, max_iter=1).setFeaturesCol("the.image").fit(frame)
+    found = model.transform(frame)
+    assert found.columns == [*frame.columns, "ip2"]
+    result = {row[0]: tuple(row)[:6] for row in found.collect()}
+    assert result == {row[0]: tuple(row) for row in frame.collect()}
+    with pytest.raises(ValueError, match=r"adds a column 'ip2', .* already, as 'IP2'"):
+        model.transform(frame.withColumn("IP2", functions.lit(1)))
+    with pytest.raises(ValueError, match="reads the column 'two', but 2 columns of the DataFrame"):
+        model.copy().setFeaturesCol("two").transform(frame)
+
+
+def test_two_fits_at_once_and_a_stream(spark, digits, tmp_path):
+    rows = spark.read.parquet(digits.table("raw", "test")).select("id", "image", "label").limit(60)
+    stage = estimator(digits, tmp_path, max_iter=1)
+    with ThreadPoolExecutor(2) as pool:
+        models = list(pool.map(lambda n: stage.copy({stage.maxIter: n}).fit(rows), (1, 20)))
+    assert len({model.getModelPath() for model in models}) == 2
+    rows.write.parquet(str(tmp_path / "rows"))
+    stream = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
+    found = models[1].transform(stream).writeStream.format("memory").queryName("blobs")
+    found.trigger(availableNow=True).start().awaitTermination()
+    before, wanted = (
+        {row.id: row.ip2 for row in model.transform(rows).collect()} for model in models
+    )
+    assert before != wanted
+    assert {row.id: row.ip2 for row in spark.table("blobs").collect()} == wanted
+    first, second = (model.getModelPath().removeprefix("file:") for model in models)
+    shutil.copy(second, first)  # a model that is replaced under its path
+    assert {row.id: row.ip2 for row in models[0].transform(rows).collect()} == wanted
+
+
+def test_a_model_folder_that_is_gone_is_named(spark, digits, tmp_path):
+    rows = spark.read.parquet(digits.table("raw", "test")).select("id", "image", "label").limit(60)
+    folder = tmp_path / "models"
+    folder.mkdir()
+    model = estimator(digits, folder, max_iter=1).fit(rows)
+    shutil.rmtree(folder)
+    for used in (lambda: model.transform(rows).collect(), lambda: model.save(str(tmp_path / "s"))):
+        with pytest.raises(Exception, match=f"{model.uid}.caffemodel"):
+            used()
+    (tmp_path / "models").write_text("no folder")
+    with pytest.raises(Exception, match=str(folder)):
+        estimator(digits, folder, max_iter=1).fit(rows)

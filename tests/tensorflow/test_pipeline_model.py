@@ -1,10 +1,14 @@
 """TFModel: a .keras file, several inputs and outputs by name, and what is wrong said plainly."""
 
+import os
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.ml.linalg import Vectors
 
-from hearth.tensorflowonspark import pipeline_model, tensor_names
+from hearth.tensorflowonspark import model_files, pipeline_model, tensor_names
 from tensorflowonspark import compat, pipeline
 
 tf = pytest.importorskip("tensorflow")
@@ -133,7 +137,7 @@ def test_exports_have_the_names_of_layers_and_answer_to_the_others(tmp_path, lib
 
 def model_spec(path, inputs, outputs):
     return pipeline_model.ModelSpec(
-        path, "serving_default", ("serve",), inputs, outputs, batch_size=10, keep=False
+        path, "serving_default", ("serve",), inputs, outputs, batch_size=10
     )
 
 
@@ -185,3 +189,107 @@ def test_a_damaged_file_of_names_is_named(tmp_path):
     (tmp_path / "assets.extra" / "tensor_names.json").write_text('{"inputs": 5}')
     with pytest.raises(ValueError, match=r"tensor_names.json is damaged .*: remove it, or export"):
         tensor_names.read(str(tmp_path), ["a"])
+
+
+def save_factor(path, factor):
+    """A SavedModel that gives `factor` times its input."""
+    module = tf.Module()
+    module.factor = tf.Variable(factor)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def serve(x):
+        return {"y": module.factor * x}
+
+    tf.saved_model.save(module, path, signatures=serve.get_concrete_function())
+
+
+def test_a_model_that_was_replaced_is_loaded_again_and_takes_streams(spark, tmp_path):
+    path = str(tmp_path / "model")
+    frame = spark.createDataFrame([(1.0,), (2.0,)], "v float").coalesce(1)
+    model = pipeline.TFModel({}).setExportDir(path).setInputMapping({"v": "x"})
+    save_factor(path, 2.0)
+    old = model.transform(frame)
+    assert [row.y for row in old.collect()] == [2, 4]
+    save_factor(path, 100.0)
+    assert [row.y for row in model.transform(frame).collect()] == [100, 200]
+    with pytest.raises(Exception, match=r"is not the one that transform.* found: it was replaced"):
+        old.collect()
+    frame.write.parquet(str(tmp_path / "rows"))
+    stream = spark.readStream.schema("v float").parquet(str(tmp_path / "rows"))
+    found = model.setKeepColumns(True).transform(stream).writeStream.format("memory")
+    found.queryName("outputs").trigger(availableNow=True).start().awaitTermination()
+    assert sorted(map(tuple, spark.table("outputs").collect())) == [(1, 100), (2, 200)]
+
+
+def test_a_model_is_known_by_its_content(tmp_path):
+    path = str(tmp_path / "model")
+    save_factor(path, 2.0)
+    first = model_files.digest(path)
+    (tmp_path / "model" / "checkpoint").write_text("beside the model")
+    for file in (tmp_path / "model").rglob("*"):
+        os.utime(file, (1, 1))
+    assert model_files.digest(path) == first == model_files.digest(f"file:{path}/")
+    shutil.copytree(path, tmp_path / "copy")
+    assert model_files.digest(str(tmp_path / "copy")) == first
+    save_factor(path, 3.0)
+    assert model_files.digest(path) != first
+
+
+def save_kinds(path):
+    module = tf.Module()
+    names = {"small": tf.int32, "half": tf.float16, "text": tf.string, "flag": tf.bool}
+    signature = [tf.TensorSpec([None], kind, name=name) for name, kind in names.items()]
+
+    @tf.function(input_signature=signature)
+    def serve(small, half, text, flag):
+        return {"y": small, "z": half, "t": text, "f": flag}
+
+    tf.saved_model.save(module, path, signatures=serve.get_concrete_function())
+
+
+def test_values_that_a_tensor_cannot_hold_are_refused(tmp_path):
+    path = str(tmp_path / "kinds")
+    save_kinds(path)
+    names = ["small", "half", "text", "flag"]
+    spec = model_spec(path, {name: name for name in names}, {})
+
+    def predicts(**changed):
+        row = {"small": [1, 2], "half": [0.5, 3.0], "text": ["a", "b"], "flag": [True, False]}
+        return next(pipeline_model.predict(spec, iter([pa.record_batch({**row, **changed})])))
+
+    assert predicts().to_pylist() == [
+        {"f": True, "t": "a", "y": 1, "z": 0.5}, {"f": False, "t": "b", "y": 2, "z": 3.0}
+    ]  # fmt: skip
+    assert predicts(small=[1.0, -7.0])["y"].to_pylist() == [1, -7]
+    for name, values, said in (
+        ("small", [1, None], r"\(int64\) has 1 null in a batch of 2 rows: fill"),
+        ("small", [1, 2**40 + 5], "has the value 1099511627781, which int32 cannot hold"),
+        ("small", [3e10, 1.5], r"value 30000000000.0, which int32 .* \(2 of 2 values"),
+        ("half", [70000.0, 1.0], "has the value 70000.0, which float16 cannot hold"),
+        ("text", ["a", None], "has 1 null in a batch of 2 rows"),
+        ("text", [1, 2], r"\(int64\) cannot be the input 'text' of type string: cast"),
+        ("small", ["1", "2"], r"\(string\) cannot be the input 'small' of type int32: cast"),
+        ("flag", [1, 2], "has the value 2, which bool cannot hold"),
+        ("small", [[1, 2], [3, 4]], r"has rows of shape \(2,\), but the input 'small' takes"),
+    ):
+        with pytest.raises(ValueError, match=f"the column '{name}' .*{said}"):
+            predicts(**{name: values})
+
+
+def test_columns_of_any_names_are_kept_and_read(spark, models):
+    rows = [(1.0, "p", "q", Vectors.sparse(1, [0], [3.0]))]
+    frame = spark.createDataFrame(rows, ["v", "a", "b", "vector"]).toDF(
+        "the.v", "two", "two", "w.w"
+    )
+    model = pipeline.TFModel({}).setExportDir(str(models / "two")).setInputMapping({"the.v": "x"})
+    model.setOutputMapping({"z_double": "y.y", "a_square": "s"})
+    assert predicted(frame, model) == [(1.0, 2.0)]
+    found = model.setKeepColumns(True).transform(frame)
+    assert found.columns == [*frame.columns, "s", "y.y"]
+    assert [tuple(row) for row in found.collect()] == [(*rows[0], 1.0, 2.0)]
+    assert model.setInputMapping({"W.W": "x"}).transform(frame).first().s == 9
+    for name, known in (("TWO", "already, as 'two'"), ("s", "already:")):
+        with pytest.raises(ValueError, match=f"TFModel adds a column '{name}', .*{known}"):
+            model.setOutputMapping({"z_double": name, "a_square": "s"}).transform(frame)
+    with pytest.raises(ValueError, match="TFModel reads the column 'two', but 2 columns"):
+        model.setInputMapping({"two": "x"}).transform(frame)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from pyspark.ml.feature import VectorAssembler
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions
 
 from hearth.ml import map_blocks, reduce_blocks
 
@@ -99,3 +101,54 @@ def test_what_is_wrong_is_said(spark, frame):
         reduce_blocks(lambda x: {"x": x.sum(axis=0)}, empty)
     with pytest.raises(Exception, match=r"made shape \(1000,\) of rows of 'x' with shape \(\)"):
         reduce_blocks(lambda x: {"x": x}, frame.coalesce(1))
+
+
+def test_columns_of_any_names_are_kept_and_read(spark):
+    rows = [(1.0, 2, 3, 4.0, 5, 6.0), (7.0, 8, 9, 10.0, 11, 12.0)]
+    frame = spark.createDataFrame(rows, "a double, b int, c int, d double, e int, f double")
+    frame = frame.toDF("a.b", "two", "two", "x`y", "Case", "case").coalesce(1)
+    added = lambda *values: {"z": sum(values)}  # noqa: E731 (its parameters have no names)
+    read = ["a.b", "x`y", "case", "`a.b`"]
+    found = map_blocks(added, frame, columns=read)
+    assert found.columns == [*frame.columns, "z"]
+    assert [tuple(row) for row in found.collect()] == [(*rows[0], 12.0), (*rows[1], 36.0)]
+    trimmed = map_blocks(lambda v: {"z.z": v}, frame, columns=read[:1], trim=True)
+    assert (trimmed.columns, trimmed.count()) == (["z.z"], 2)
+    assert reduce_blocks(lambda v: {"a.b": v.sum(axis=0)}, frame, ["a.b"])["a.b"] == 8
+    assert map_blocks(lambda CASE: {"z": CASE}, frame.drop("Case", "case").withColumn(
+        "case", functions.lit(1)), "z int").first().z == 1  # fmt: skip
+    for name in ("two", "CASE"):
+        with pytest.raises(
+            ValueError, match=f"the column '{name}', but 2 columns of the DataFrame"
+        ):
+            map_blocks(added, frame, "z double", columns=[name])
+    with pytest.raises(ValueError, match=r"adds a column 'CASE', which .* already, as 'Case'"):
+        map_blocks(added, frame, "CASE double", columns=read)
+
+
+def test_vectors_may_be_sparse_and_a_null_is_counted(spark):
+    rows = [(Vectors.dense(1.0, 0.0, 2.0),), (Vectors.sparse(3, [1], [5.0]),)]
+    frame = spark.createDataFrame(rows, ["v"]).coalesce(1)
+    found = map_blocks(lambda v: {"s": v.sum(axis=1)}, frame, "s double").collect()
+    assert [row.s for row in found] == [3, 5]
+    assert found[1].v == rows[1][0]
+    nulls = frame.union(frame.selectExpr("if(false, v, null)")).coalesce(1)
+    with pytest.raises(Exception, match=r"column 'v' .* has 2 nulls in a batch of 4 rows"):
+        map_blocks(lambda v: {"s": v.sum(axis=1)}, nulls, "s double").collect()
+    huge = spark.createDataFrame([(Vectors.dense(1e300),)], ["v"])
+    with pytest.raises(Exception, match="column 'v' has the value 1e\\+300, which float32 cannot"):
+        map_blocks(torch.nn.Linear(1, 1), huge, "s array<float>", ["v"]).collect()
+
+
+def test_a_stream_passes_through(spark, frame, tmp_path):
+    frame.select("id", "x").write.parquet(str(tmp_path / "rows"))
+    stream = spark.readStream.schema("id bigint, x double").parquet(str(tmp_path / "rows"))
+    with pytest.raises(ValueError, match="give the types of the new columns in `outputs`"):
+        map_blocks(lambda x: {"z": x + 1}, stream)
+    with pytest.raises(ValueError, match="rows of a stream have no end"):
+        reduce_blocks(lambda x: {"x": x.sum(axis=0)}, stream)
+    found = map_blocks(lambda x: {"z": x + 1}, stream, "z double").writeStream.format("memory")
+    found.queryName("blocks").trigger(availableNow=True).start().awaitTermination()
+    rows = spark.table("blocks").collect()
+    assert sorted(row.id for row in rows) == list(range(ROWS))
+    assert all(row.z == row.x + 1 for row in rows)

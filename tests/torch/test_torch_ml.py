@@ -136,3 +136,49 @@ def test_what_is_wrong_is_said(spark, digits):
         sums.setInputCols(["image"]).fit(train.limit(4))
     with pytest.raises(ValueError, match="no rows to train on"):
         digits_estimator().fit(train.limit(0))
+
+
+def line_estimator():
+    stage = TorchEstimator(make_line, torch.nn.functional.mse_loss, torch.optim.SGD)
+    return stage.setInputCols(["x"])
+
+
+def test_columns_of_any_names_are_read_and_kept_in_streams_too(spark, tmp_path):
+    rows = [(i / 8.0, [i / 8.0, 1.0], 1, 2, [i / 4.0]) for i in range(16)]
+    frame = spark.createDataFrame(rows, "a double, b array<float>, c int, d int, e array<float>")
+    frame = frame.toDF("a.b", "the.x", "two", "two", "Label").coalesce(1)
+    model = line_estimator().setInputCols(["the.x"]).setLabelCol("label").fit(frame)
+    found = model.transform(frame)
+    assert found.columns == [*frame.columns, "output"]
+    assert [tuple(row)[:5] for row in found.collect()] == [tuple(row) for row in frame.collect()]
+    frame.toDF(*"abcde").write.parquet(str(tmp_path / "rows"))
+    stream = spark.readStream.schema(frame.toDF(*"abcde").schema).parquet(str(tmp_path / "rows"))
+    stream = model.transform(stream.toDF(*frame.columns)).toDF(*"abcdef").writeStream
+    stream = stream.format("memory").queryName("outputs").trigger(availableNow=True)
+    stream.start().awaitTermination()
+    assert sorted(map(tuple, spark.table("outputs").collect())) == sorted(
+        map(tuple, found.collect())
+    )
+    for name in ("OUTPUT", "Output"):
+        with pytest.raises(ValueError, match=f"adds a column 'output', .* already, as '{name}'"):
+            model.transform(frame.withColumn(name, functions.lit(1)))
+    with pytest.raises(ValueError, match="column 'two', but 2 columns"):
+        line_estimator().setInputCols(["two"]).fit(frame)
+
+
+def test_nulls_and_losses_that_are_no_numbers_end_a_training(spark):
+    schema = "x array<float>, label array<float>"
+    good = [([i / 8.0, 1.0], [i / 4.0]) for i in range(6)]
+    nulls = [([1.0, None], [1.0]), ([1.0, 2.0], None), (None, [None])]
+    frame = spark.createDataFrame(good + nulls, schema)
+    with pytest.raises(ValueError, match="of 9 rows there are nulls of 'x' in 2, 'label' in 2"):
+        line_estimator().setLearningRate(0.1).fit(frame)
+    wrong = spark.createDataFrame([*good, ([1.0, 2.0], [float("nan")])], schema)
+    with pytest.raises(Exception, match="the loss is nan in step 0, so the weights"):
+        line_estimator().fit(wrong)
+    model = line_estimator().fit(spark.createDataFrame(good, schema))
+    with pytest.raises(Exception, match=r"column 'x' .* has 2 nulls in a batch of 9 rows"):
+        model.transform(frame.coalesce(1)).collect()
+    huge = spark.createDataFrame([([1.0, -1e300],)], "x array<double>")
+    with pytest.raises(Exception, match=r"'x' has the value -1e\+300, which .* torch.float32"):
+        model.transform(huge).collect()

@@ -16,6 +16,7 @@ from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
 from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
+from hearth.spark.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,7 +166,7 @@ def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
     )
     if is_frame(job.rows):
         task = partial(_feed_batches, replace(spec, format="arrow"))
-        tasks = job.rows.mapInArrow(task, "partition int, ended boolean")
+        tasks = map_in_arrow(job.rows, task, "partition int, ended boolean")
     else:
         chunks, spec = _pickles(job.rows, spec)
         tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
@@ -219,10 +220,10 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
     if schema is not None:
         # Spark's own reading of a schema: text or a type, a column "value" where it is no struct.
         kind = rows.sparkSession.createDataFrame([], schema).schema
-        return rows.mapInArrow(partial(_infer_columns, spec, kind), kind)
+        return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
         raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")
-    pickled = rows.mapInArrow(partial(_infer_batches, spec), "results binary")
+    pickled = map_in_arrow(rows, partial(_infer_batches, spec), "results binary")
     return pickled.rdd.mapPartitions(_unpickle_rows)
 
 

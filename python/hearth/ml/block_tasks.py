@@ -21,13 +21,14 @@ class Blocks:
     """A function over columns, as it travels to the tasks.
 
     `program`: the pickled function; `columns`: names for messages and results; `read`: where their
-    values are; `tensors`: whether it takes PyTorch's tensors.
+    values are; `single`: those that become float32; `tensors`: whether it takes PyTorch's tensors.
     """
 
     program: bytes
     columns: tuple[str, ...]
     read: tuple[str, ...]
     tensors: bool
+    single: tuple[str, ...] = ()
 
     def function(self) -> Any:
         """Runs the code that the session's own driver sent."""
@@ -66,11 +67,19 @@ def probed(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
             continue
         found = _called(spec, spec.function(), _block(spec, batch))
         types = [
-            f"`{name}` {spark_type('string' if a.dtype.kind in 'OU' else a.dtype.name, a.ndim - 1)}"
-            for name, a in found.items()
+            f"{_quoted(name)} {spark_type(_kind_of(array), array.ndim - 1)}"
+            for name, array in found.items()
         ]
         yield pa.RecordBatch.from_pydict({"types": [", ".join(types)]})
         return
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _kind_of(array: np.ndarray) -> str:
+    return "string" if array.dtype.kind in "OU" else array.dtype.name
 
 
 def reduced(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,10 +126,13 @@ def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
 
 def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
     """An array for each column. Raises ValueError where none holds its values."""
-    from hearth.rows.columns import column_to_numpy
+    from hearth.rows.dense_arrays import dense_array, fitted
 
-    pairs = zip(spec.columns, spec.read, strict=True)
-    return [column_to_numpy(batch.column(read), name) for name, read in pairs]
+    block = []
+    for name, read in zip(spec.columns, spec.read, strict=True):
+        array = dense_array(batch.column(read), name)
+        block.append(fitted(array, "float32", name) if read in spec.single else array)
+    return block
 
 
 def _called(
@@ -166,9 +178,10 @@ def _as_array(value: Any) -> np.ndarray:
 
 
 def _as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
-    """The values in the type that Spark was told."""
+    """The values in the type that Spark was told. Raises ValueError where it cannot hold one."""
     import pyarrow as pa
 
+    from hearth.rows.dense_arrays import fitted, value_type
     from hearth.rows.results import to_arrow
 
     if values.ndim == 0:
@@ -176,9 +189,16 @@ def _as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
             f"the function gave a single value for the column {field.name!r}: its first dimension "
             "must be the rows (reduce_blocks makes one of all)"
         )
+    if values.dtype.kind == "f" and pa.types.is_floating(kind := value_type(field.type)):
+        values = fitted(values, kind.to_pandas_dtype(), field.name)
     texts = values.dtype.kind in "OU"
     column = pa.array(values.tolist()) if texts else to_arrow(values)
-    return column if column.type == field.type else column.cast(field.type)
+    try:
+        return column if column.type == field.type else column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
+        ) from None
 
 
 def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.ml import block_tasks
-from hearth.ml.columns import beside_vectors, check, check_new
+from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +41,8 @@ def map_blocks(
             functions take arrays), a Keras model, a PyTorch module, or a function with a parameter
             annotated `torch.Tensor`: the last two get tensors. It travels to the executors by
             cloudpickle.
-        frame: columns of numbers, arrays of one length, Spark ML's vectors. A null among floats is
-            NaN; in other columns that the function reads it is an error.
+        frame: columns of numbers, arrays of one length, Spark ML's vectors. A null in a column that
+            the function reads is an error, as is a result that its column's type cannot hold.
         outputs: Spark's types of the new columns: "z double, w array<float>". Without it a job
             finds them out by the first two rows.
         columns: what to read, in the order of the parameters, where their names are others.
@@ -53,14 +53,15 @@ def map_blocks(
     """
     from pyspark.sql.types import StructType
 
-    spec, rows = _prepared(function, frame, columns)
-    made = _types(spec, rows) if outputs is None else _parsed(outputs)
-    if not trim:
-        check_new("map_blocks", frame, made.names)
-    kept = [] if trim else list(frame.columns)
-    schema = made if trim else StructType([*frame.schema.fields, *made.fields])
-    task = partial(block_tasks.mapped, spec, tuple(kept), _arrow_schema(made))
-    return rows.mapInArrow(task, schema)
+    spec, table = _prepared("map_blocks", function, frame, columns)
+    made = _types(spec, table) if outputs is None else _parsed(outputs)
+    if trim:
+        task = partial(block_tasks.mapped, spec, (), _arrow_schema(made))
+        return table.only_read().mapInArrow(task, made)
+    check_new("map_blocks", frame, made.names)
+    task = partial(block_tasks.mapped, spec, table.kept, _arrow_schema(made))
+    found = table.frame.mapInArrow(task, StructType([*table.kept_fields(), *made.fields]))
+    return found.toDF(*frame.columns, *made.names)
 
 
 def reduce_blocks(
@@ -81,8 +82,14 @@ def reduce_blocks(
     Raises:
         ValueError: there are no rows, or the function's results do not have the rows' shapes.
     """
-    spec, rows = _prepared(function, frame, columns)
-    found = rows.mapInArrow(partial(block_tasks.reduced, spec), block_tasks.REDUCED_SCHEMA)
+    if frame.isStreaming:
+        raise ValueError(
+            "reduce_blocks takes all rows, and the rows of a stream have no end: reduce each "
+            "batch in foreachBatch"
+        )
+    spec, table = _prepared("reduce_blocks", function, frame, columns)
+    task = partial(block_tasks.reduced, spec)
+    found = table.only_read().mapInArrow(task, block_tasks.REDUCED_SCHEMA)
     parts = [block_tasks.unpacked(row.parts) for row in found.collect()]
     if not parts:
         raise ValueError("reduce_blocks has no rows to reduce: the DataFrame is empty")
@@ -90,20 +97,20 @@ def reduce_blocks(
 
 
 def _prepared(
-    function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None
-) -> tuple[block_tasks.Blocks, DataFrame]:
-    """What the tasks run, and the frame with an array beside each vector that is read."""
+    call: str, function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None
+) -> tuple[block_tasks.Blocks, StageFrame]:
+    """What the tasks run, and the frame as they get it."""
     from pyspark import cloudpickle
 
     names = _parameters(function) if columns is None else list(columns)
     if columns is None:
         names = [_column_of(name, frame.columns) for name in names]
-    check("the function", frame, names)
+    table = stage_frame(call, frame, names)
     tensors = _takes_tensors(function)
-    # As Spark has them; a module's weights are float32.
-    rows, read = beside_vectors(frame, names, "float32" if tensors else "float64")
+    # A module's weights are float32.
+    single = table.vectors if tensors else ()
     program = cloudpickle.dumps(function)
-    return block_tasks.Blocks(program, tuple(names), tuple(read), tensors), rows
+    return block_tasks.Blocks(program, tuple(names), table.read, tensors, single), table
 
 
 def _column_of(parameter: str, known: Sequence[str]) -> str:
@@ -140,9 +147,14 @@ def _takes_tensors(function: Any) -> bool:
     return any(str(note).endswith(("torch.Tensor", "torch.Tensor'>")) for note in notes.values())
 
 
-def _types(spec: block_tasks.Blocks, rows: DataFrame) -> Any:
+def _types(spec: block_tasks.Blocks, table: StageFrame) -> Any:
     """The schema of what the function makes of a few rows, found out by an executor."""
-    probe = rows.select(*(f"`{name}`" for name in dict.fromkeys(spec.read))).limit(_PROBED_ROWS)
+    if table.frame.isStreaming:
+        raise ValueError(
+            "the rows of a stream cannot be looked at before it starts: give the types of the new "
+            'columns in `outputs` ("z double")'
+        )
+    probe = table.only_read().limit(_PROBED_ROWS)
     found = probe.mapInArrow(partial(block_tasks.probed, spec), "types string").collect()
     if not found:
         raise ValueError(

@@ -23,8 +23,8 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
-from hearth.ml import columns
 from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
+from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
 _HasConf = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
@@ -55,17 +55,15 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
         )
         tops = [top["name"] for top in _tops_of(layer)]
         own = (tops if layer["type"] == "CoSData" else ["data", "label"])[:2]
-        given = {}
+        given = {}  # the user's columns, by the layer's
         for name, known in zip(own, (self.featuresCol, self.labelCol), strict=False):
             column = self.getOrDefault(known) if self.isSet(known) else name
-            if self.isSet(known) and (is_training or column in dataset.columns):
-                columns.check(type(self).__name__, dataset, [column])
-            if column in dataset.columns:
-                given[name] = columns.as_array(dataset, column).alias(name)
+            needed = is_training and self.isSet(known)
+            if needed or stage_columns.positions(dataset, column):
+                given[name] = column
         if self.isSet(self.featuresCol):
             message["dataframe_column_select"] = []
-        others = [f"`{name}`" for name in dataset.columns if name not in given]
-        return dataset.select(*others, *given.values())
+        return stage_columns.renamed(type(self).__name__, dataset, given)
 
 
 class CaffeEstimator(
@@ -128,15 +126,11 @@ class CaffeEstimator(
         return Texts(texts.solver_path, _with(texts.solver, changes), texts.net_path, texts.net)
 
     def _train(self, dataset: Any, conf: Config) -> CaffeOnSpark:
-        from pyspark.sql import functions
-
         sources = DataSource(conf.spark)
         train, validation = dataset, None
         if self.isSet(self.validationIndicatorCol):
             name = self.getValidationIndicatorCol()
-            columns.check("CaffeEstimator", dataset, [name])
-            marked = functions.coalesce(functions.col(f"`{name}`"), functions.lit(False))
-            train, validation = dataset.where(~marked), dataset.where(marked)
+            train, validation = stage_columns.divided("CaffeEstimator", dataset, name)
         source = sources.fromDataFrame(conf, self._named(train, conf, True), True)
         cos = CaffeOnSpark(conf.spark)
         if validation is None:
@@ -200,13 +194,12 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
         return _ModelReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
-        from pyspark.sql import functions
         from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
 
         spark, blobs = dataset.sparkSession, self.getBlobs()
         if not blobs:
             raise ValueError("CaffeModel needs blobs: those of the TEST net that transform() adds")
-        columns.check_new("CaffeModel", dataset, blobs)
+        stage_columns.check_new("CaffeModel", dataset, blobs)
         texts = Texts(**json.loads(self.getOrDefault(self.texts)))
         flags = {"model": self.getModelPath(), "features": ",".join(blobs)}
         conf = Config.of_texts(spark, flags, texts)
@@ -215,8 +208,7 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
                 "CaffeModel tells rows apart by a column `id`, so no top of the layer can have "
                 "that name: give the top and its column another one"
             )
-        whole = functions.struct(*(f"`{name}`" for name in dataset.columns)).alias(ROW)
-        rows = self._named(dataset.select("*", whole), conf, False)
+        rows = self._named(stage_columns.with_whole_rows(dataset, ROW), conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, (ROW,))
         # The tasks number the rows by themselves.
         read = tuple(name for name in frame.columns if name not in (ROW, "id", "SampleID"))
@@ -224,7 +216,8 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
         outputs = [StructField(blob, ArrayType(FloatType())) for blob in blobs]
         schema = StructType([frame.schema[ROW], *outputs])
         found = frame.mapInArrow(partial(blobs_beside_rows, spec), schema)
-        return found.select(f"{ROW}.*", *(f"`{blob}`" for blob in blobs))
+        beside = (f"`{blob}`" for blob in blobs)
+        return found.select(f"{ROW}.*", *beside).toDF(*dataset.columns, *blobs)
 
 
 class _ModelWriter(DefaultParamsWriter):

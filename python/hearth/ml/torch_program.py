@@ -40,23 +40,34 @@ def train(spec: Training, ctx: Any) -> None:
     parallel = DistributedDataParallel(model)
     optimizer = make_optimizer(parallel.parameters(), lr=spec.learning_rate)
     output: dict[str, Any] = {}
-    for (*inputs, label), weight in in_step(_minibatches(spec, ctx)):
+    named = [*spec.inputs, spec.label]
+    for step, ((*inputs, label), weight) in enumerate(in_step(_minibatches(spec, ctx))):
         optimizer.zero_grad()
-        found = parallel(*(_placed(x, ctx.device, kind) for x in inputs))
+        placed = [_placed(x, ctx.device, kind, n) for x, n in zip(inputs, named, strict=False)]
+        found = parallel(*placed)
         _check_output(found, len(label))
         output = {"kind": str(found.dtype).removeprefix("torch."), "depth": found.dim() - 1}
         loss = loss_of(found, label.to(ctx.device))
-        if loss.dim():
-            raise ValueError(
-                f"the loss has shape {tuple(loss.shape)}: it must be one number, the mean over "
-                "the rows of a minibatch"
-            )
+        _check_loss(loss, step)
         (loss * weight).backward()
         optimizer.step()
     if ctx.rank == 0 and output:
         state = {name: value.cpu() for name, value in model.state_dict().items()}
         returned.give(ctx, {"state": state, **output})
     dist.destroy_process_group()
+
+
+def _check_loss(loss: Any, step: int) -> None:
+    if loss.dim():
+        raise ValueError(
+            f"the loss has shape {tuple(loss.shape)}: it must be one number, the mean over "
+            "the rows of a minibatch"
+        )
+    if not loss.isfinite():
+        raise ValueError(
+            f"the loss is {loss.item()} in step {step}, so the weights would become NaN: lower "
+            "learningRate, scale the inputs, or look for NaN and infinity in the columns"
+        )
 
 
 def _minibatches(spec: Training, ctx: Any) -> Iterator[tuple[Any, ...]]:
@@ -97,8 +108,19 @@ def _float_kind(model: Any) -> Any:
     return next(kinds, torch.float32)
 
 
-def _placed(tensor: Any, device: Any, kind: Any) -> Any:
-    return tensor.to(device, kind if tensor.is_floating_point() else tensor.dtype)
+def _placed(tensor: Any, device: Any, kind: Any, name: str) -> Any:
+    """On the device, floats in the type `kind`. Raises ValueError where it cannot hold one."""
+    if not tensor.is_floating_point() or tensor.dtype == kind:
+        return tensor.to(device)
+    placed = tensor.to(device, kind)
+    lost = placed.isinf().to(tensor.device) & tensor.isfinite()
+    if lost.any():
+        raise ValueError(
+            f"the column {name!r} has the value {tensor[lost][0].item()}, which the model's "
+            f"{kind} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
+            "scale the column"
+        )
+    return placed
 
 
 def _check_output(found: Any, rows: int) -> None:
@@ -118,12 +140,16 @@ def _check_output(found: Any, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A trained model, as it travels to the tasks; `key` tells models apart."""
+    """A trained model, as it travels to the tasks.
+
+    `key` tells models apart; `inputs`: names for messages; `read`: the columns with their values.
+    """
 
     key: str
     program: str
     state: bytes
     inputs: tuple[str, ...]
+    read: tuple[str, ...]
     keep: tuple[str, ...]
     output: str
     kind: str
@@ -150,7 +176,7 @@ def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
     import pyarrow as pa
     import torch
 
-    from hearth.rows.columns import column_to_numpy
+    from hearth.rows.dense_arrays import dense_array
     from hearth.rows.results import to_arrow
     from hearth.torch.datasets import as_tensor
 
@@ -160,9 +186,9 @@ def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
         for start in range(0, batch.num_rows, spec.batch_size):
             rows = batch.slice(start, spec.batch_size)
             inputs = []
-            for name in spec.inputs:
-                values = as_tensor(column_to_numpy(rows.column(name), name), name)
-                inputs.append(_placed(_as_tensor(values, name), cpu, kind))
+            for name, read in zip(spec.inputs, spec.read, strict=True):
+                values = as_tensor(dense_array(rows.column(read), name), name, True)
+                inputs.append(_placed(_as_tensor(values, name), cpu, kind, name))
             with torch.inference_mode():
                 found = model(*inputs)
             _check_output(found, rows.num_rows)

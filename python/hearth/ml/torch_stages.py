@@ -12,8 +12,8 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasInputCols, HasLabelCol, HasOutputCol, HasSeed
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter
 
-from hearth.ml import columns
 from hearth.rows.results import spark_type
+from hearth.spark import stage_columns
 from hearth.spark.ml_stage import SavedStage, param
 
 HasBatchSize = param("batchSize", "rows of a minibatch, of each worker", TypeConverters.toInt)
@@ -43,7 +43,8 @@ class TorchEstimator(
     """Trains a module by DistributedDataParallel on nodes beside Spark's executors.
 
     Columns of numbers, arrays and vectors of one length become tensors, those of floating point in
-    the type of the module's weights; bytes of one length become uint8.
+    the type of the module's weights; bytes of one length become uint8. A null in one of them is an
+    error, and so is a loss that is no finite number.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class TorchEstimator(
         from hearth.torch import TorchCluster, returned
 
         inputs, label = _inputs_of(self), self.getLabelCol()
-        columns.check("TorchEstimator", dataset, [*inputs, label])
+        rows = stage_columns.stage_input("TorchEstimator", dataset, [*inputs, label])
         spec = torch_program.Training(
             self.getOrDefault(self.program),
             tuple(inputs),
@@ -108,14 +109,15 @@ class TorchEstimator(
             self.getLearningRate(),
             self.getSeed(),
         )
-        workers = self.getWorkers()
-        rows = dataset.select(
-            *(columns.as_array(dataset, n) for n in dict.fromkeys([*inputs, label]))
-        )
-        spark = dataset.sparkSession
-        with TorchCluster.run(spark, torch_program.train, spec, workers=workers) as cluster:
-            # So that every worker has a share, whatever the DataFrame's partitions.
-            cluster.train(rows.repartition(workers), epochs=self.getEpochs())
+        workers, spark = self.getWorkers(), dataset.sparkSession
+        try:
+            with TorchCluster.run(spark, torch_program.train, spec, workers=workers) as cluster:
+                # So that every worker has a share, whatever the DataFrame's partitions.
+                cluster.train(rows.repartition(workers), epochs=self.getEpochs())
+        except Exception as error:
+            if stage_columns.NULL in str(error):
+                stage_columns.refuse_nulls("TorchEstimator", dataset, [*inputs, label])
+            raise
         found = returned.take(cluster)
         if found is None:
             raise ValueError("TorchEstimator has no rows to train on: the DataFrame is empty")
@@ -169,23 +171,24 @@ class TorchModel(Model, _Columns, SavedStage):
         from hearth.ml import torch_program
 
         inputs, output = _inputs_of(self), self.getOutputCol()
-        columns.check("TorchModel", dataset, inputs)
-        columns.check_new("TorchModel", dataset, [output])
-        rows, read = columns.beside_vectors(dataset, inputs)
+        table = stage_columns.stage_frame("TorchModel", dataset, inputs)
+        stage_columns.check_new("TorchModel", dataset, [output])
         program = self.getOrDefault(self.program)
         spec = torch_program.Prediction(
             hashlib.sha256(program.encode() + self._state).hexdigest(),
             program,
             self._state,
-            tuple(read),
-            tuple(dataset.columns),
+            tuple(inputs),
+            table.read,
+            table.kept,
             output,
             self.getOrDefault(self.outputKind),
             self.getBatchSize(),
         )
         kind = _parse_datatype_string(self.getOrDefault(self.outputType))
-        schema = StructType([*dataset.schema.fields, StructField(output, kind, True)])
-        return rows.mapInArrow(partial(torch_program.predict, spec), schema)
+        schema = StructType([*table.kept_fields(), StructField(output, kind, True)])
+        found = table.frame.mapInArrow(partial(torch_program.predict, spec), schema)
+        return found.toDF(*dataset.columns, output)
 
 
 def _inputs_of(stage: Any) -> list[str]:

@@ -19,7 +19,7 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
     """The values of the column `name`, shape [rows, ...].
 
     Raises:
-        ValueError: nulls, or lists of several lengths.
+        ValueError: nulls, lists of different lengths, or a type that no array has.
     """
     if nulls := _nulls(column):
         raise ValueError(
@@ -27,13 +27,7 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
             f"{_counted(len(column), 'row')}: fill the nulls (DataFrame.fillna) or drop their "
             "rows (DataFrame.dropna)"
         )
-    array = column_to_numpy(column)
-    if array.dtype == object and _is_list(column.type):
-        raise ValueError(
-            f"the column {name!r} ({column.type}) has lists of several lengths in a batch of "
-            f"{_counted(len(column), 'row')}, which make no array: pad them"
-        )
-    return array
+    return column_to_numpy(column, name)
 
 
 def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 
+from hearth.spark import stage_columns
 from hearth.spark.ml_stage import SavedStage, StageReader
 from hearth.tensorflowonspark import TFCluster, util
 from hearth.tensorflowonspark.pipeline_params import (
@@ -132,6 +133,9 @@ class TFEstimator(
 
     def _fit(self, dataset: Any) -> TFModel:
         args = self.merge_args_params()
+        rows = dataset
+        if names := sorted(args.input_mapping):
+            rows = stage_columns.selected("TFEstimator", dataset, names)
         cluster = TFCluster.run(
             dataset.sparkSession.sparkContext,
             self.train_fn,
@@ -144,8 +148,7 @@ class TFEstimator(
             driver_ps_nodes=False,
         )
         with cluster:
-            columns = sorted(args.input_mapping) or dataset.columns
-            cluster.train(dataset.select(columns).rdd, args.epochs)
+            cluster.train(rows.rdd, args.epochs)
             cluster.shutdown(grace_secs=args.grace_secs)
         return self._copyValues(TFModel(self.args))
 
@@ -199,12 +202,16 @@ class TFModel(
         return self.getOrDefault(self.keep_columns)
 
     def _transform(self, dataset: Any) -> Any:
+        from pyspark.sql.types import StructType
+
         from hearth.tensorflowonspark import pipeline_model
 
         args = self.merge_args_params()
         path = args.export_dir or args.model_dir
         if not path:
             raise ValueError("TFModel needs export_dir, or model_dir: where the saved model is")
+        inputs = sorted(args.input_mapping)
+        table = stage_columns.stage_frame("TFModel", dataset, inputs)
         spec = pipeline_model.ModelSpec(
             path=path,
             signature=args.signature_def_key or "serving_default",
@@ -212,11 +219,19 @@ class TFModel(
             inputs=dict(args.input_mapping),
             outputs=dict(args.output_mapping),
             batch_size=args.batch_size,
-            keep=args.keep_columns,
+            kept=table.kept if args.keep_columns else (),
+            read=dict(zip(inputs, table.read, strict=True)),
         )
-        kept = dataset if spec.keep else dataset.select(sorted(spec.inputs))
-        schema = pipeline_model.result_schema(spec, kept)
-        return kept.mapInArrow(partial(pipeline_model.predict, spec), schema)
+        spec, fields = pipeline_model.described(spec, dataset.sparkSession)
+        names = [field.name for field in fields]
+        beside = None if args.keep_columns else []
+        stage_columns.check_new("TFModel", dataset, names, beside)
+        if not args.keep_columns:
+            task = partial(pipeline_model.predict, spec)
+            return table.only_read().mapInArrow(task, StructType(fields))
+        schema = StructType([*table.kept_fields(), *fields])
+        found = table.frame.mapInArrow(partial(pipeline_model.predict, spec), schema)
+        return found.toDF(*dataset.columns, *names)
 
 
 def single_node_env(args):

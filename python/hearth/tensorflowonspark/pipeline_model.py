@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.uri import local_path
 from hearth.rows import results
+from hearth.rows.dense_arrays import dense_array, fitted
 from hearth.spark.own_python import use_own_python
-from hearth.tensorflowonspark import tensor_names
+from hearth.tensorflowonspark import model_files, tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Which model, and which columns are its tensors; travels in Spark's task closure."""
+    """Which model, and which columns are its tensors; travels in Spark's task closure.
+
+    `digest`: of the model's files when transform() was called, empty for any.
+    """
 
     path: str
     signature: str
@@ -27,7 +31,10 @@ class ModelSpec:
     inputs: Mapping[str, str]  # tensor by column
     outputs: Mapping[str, str]  # column by tensor; empty: all outputs by their own names
     batch_size: int
-    keep: bool
+    # What tasks call the columns that stay, and those of `inputs` where they have other names.
+    kept: tuple[str, ...] = ()
+    read: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
 
 
 class LoadedModel:
@@ -92,17 +99,40 @@ class LoadedModel:
         self._call = call
         return tensor_names.names_of(model) or TensorNames()
 
+    def array(self, rows: pa.RecordBatch, column: str, read: str) -> np.ndarray:
+        """A column of a minibatch as its tensor takes it: flat ones in the tensor's shape.
+
+        Raises:
+            ValueError: a null, or a value or shape that the tensor cannot have.
+        """
+        shape, kind = self.shapes[self.inputs[column]]
+        values = rows.column(read)
+        array = dense_array(values, column)
+        if (array.dtype == object) != (kind.name == "string"):
+            raise ValueError(
+                f"the column {column!r} ({values.type}) cannot be the input "
+                f"'{self.inputs[column]}' of type {kind.name}: cast the column in Spark"
+            )
+        if array.dtype != object:
+            array = fitted(array, kind.as_numpy_dtype, column)
+        if shape.rank is None:
+            return array
+        try:
+            return array.reshape(len(array), *(-1 if d is None else d for d in shape[1:]))
+        except ValueError:
+            raise ValueError(
+                f"the column {column!r} has rows of shape {array.shape[1:]}, but the input "
+                f"'{self.inputs[column]}' takes {shape[1:]}"
+            ) from None
+
     def predict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for a minibatch: first dimension rows, flat columns in the input's shape."""
+        """The outputs for a minibatch: first dimension rows."""
         import tensorflow as tf
 
-        tensors = {}
-        for name, array in arrays.items():
-            shape, kind = self.shapes[name]
-            if shape.rank is not None:
-                array = array.reshape(len(array), *(-1 if d is None else d for d in shape[1:]))
-            tensors[name] = tf.convert_to_tensor(array, None if array.dtype == object else kind)
-            tensors[name] = tf.cast(tensors[name], kind) if kind != tf.string else tensors[name]
+        tensors = {
+            name: tf.convert_to_tensor(array, self.shapes[name][1])
+            for name, array in arrays.items()
+        }
         return {name: value.numpy() for name, value in self._call(tensors).items()}
 
 
@@ -119,35 +149,51 @@ _loaded: dict[str, LoadedModel] = {}  # by the spec's text
 
 
 def _model(spec: ModelSpec) -> LoadedModel:
-    """The model, kept by this worker; another one takes its place."""
-    key = repr(spec)
+    """The model, kept by this worker; another one takes its place.
+
+    Raises:
+        ValueError: its files are others than those that transform() found.
+    """
+    found = model_files.digest(spec.path)
+    if spec.digest and spec.digest != found:
+        raise ValueError(
+            f"the model at {spec.path} is not the one that transform() found: it was replaced, "
+            "or hosts have different files. Call transform() again"
+        )
+    key = repr(replace(spec, digest=found))
     if key not in _loaded:
         _loaded.clear()
-        _loaded[key] = LoadedModel(spec)
+        model = LoadedModel(spec)
+        if model_files.digest(spec.path) != found:
+            raise ValueError(
+                f"the model at {spec.path} was replaced while it was loaded: try again"
+            )
+        _loaded[key] = model
     return _loaded[key]
 
 
-_DESCRIBED = ("name", "type", "refused")  # an output's column and its type, or what is wrong
+# An output's column, its type, and the files' digest; or what is wrong.
+_DESCRIBED = ("name", "type", "digest", "refused")
 
 
-def result_schema(spec: ModelSpec, kept: Any) -> Any:
-    """The StructType of transform()'s result. Loads the model in a task, not in the driver.
+def described(spec: ModelSpec, spark: Any) -> tuple[ModelSpec, list[Any]]:
+    """The spec for the model that is there now, and the fields of its outputs.
+
+    Loads the model in a task, not in the driver.
 
     Raises:
         ValueError: the model has no such signature or tensor.
     """
-    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+    from pyspark.sql.types import StructField, _parse_datatype_string
 
-    spark = kept.sparkSession
     use_own_python(spark)
     columns = ", ".join(f"{name} string" for name in _DESCRIBED)
     rows = spark.range(1).mapInArrow(_describe(spec), columns).collect()
     for row in rows:
         if row.refused is not None:
             raise ValueError(row.refused)
-    fields = list(kept.schema.fields) if spec.keep else []
-    fields += [StructField(row.name, _parse_datatype_string(row.type), True) for row in rows]
-    return StructType(fields)
+    fields = [StructField(row.name, _parse_datatype_string(row.type), True) for row in rows]
+    return replace(spec, digest=rows[0].digest), fields
 
 
 def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
@@ -158,8 +204,9 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
         for _ in batches:
             try:
                 model = _model(spec)
+                digest = model_files.digest(spec.path)
                 found = [
-                    {"name": name, "type": _spark_type(model.outputs[tensor])}
+                    {"name": name, "type": _spark_type(model.outputs[tensor]), "digest": digest}
                     for tensor, name in model.columns
                 ]
             except ValueError as error:
@@ -178,14 +225,12 @@ def _spark_type(output: Any) -> str:
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of transform(): a minibatch never crosses an Arrow batch."""
-    from hearth.rows.columns import column_to_numpy
-
     model = _model(spec)
     for batch in batches:
         for start in range(0, batch.num_rows, spec.batch_size):
             rows = batch.slice(start, spec.batch_size)
             arrays = {
-                tensor: column_to_numpy(rows.column(column), column)
+                tensor: model.array(rows, column, spec.read.get(column, column))
                 for column, tensor in model.inputs.items()
             }
             yield _result(rows, spec, model, model.predict(arrays))
@@ -201,8 +246,8 @@ def _result(
     """
     import pyarrow as pa
 
-    names = list(rows.schema.names) if spec.keep else []
-    arrays = list(rows.columns) if spec.keep else []
+    names = list(spec.kept)
+    arrays = [rows.column(name) for name in names]
     for tensor, name in model.columns:
         values = found[tensor]
         if values.ndim == 0 or len(values) != rows.num_rows:

@@ -1,0 +1,220 @@
+"""Columns of a DataFrame while a Pipeline stage runs: called by position, vectors as arrays.
+
+Spark takes a dot in a column's name for a field of a struct, and refuses a name that two columns
+have. Tasks therefore see columns by names of this module's, whatever the user's are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+_COLUMN, _ARRAY = "__hearth_column_", "__hearth_array_"
+
+
+@dataclass(frozen=True)
+class StageFrame:
+    """A DataFrame as tasks get it.
+
+    `kept`: what its columns are called there, in order; `read`: the same for those that the stage
+    reads, or of an array beside them; `vectors`: those of `read` that are arrays of vectors.
+    """
+
+    frame: Any
+    kept: tuple[str, ...]
+    read: tuple[str, ...]
+    vectors: tuple[str, ...]
+
+    def kept_fields(self) -> list[Any]:
+        """The fields of `kept` in the frame's schema."""
+        return list(self.frame.schema.fields[: len(self.kept)])
+
+    def only_read(self) -> Any:
+        """The frame with the columns of `read` alone."""
+        return self.frame.select(*dict.fromkeys(self.read))
+
+
+def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
+    """The DataFrame for a stage that reads the columns `names`.
+
+    Raises:
+        ValueError: one is missing, or stands for two columns.
+    """
+    places = [position(stage, dataset, name) for name in names]
+    kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
+    frame = dataset.toDF(*kept)
+    arrays = {at: f"{_ARRAY}{at}" for at in places if _is_vector(dataset.schema.fields[at])}
+    if arrays:
+        found = [vector_values(kept[at]).alias(name) for at, name in arrays.items()]
+        frame = frame.select("*", *found)
+    read = tuple(arrays.get(at, kept[at]) for at in places)
+    return StageFrame(frame, kept, read, tuple(arrays.values()))
+
+
+def stage_input(stage: str, dataset: Any, names: Sequence[str]) -> Any:
+    """The columns `names` alone, vectors as arrays of double.
+
+    A null in one of them fails the job that reads it. Raises as stage_frame() does.
+    """
+    names = list(dict.fromkeys(names))
+    table = stage_frame(stage, dataset, names)
+    kinds = {field.name: field.dataType for field in table.frame.schema.fields}
+    columns = [_without_nulls(read, kinds[read]) for read in table.read]
+    return table.frame.select(columns).toDF(*names)
+
+
+def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
+    """Counts the nulls in the columns `names` by a job. Raises ValueError where there are any."""
+    from pyspark.sql import functions
+
+    table = stage_frame(stage, dataset, names)
+    kinds = {field.name: field.dataType for field in table.frame.schema.fields}
+    nulls = [_has_null(functions.col(read), kinds[read]) for read in table.read]
+    counts = [functions.count(functions.when(null, 1)) for null in nulls]
+    *found, rows = table.frame.agg(*counts, functions.count(functions.lit(1))).first()
+    if any(found):
+        counted = dict(zip(names, found, strict=True))
+        said = ", ".join(f"{name!r} in {count}" for name, count in counted.items() if count)
+        raise ValueError(
+            f"{stage} takes no nulls, but of {rows} rows there are nulls of {said}: fill them "
+            "(DataFrame.fillna) or drop their rows (DataFrame.dropna)"
+        )
+
+
+def position(stage: str, dataset: Any, name: str) -> int:
+    """Where the column is, found as Spark finds names, but for dots.
+
+    Raises:
+        ValueError: no column has the name, or several do.
+    """
+    known = ", ".join(dataset.columns)
+    found = positions(dataset, name)
+    if not found:
+        raise ValueError(
+            f"{stage} reads the column {name!r}, but the DataFrame has {known}: "
+            "name another, or add it"
+        )
+    if len(found) > 1:
+        raise ValueError(
+            f"{stage} reads the column {name!r}, but {len(found)} columns of the DataFrame "
+            f"have that name ({known}): rename them by DataFrame.toDF"
+        )
+    return found[0]
+
+
+def positions(dataset: Any, name: str) -> list[int]:
+    """Where the columns are that have the name: as it is, in other case, or in backticks."""
+    quoted = len(name) > 2 and name[0] == name[-1] == "`"
+    for wanted in (name, name[1:-1].replace("``", "`")) if quoted else (name,):
+        for fits in (wanted.__eq__, partial(same_name, dataset, wanted)):
+            if found := [at for at, other in enumerate(dataset.columns) if fits(other)]:
+                return found
+    return []
+
+
+def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
+    """The columns `names` alone, as they are. Raises as position() does."""
+    numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
+    places = [position(stage, dataset, name) for name in names]
+    return numbered.select(*(f"{_COLUMN}{at}" for at in places)).toDF(*names)
+
+
+def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
+    """The columns of `given` by other names, which are its keys, vectors as arrays; and beside them
+    the DataFrame's others whose names are theirs alone. Raises as position() does."""
+    from pyspark.sql import functions
+
+    names = dataset.columns
+    table = stage_frame(stage, dataset, list(given.values()))
+    counts = Counter(name.lower() for name in [*names, *given])
+    others = [at for at, name in enumerate(names) if counts[name.lower()] == 1]
+    columns = [functions.col(table.kept[at]).alias(names[at]) for at in others]
+    columns += [
+        functions.col(read).alias(name) for name, read in zip(given, table.read, strict=True)
+    ]
+    return table.frame.select(*columns)
+
+
+def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
+    """The rows where the boolean column `name` is not true, and those where it is."""
+    from pyspark.sql import functions
+
+    table = stage_frame(stage, dataset, [name])
+    marked = functions.coalesce(functions.col(table.read[0]), functions.lit(False))
+    halves = table.frame.where(~marked), table.frame.where(marked)
+    return tuple(half.toDF(*dataset.columns) for half in halves)
+
+
+def with_whole_rows(dataset: Any, name: str) -> Any:
+    """The DataFrame with a struct of all its columns beside them; its fields are numbered."""
+    from pyspark.sql import functions
+
+    table = stage_frame("", dataset, [])
+    whole = functions.struct(*table.kept).alias(name)
+    return table.frame.select("*", whole).toDF(*dataset.columns, name)
+
+
+def check_new(
+    stage: str, dataset: Any, names: Sequence[str], beside: Sequence[str] | None = None
+) -> None:
+    """Raises ValueError where Spark could not tell an added column from another one.
+
+    `beside`: the columns that stay, where they are not the DataFrame's.
+    """
+    known = list(dataset.columns if beside is None else beside)
+    for name in names:
+        for other in known:
+            if same_name(dataset, other, name):
+                which = "" if other == name else f", as {other!r}, and Spark ignores case"
+                raise ValueError(
+                    f"{stage} adds a column {name!r}, which the DataFrame has already{which}: "
+                    "set another name, or drop it"
+                )
+        known.append(name)
+
+
+def vector_values(name: str) -> Any:
+    """A column of vectors, dense or sparse, as arrays of double; null where the vector is."""
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql import functions
+
+    column = functions.col(name)
+    return functions.when(column.isNotNull(), vector_to_array(column, "float64"))
+
+
+def _is_vector(field: Any) -> bool:
+    return field.dataType.typeName() == "vectorudt"
+
+
+def same_name(dataset: Any, one: str, other: str) -> bool:
+    """Whether Spark takes two names for one."""
+    if one == other:
+        return True
+    if one.lower() != other.lower():
+        return False
+    return dataset.sparkSession.conf.get("spark.sql.caseSensitive", "false") != "true"
+
+
+NULL = "has a null, which no tensor holds"
+
+
+def _without_nulls(name: str, kind: Any) -> Any:
+    """The column; a null in it fails the job."""
+    from pyspark.sql import functions
+
+    column = functions.col(name)
+    failed = functions.raise_error(functions.lit(f"a column {NULL}"))
+    return functions.when(_has_null(column, kind), failed).otherwise(column)
+
+
+def _has_null(column: Any, kind: Any) -> Any:
+    """Whether a value is null, or has a null in its arrays."""
+    from pyspark.sql import functions
+
+    if kind.typeName() != "array":
+        return column.isNull()
+    inside = functions.exists(column, lambda value: _has_null(value, kind.elementType))
+    return column.isNull() | inside
