@@ -229,7 +229,7 @@ def feed_of(source):
     from hearth.torch.feeds import DataFeed
 
     feed = DataFeed.__new__(DataFeed)
-    feed._source, feed._columns, feed.input_tensors = source, None, None
+    feed.mgr, feed._source, feed._columns, feed.input_tensors = None, source, None, None
     feed.train_mode, feed.done_feeding = True, False
     feed._columns_before = ColumnsBefore()
     return feed

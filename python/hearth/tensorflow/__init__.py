@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hearth.tensorflow.operations import broadcast as broadcast
     from hearth.tensorflow.operations import broadcast_variables as broadcast_variables
     from hearth.tensorflow.operations import grouped_allreduce as grouped_allreduce
+    from hearth.tensorflow.operations import next_step as next_step
     from hearth.tensorflow.steps import in_step as in_step
     from hearth.tensorflow.strategies import use_for_collectives as use_for_collectives
     from hearth.tensorflow.training import CheckpointCallback as CheckpointCallback
