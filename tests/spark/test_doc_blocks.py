@@ -20,7 +20,7 @@ def blocks():
             yield pytest.param(name, line, found[1], id=f"{name}:{line}")
 
 
-@pytest.mark.parametrize(("name", "line", "block"), blocks())
+@pytest.mark.parametrize(("name", "line", "block"), list(blocks()))
 def test_a_block_runs_as_pasted(spark, digits, tmp_path, monkeypatch, name, line, block):
     for file in digits.folder.glob("lenet_*.prototxt"):
         shutil.copy(file, tmp_path)
