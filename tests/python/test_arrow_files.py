@@ -10,6 +10,7 @@ from pyarrow.fs import FileSelector, FileType, PyFileSystem
 from webhdfs_server import WebHdfs, refusal
 
 from hearth import HearthError
+from hearth.caffeonspark.tools import parts
 from hearth.files import tfrecord_files
 from hearth.files.arrow_files import CoreFiles, arrow_file_system
 
@@ -112,14 +113,12 @@ def test_a_writer_that_has_ended_takes_no_more(hdfs):
 
 
 def test_what_killed_attempts_left_is_removed(hdfs):
-    hdfs.files.update({"/rows/_part-r-00000.7": b"half", "/rows/part-r-00001": b"whole"})
-    hdfs.files["/rows/.part-r-00002.0123456789abcdef.tmp"] = b"half"
-    tfrecord_files.remove_unfinished(f"{hdfs.uri}/rows")
-    tfrecord_files.finish(f"{hdfs.uri}/rows")
-    assert sorted(hdfs.files) == ["/rows/_SUCCESS", "/rows/part-r-00001"]
+    left = {"/rows/_part-00000.7": b"half", "/rows/part-00001": b"whole"}
+    parts.write_folder(f"{hdfs.uri}/rows", lambda: hdfs.files.update(left))
+    assert sorted(hdfs.files) == ["/rows/_SUCCESS", "/rows/part-00001"]
 
 
 def test_a_refusal_names_the_file(hdfs):
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
     with pytest.raises((HearthError, OSError), match="rows"):
-        tfrecord_files.finish(f"{hdfs.uri}/rows")
+        tfrecord_files.finish(f"{hdfs.uri}/rows/_writing", [])

@@ -11,17 +11,14 @@ from pyarrow.fs import FileSelector
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.tfrecord_files import (
-    file_system,
-    finish,
-    publish,
-    remove_hidden,
-    remove_unfinished,
-)
+from hearth.files.tfrecord_files import file_system, publish, remove_hidden
 from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, serving, whole_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How names of files begin that are not complete.
+_UNFINISHED = "_part-"
 
 
 def task_folder(spark: SparkSession, output: str) -> str | None:
@@ -60,8 +57,10 @@ def write_folder(target: str, job: Callable[[], Any]) -> None:
     system.create_dir(path, recursive=True)
     try:
         job()
-        remove_unfinished(target)  # of attempts that were killed
-        finish(target)
+        for info in system.get_file_info(FileSelector(path)):
+            if info.base_name.startswith(_UNFINISHED):  # of attempts that were killed
+                remove_hidden(system, info.path)
+        system.open_output_stream(f"{path}/_SUCCESS").close()
     except BaseException:
         system.delete_dir(path)
         raise
