@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_ctrl_c_ends_a_training_that_spark_still_plans(monkeypatch):
     monkeypatch.setattr(launch._Attempt, "_watch", interrupted)
     plan = launch.Plan(1, {})
     with pytest.raises(KeyboardInterrupt):
-        launch._Attempt(object(), plan, launch.Rows(None, {}), 0).run(print)
+        launch._Attempt(SimpleNamespace(conf={}), plan, launch.Rows(None, {}), 0).run(print)
     assert spark.cancelled.is_set()
 
 
