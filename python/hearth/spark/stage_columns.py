@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hearth.spark.own_python import use_own_python
+
 _COLUMN, _ARRAY = "__hearth_column_", "__hearth_array_"
 
 
@@ -43,6 +45,7 @@ def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
     Raises:
         ValueError: one is missing, or stands for two columns.
     """
+    use_own_python(dataset.sparkSession)
     places = [position(stage, dataset, name) for name in names]
     kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
     frame = dataset.toDF(*kept)

@@ -25,6 +25,7 @@ from hearth.files.tfrecord_schema import (
 from hearth.files.uri import is_local
 from hearth.rows.dense_arrays import fitted
 from hearth.spark.arrow_map import map_in_arrow
+from hearth.spark.own_python import use_own_python
 from hearth.spark.token_lender import lend_tokens
 
 # The DataFrames that loadTFRecords made, by the object's own identity.
@@ -80,6 +81,7 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
     from pyspark.sql.types import StructType
 
     spark = sc if hasattr(sc, "createDataFrame") else SparkSession(sc)
+    use_own_python(spark)
     schema_text = tfrecord_files.read_schema(spark, input_dir)
     files = tfrecord_files.list_files(spark, input_dir)
     if schema_text is not None:
