@@ -4,12 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/build/mypy
-if [ ! -f "$home/complete" ]; then
+package=mypy==2.4.1
+if [ "$(cat "$home/complete" 2>/dev/null)" != "$package" ]; then
   tools/environment_beside.sh "$home" >/dev/null
   echo "typecheck: fetching mypy (20 MB)" >&2
   .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
-    mypy==2.4.1 >&2
-  touch "$home/complete"
+    "$package" >&2
+  echo "$package" >"$home/complete"
 fi
 MYPYPATH=python "$home/bin/python" -m mypy --python-executable .venv/bin/python \
   --cache-dir build/mypy/cache --follow-imports=silent --ignore-missing-imports \
