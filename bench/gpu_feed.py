@@ -56,9 +56,8 @@ def batches_of_ours(path: str) -> Iterator[tuple[Any, Any]]:
     """The loader under test, behind one function."""
     from hearth.torch.feeds import FileFeed
 
-    yield from FileFeed(path, ("x", "label"), (0, 1), 1).as_iterable_dataset(
-        BATCH, ("x", "label"), writable=False
-    )
+    feed = FileFeed(path, ("x", "label"), (0, 1), 1)
+    yield from feed.as_iterable_dataset(BATCH, ("x", "label"))
 
 
 class ParquetDataset(torch.utils.data.IterableDataset):

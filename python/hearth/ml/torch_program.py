@@ -187,7 +187,7 @@ def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
             rows = batch.slice(start, spec.batch_size)
             inputs = []
             for name, read in zip(spec.inputs, spec.read, strict=True):
-                values = as_tensor(dense_array(rows.column(read), name), name, True)
+                values = as_tensor(dense_array(rows.column(read), name), name)
                 inputs.append(_placed(_as_tensor(values, name), cpu, kind, name))
             with torch.inference_mode():
                 found = model(*inputs)
