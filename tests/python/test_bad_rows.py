@@ -71,7 +71,7 @@ ROWS = {
         {"x": pa.array([[1.0, 2.0], [1.0] * 3] * 4, pa.list_(pa.float32())), "label": LABEL},
         {"max_bad_fraction": 0.1},
         r"4 of 8 rows cannot be used, but -maxBadRecords allows a fraction of 0\.1; .*"
-        r"column 'x' has 3 values, not 2",
+        r"column 'x' has 3 values, more than the 2",
     ),
     "weights of another net": (
         {"x": X, "label": LABEL},
