@@ -165,7 +165,11 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
             cluster.ClusterError,
             r"could not compute or bring the rows: ZeroDivisionError: [^\n]*$",
         ),
-        (spark.range(9).selectExpr("raise_error('mine')"), cluster.ClusterError, r"rows: .*mine"),
+        (
+            spark.range(9).selectExpr("bigint(raise_error('mine'))"),
+            cluster.ClusterError,
+            r"rows: .*mine",
+        ),
     ]
     with cluster.run(spark, takes_all, nodes=1) as nodes:
         for rows, kind, words in refused:
