@@ -3,7 +3,9 @@
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow.fs import FileSystemHandler, PyFileSystem
 
 from tensorflowonspark import dfutil
 
@@ -26,6 +28,46 @@ def test_a_job_that_fails_late_leaves_no_part(spark, tmp_path):
     assert list((tmp_path / "rows").iterdir()) == []
     dfutil.saveAsTFRecords(rows, str(tmp_path / "rows"))  # the same folder, again
     assert dfutil.loadTFRecords(spark, str(tmp_path / "rows")).count() == 1000
+
+
+class WithoutFolders(FileSystemHandler):
+    """An object store: a folder is there as long as it has files."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def move(self, source, target):
+        self.files[target] = self.files.pop(source)
+
+    def open_output_stream(self, path, metadata):
+        self.files[path] = b""
+        return pa.BufferOutputStream()
+
+    def delete_dir(self, path):
+        if not any(name.startswith(path) for name in self.files):
+            raise FileNotFoundError(path)
+
+    def delete_file(self, path):
+        del self.files[path]
+
+    def _none(self, *_, **__):
+        raise NotImplementedError
+
+    copy_file = create_dir = delete_dir_contents = delete_root_dir_contents = _none
+    get_file_info = get_file_info_selector = get_type_name = normalize_path = _none
+    open_append_stream = open_input_file = open_input_stream = _none
+
+
+def test_a_store_without_folders_gets_the_parts_and_their_mark(monkeypatch):
+    from hearth.files import tfrecord_files
+
+    files = {"b/rows/_written-1/part-r-00000": b"", "b/rows/_schema.json": b""}
+    system = PyFileSystem(WithoutFolders(files))
+    monkeypatch.setattr(tfrecord_files, "file_system", lambda uri: (system, "b/rows/_written-1"))
+    tfrecord_files.finish("s3a://b/rows/_written-1", ["part-r-00000"])
+    assert set(files) == {"b/rows/part-r-00000", "b/rows/_SUCCESS", "b/rows/_schema.json"}
+    tfrecord_files.abandon("s3a://b/rows/_written-1")
+    assert "b/rows/_schema.json" not in files
 
 
 @pytest.mark.parametrize("scheme", ["", "local"])

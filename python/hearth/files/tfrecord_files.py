@@ -165,8 +165,10 @@ def finish(written: str, names: Sequence[str]) -> None:
     folder = path.rpartition("/")[0]
     for name in names:
         system.move(f"{path}/{name}", f"{folder}/{name}")
-    system.delete_dir(path)
     system.open_output_stream(f"{folder}/{_SUCCESS}").close()
+    # An object store has no empty folder to delete; an attempt that is killed may still write.
+    with suppress(OSError):
+        system.delete_dir(path)
 
 
 def abandon(written: str) -> None:
@@ -174,6 +176,7 @@ def abandon(written: str) -> None:
     system, path = file_system(written)
     with suppress(OSError):
         system.delete_dir(path)
+    with suppress(OSError):
         system.delete_file(f"{path.rpartition('/')[0]}/{SCHEMA_FILE}")
 
 
