@@ -70,9 +70,10 @@ def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):
     assert not wait.look()
 
 
-def test_nobody_waits_for_more_slots_than_there_can_be(spark):
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "local[*]", "local"])
+def test_nobody_waits_for_more_slots_than_there_can_be(spark, master):
     now = spark(s0=2)
-    session = Session(spark_master="local-cluster[2,1,1024]")
+    session = Session(spark_master=master)
     with pytest.raises(HearthError, match=r"5 ranks need 5 task slots .* the cluster has 2"):
         SlotWait(session, 5).wait()
     assert now[0] == 0

@@ -16,7 +16,7 @@ def use_own_python(session: Any) -> None:
     if not hasattr(session, "_jsc") or "PYSPARK_PYTHON" in os.environ:
         return
     context = session.sparkContext
-    if context.master.startswith("local"):
+    if sys.executable and context.master.startswith("local"):
         context.pythonExec = sys.executable
 
 

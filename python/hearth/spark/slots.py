@@ -72,7 +72,7 @@ class SlotWait:
         now = time.monotonic()
         if self._since is None:
             self._since, self._told = now - self._waited_s, (-1, 0.0)
-        most = most_slots(self._session)
+        most = slots if _is_local(self._session) else most_slots(self._session)
         if most is not None and most < self._tasks:
             raise self._too_few(slots)
         if now - self._since >= self._limit_s:
@@ -133,6 +133,12 @@ def local_slots(master: str, task_cpus: int) -> int | None:
     if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
         return int(cluster[1]) * (int(cluster[2]) // task_cpus)
     return None
+
+
+def _is_local(session: SparkSession) -> bool:
+    """Whether the driver is the only executor, so that no other one will come."""
+    master = session.conf.get("spark.master", "")
+    return master == "local" or master.startswith("local[")
 
 
 def _task_cpus(session: SparkSession) -> int:
