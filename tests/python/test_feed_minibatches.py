@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -209,3 +210,19 @@ def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
     rows.queue.replay("again", "a", 1)
     rows.queue.end()
     assert feed.next_numpy(3)["x"].tolist() == frame.column("x").to_pylist()
+
+
+def test_a_checkpoint_of_a_feed_of_files_is_reported_from_its_first_step_on(tmp_path):
+    from hearth.collective.steps import Ahead
+
+    pq.write_table(pa.table({"x": [1.0] * 5}), tmp_path / "rows.parquet")
+    noted = []
+    feed = FileFeed(str(tmp_path), ("x",), (0, 1), 1)
+    feed.mgr = SimpleNamespace(note_commit=lambda: noted.append(feed.used))
+    ahead = Ahead(feed.as_iterable_dataset(2))
+    assert ahead.take(60.0) is not None
+    feed.commit()  # no step has had these rows yet
+    assert noted == []
+    ahead.given()
+    feed.commit()
+    assert noted == [2]

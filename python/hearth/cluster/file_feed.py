@@ -85,6 +85,7 @@ class BatchSource:
         self._batches = batches
         self._chunk: Columns | None = None
         self._at = 0  # the chunk's next row
+        self.taken = 0
         self.ended = False
 
     def take(self, count: int, across_partitions: bool, arrays: bool = True) -> list[Columns]:
@@ -103,13 +104,12 @@ class BatchSource:
             part = self._chunk.slice(self._at, count)
             slices.append(part)
             self._at += len(part)
+            self.taken += len(part)
             count -= len(part)
         return slices
 
     def put_results(self, results: list[Any]) -> None:
         raise ValueError("the rows are from files, so there is nobody to take results")
-
-    taken = 0
 
     def commit(self, rows: int | None = None) -> None:
         """The files stay where they are: the driver learns of the checkpoint alone."""
