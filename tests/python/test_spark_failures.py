@@ -72,6 +72,11 @@ ValueError: column 't' has Arrow type timestamp
             "[USER_RAISED_EXCEPTION] my error SQLSTATE: P0001\n\nJVM stacktrace:\n",
             "[USER_RAISED_EX",
         ),
+        (
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.\n"
+            ": org.apache.hadoop.mapred.InvalidInputException: Input path does not exist: x\n\tat",
+            "org.apache.hadoop.mapred.InvalidInputException: Input path does not exist: x",
+        ),
     ],
 )
 def test_any_other_failure_of_a_feed_job_is_a_cluster_error_in_one_line(text, line):

@@ -115,7 +115,7 @@ class TorchEstimator(
                 # So that every worker has a share, whatever the DataFrame's partitions.
                 cluster.train(rows.repartition(workers), epochs=self.getEpochs())
         except Exception as error:
-            if stage_columns.NULL in str(error):
+            if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
                 stage_columns.refuse_nulls("TorchEstimator", dataset, [*inputs, label])
             raise
         found = returned.take(cluster)

@@ -62,8 +62,12 @@ _RAISED = re.compile(
 
 def cause_line(text: str) -> str:
     """The line of a Spark exception that says what a task raised, else its first line."""
-    raised = _RAISED.findall(text)
-    return raised[-1] if raised else next(filter(None, map(str.strip, text.splitlines())), text)
+    if raised := _RAISED.findall(text):
+        return raised[-1]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
+    # py4j's own line says which method of Spark's was called, not what went wrong.
+    told = [line for line in lines if line and not line.startswith("An error occurred while call")]
+    return told[0] if told else text
 
 
 def memory_kill(text: str) -> str | None:
