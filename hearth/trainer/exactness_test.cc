@@ -256,6 +256,25 @@ TEST_F(ExactnessTest, BatchNormStatisticsAreTheMeanOfTheRanksByTheirRows) {
   EXPECT_GT(std::abs(a.blobs(0).data()[0] - b.blobs(0).data()[0]), 1e-3);
 }
 
+TEST_F(ExactnessTest, BatchNormStatisticsOfGpusAreThoseOfTheCpu) {
+  const auto of_solver = [](const std::string& solver) {
+    Training training = BatchNormOn({Numbers(0, 16), Numbers(16, 28)});
+    training.devices = 2;
+    training.solver = solver;
+    return LayerOf(Train(training), "extra");
+  };
+  const auto expected = of_solver("solver_mode: CPU");
+  setenv("HEARTH_SIMULATED_GPUS", "2", 1);
+  const auto got = of_solver("solver_mode: GPU");
+  unsetenv("HEARTH_SIMULATED_GPUS");
+  EXPECT_GT(expected.blobs(2).data()[0], 0.5f);
+  for (int blob = 0; blob < 3; ++blob) {
+    for (size_t i = 0; i < expected.blobs(blob).data().size(); ++i) {
+      EXPECT_NEAR(got.blobs(blob).data()[i], expected.blobs(blob).data()[i], 1e-5) << blob;
+    }
+  }
+}
+
 TEST_F(ExactnessTest, RanksWithBatchNormEndWithEqualStatistics) {
   Training training;
   training.processes = 3;

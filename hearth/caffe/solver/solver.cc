@@ -199,6 +199,8 @@ void Solver::RunPass() {
       rows ? static_cast<double>(*rows) / static_cast<double>(net_->batch_size()) : 1.0;
   net_->SetLossScale(static_cast<float>(weight));
   if (options_.before_forward) options_.before_forward(*net_);
+  gradient_.local_weight += weight;  // before Backward, which gives statistics that weight
+  gradient_.rows += rows.value_or(0);
   net_->StartForward();
   // Reading the loss waits for a device: not before it has all its work.
   const bool is_on_device = options_.train_context.device.separate;
@@ -206,8 +208,6 @@ void Solver::RunPass() {
   last_loss_ = net_->FinishForward();
   CheckLoss();
   gradient_.loss += weight * last_loss_;
-  gradient_.local_weight += weight;
-  gradient_.rows += rows.value_or(0);
   if (!is_on_device) net_->Backward();
 }
 
