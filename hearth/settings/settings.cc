@@ -24,7 +24,8 @@ std::vector<Setting> OfComputing() {
       {.name = "precision",
        .flag = "precision",
        .field = &Settings::precision,
-       .help = "of products in convolutions: float32, or bf16 with sums and weights in float32",
+       .help = "of products in convolutions, on GPUs in inner products too: float32, or bf16 with "
+               "weights in float32",
        .values = {"float32", "bf16"},
        .in_program = true},
       {.name = "algorithms",

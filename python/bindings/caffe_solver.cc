@@ -174,7 +174,8 @@ void RegisterSolver(nb::module_& m) {
            "seed"_a = 0, "precision"_a = "float32", "keep_diffs"_a = true,
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
            "forward pass, to set the data of a net that is not fed by rows. `precision`, float32 "
-           "or bf16, is that of the products in convolutions. Without `keep_diffs`, as in a "
+           "or bf16, is that of the products in convolutions and, on GPUs, inner products. Without "
+           "`keep_diffs`, as in a "
            "training by the program, the gradients of blobs are gone after a step.")
       .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
                   "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
