@@ -142,6 +142,39 @@ def test_ranks_of_a_grad_scaler_leave_out_the_same_steps(ranks):
     assert first == second and first[0] == 512.0
 
 
+APART = """
+from torch.distributed.algorithms import Join
+from torch.nn.parallel import DistributedDataParallel
+
+def model(group=None):
+    return DistributedDataParallel(torch.nn.Linear(4, 1), process_group=group)
+
+def train(model):
+    model(torch.ones(2, 4)).sum().backward()
+
+alone = [dist.new_group([r]) for r in range(world)]
+shared = model()
+if rank == 0:
+    train(model(alone[0]))  # a model of this rank alone
+train(shared)
+with Join([shared]):
+    for _ in range(1 + rank):
+        train(shared)
+train(shared)
+if rank == 0:
+    shared(torch.ones(2, 4))  # a step that fails before its backward
+dist.destroy_process_group()
+dist.init_process_group("hearth")
+train(model())
+say("done")
+"""
+
+
+def test_steps_are_those_of_a_model_s_own_group(ranks):
+    ranks.append(Ranks(APART))
+    assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
+
+
 AGAIN = """
 for name in ("hearth", "gloo", "gloo", "hearth"):
     total = torch.ones(1)

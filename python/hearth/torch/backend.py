@@ -73,12 +73,12 @@ def _host() -> str:
 
 
 def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
-    ddp_steps.watch()
     if options.group_size > 1 and not dist.is_initialized():  # the group of all ranks
         stores.keep(options.store, options.group_rank)
     own = HearthBackend(
         options.store, options.group_rank, options.group_size, options.timeout.total_seconds()
     )
+    own.steps = ddp_steps.begin(options.group_id)
     return OlderGroup(own, options, gpu_options) if _ARE_GROUPS else own
 
 
@@ -104,6 +104,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def __init__(self, store: Any, rank: int, world: int, timeout_s: float):
         """Connects to the other ranks. Raises as Ranks."""
         super().__init__(rank, world)
+        self.steps = ddp_steps.Steps()
         self._store = store
         self._timeout_s = timeout_s
         self._notifier = Notifier()
@@ -129,7 +130,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         fold = _FOLDED.get(name_of(opts.reduceOp))
         if fold is not None:
             return self._fold(opts, tensors, fold, root)
-        step = ddp_steps.of_this_call()
+        step = self.steps.of_this_call()
         waits, ends = [], []
         for tensor in tensors:
             array, end = reducible(tensor)

@@ -13,20 +13,46 @@ import torch
 from torch.nn.modules.module import register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
 
-_steps = 0
-_counts = True
+
+class Steps:
+    """The steps of the models of one process group. Only ranks of one group are compared."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._counts = True
+        self._joins = False
+
+    def of_this_call(self) -> int:
+        """The step to which an all-reduce that is called now belongs; 0 where none is known, as
+        outside of a backward."""
+        in_backward = torch._C._current_graph_task_id() != -1
+        return self._count if in_backward and self._counts and not self._joins else 0
+
+    def note_forward(self, model: Any) -> None:
+        if model._comm_hooks:
+            # Its second call of a bucket (PowerSGD's) runs in the backward or after it, by chance.
+            self._counts = False
+        # A rank that has joined (torch.distributed.algorithms.Join) runs no forward, and its
+        # all-reduces are outside of a backward.
+        self._joins = model._join_config.enable
+        if model.training and torch.is_grad_enabled() and model.require_backward_grad_sync:
+            self._count += not self._joins
+
+
+_of_groups: dict[str, Steps] = {}
 
 
 @cache
-def watch() -> None:
+def _watch() -> None:
     """Counts the forward passes of the models that are wrapped from now on."""
     register_module_module_registration_hook(_on_registration)
 
 
-def of_this_call() -> int:
-    """The step to which an all-reduce that is called now belongs; 0 outside of a backward."""
-    in_backward = torch._C._current_graph_task_id() != -1
-    return _steps if in_backward and _counts else 0
+def begin(group: str) -> Steps:
+    """The steps of a group that begins now, perhaps under the name of one that has ended."""
+    _watch()
+    steps = _of_groups[group] = Steps()
+    return steps
 
 
 def _on_registration(module: Any, _: str, __: Any) -> None:
@@ -37,11 +63,6 @@ def _on_registration(module: Any, _: str, __: Any) -> None:
 
 
 def _on_forward(model: Any, _: Any) -> None:
-    global _steps, _counts
-    if model._comm_hooks:
-        # Its second call of a bucket (PowerSGD's) runs in the backward or after it, by chance.
-        _counts = False
-    # A rank that has joined (torch.distributed.algorithms.Join) runs no forward.
-    joins = model._join_config.enable
-    if model.training and torch.is_grad_enabled() and model.require_backward_grad_sync:
-        _steps += not joins
+    steps = _of_groups.get(model.process_group.group_name)
+    if steps is not None:  # else a group of another backend
+        steps.note_forward(model)
