@@ -271,5 +271,6 @@ extern "C" __attribute__((visibility("default"))) int hearth_tensorflow_register
 // From now on the ops use this collective, or none. Returns when nobody submits to the last one.
 extern "C" __attribute__((visibility("default"))) void hearth_tensorflow_use(
     const hearth_collective* collective) {
+  if (collective != nullptr) hearth::tensorflow::steps = 0;  // a new group counts anew
   hearth::tensorflow::Use(collective);
 }
