@@ -257,7 +257,7 @@ TEST_F(ExactnessTest, BatchNormStatisticsAreTheMeanOfTheRanksByTheirRows) {
 }
 
 TEST_F(ExactnessTest, BatchNormStatisticsOfGpusAreThoseOfTheCpu) {
-  const auto of_solver = [](const std::string& solver) {
+  const auto of_solver = [this](const std::string& solver) {
     Training training = BatchNormOn({Numbers(0, 16), Numbers(16, 28)});
     training.devices = 2;
     training.solver = solver;
