@@ -58,7 +58,8 @@ TEST(FedData, SaysThatItHasNoRows) {
 }
 
 TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
-  LayerCase row = FedDataRow(feed::BatchBuilder().AddInt32List("ints", {{1}, {3, 4}}).Build());
+  LayerCase row =
+      FedDataRow(feed::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);
@@ -71,7 +72,8 @@ TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
     run.layer().Fetch();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "row 00000000: column 'ints' has 1 values, not 2");
+    EXPECT_EQ(error.message(),
+              "row 00000000: column 'ints' has 3 values, more than the 2 of its top");
   }
 }
 
