@@ -3,8 +3,10 @@
 # torch, NumPy and nanobind), with the headers and libraries of build-gpu/carry where that is.
 #   tools/gpu/build.sh PYTHON
 set -euo pipefail
+found=$(command -v "$1")
+# Absolute, but not resolved: an environment's Python is a link.
+python=$(cd "$(dirname "$found")" && pwd)/$(basename "$found")
 cd "$(dirname "$0")/../.."
-python=$1
 carry=$PWD/build-gpu/carry
 paths=()
 if [ -d "$carry/system" ]; then
@@ -19,5 +21,5 @@ fi
 ninja=$(command -v ninja || echo "$(dirname "$python")/ninja")
 cmake=$(command -v cmake || echo "$(dirname "$python")/cmake")
 "$cmake" -G Ninja -S . -B build-gpu/native -DCMAKE_MAKE_PROGRAM="$ninja" -DCMAKE_BUILD_TYPE=Release \
-  -DPython3_EXECUTABLE="$(command -v "$python")" "${paths[@]}"
+  -DPython3_EXECUTABLE="$python" "${paths[@]}"
 "$ninja" -C build-gpu/native hearth _core _caffe hearth_feed_c hearth_caffe_test
