@@ -32,11 +32,17 @@ SOLVER = 'base_lr: 0.001 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" r
 
 def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[], object]:
     """One train step of ours."""
+    return solver_step((ROOT / f"examples/nets/{net}.prototxt").read_text(), classes, precision)
+
+
+def solver_step(
+    text: str, classes: int, precision: str, keep_diffs: bool = True
+) -> Callable[[], object]:
+    """A train step of the net `text`, whose inputs get random values once."""
     import numpy as np
 
     from hearth.native import _caffe
 
-    text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
     random = np.random.default_rng(0)
 
     def place(native: _caffe.Net) -> None:
@@ -55,7 +61,7 @@ def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[],
 
     placed: list[bool] = []
     solver = _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place,
-                            precision=precision)  # fmt: skip
+                            precision=precision, keep_diffs=keep_diffs)  # fmt: skip
     return lambda: solver.step(1)
 
 

@@ -53,33 +53,11 @@ def net_text(net: str, batch: int) -> str:
 
 def our_step(net: str, batch: int, classes: int, precision: str) -> Step:
     """A step of ours, on the GPU; its net takes random inputs once."""
-    import numpy as np
-
-    from engine import SOLVER
+    from engine import solver_step
     from hearth.native import _caffe
 
     _caffe.use_gpu(0)
-    random = np.random.default_rng(0)
-    placed: list[bool] = []
-
-    def place(native: Any) -> None:
-        if placed:
-            return
-        placed.append(True)
-        for name in ("data", "label", "target", "cont"):
-            if name not in native.blobs:
-                continue
-            values = native.blobs[name].data
-            if name == "label":
-                values[...] = random.integers(0, classes, values.shape)
-            elif name == "cont":
-                values[...] = np.arange(values.shape[0])[:, None] > 0
-            else:
-                values[...] = random.standard_normal(values.shape, dtype=np.float32)
-
-    text = SOLVER + "display: 0 net_param {\n" + net_text(net, batch) + "}"
-    solver = _caffe.Solver(text, before_forward=place, precision=precision, keep_diffs=False)
-    return lambda: solver.step(1)
+    return solver_step(net_text(net, batch), classes, precision, keep_diffs=False)
 
 
 def torch_step(

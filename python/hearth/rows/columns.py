@@ -81,7 +81,7 @@ class Columns:
         whole = self._arrays.get((name, ragged))
         if whole is None:
             column = _column_of(self._batch, name)
-            if ragged and _is_list(column.type):
+            if ragged and is_list(column.type):
                 whole = _ragged_arrays(column, name)
             else:
                 whole = self._own(column_to_numpy(column, name))
@@ -152,19 +152,20 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
         column = column.dictionary_decode()
     kind = column.type
     is_number = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if column.null_count and (is_number or _is_list(kind)):
+    if column.null_count and (is_number or is_list(kind)):
         raise ValueError(
             f"column {name!r} ({kind}) has nulls ({column.null_count} of {len(column)} values), "
             "which no array of its type holds: drop or fill them in Spark (na.drop, coalesce)"
         )
-    if _is_list(kind):
+    if is_list(kind):
         return _of_one_length(column, name)
     if is_number or pa.types.is_floating(kind) or _is_bytes(kind):
         return column.to_numpy(zero_copy_only=False)
     raise ValueError(f"column {name!r} has the type {kind}, which no array has: {_CAST}")
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Whether the type is one of lists."""
     import pyarrow as pa
 
     types = pa.types

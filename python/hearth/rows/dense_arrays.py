@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hearth.rows.columns import column_to_numpy
+from hearth.rows.columns import column_to_numpy, is_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,22 +76,14 @@ def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray
 def _nulls(column: pa.Array) -> int:
     """Nulls of a column, and in its lists."""
     nulls = column.null_count
-    return nulls + (_nulls(column.flatten()) if _is_list(column.type) else 0)
+    return nulls + (_nulls(column.flatten()) if is_list(column.type) else 0)
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values in lists, in lists of lists too; `kind` itself where it is no list."""
-    while _is_list(kind):
+    while is_list(kind):
         kind = kind.value_type
     return kind
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
 
 
 def _counted(count: int, noun: str) -> str:
