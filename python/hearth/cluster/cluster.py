@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hearth.cluster import feed_jobs, reservation, roles
+from hearth.cluster.datasets.delivery import Datasets
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.file_plans import FilePlans
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
-from hearth.cluster.start import ClusterStart
+from hearth.cluster.start import ClusterStart, Key
 from hearth.spark.access import spark_access
 from hearth.spark.ports import FEED, NODE, ports_of
 
@@ -38,6 +40,7 @@ class Plan:
     release_port: bool = True  # free each node's port just before its main function
     restart: bool = False  # start all nodes again where one, or its executor, is lost
     timeout_s: float = WAIT_S  # for all nodes to come
+    datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
 
 
 def run(
@@ -48,6 +51,7 @@ def run(
     *,
     roles_of_nodes: Mapping[str, int] | None = None,
     feeds: Sequence[str] = ("input",),
+    datasets: Mapping[str, Any] | None = None,
     restart: bool = False,
     timeout_s: float = WAIT_S,
 ) -> Cluster:
@@ -62,6 +66,8 @@ def run(
             and are ended after the others.
         feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
             stay with the nodes, which read their data themselves.
+        datasets: by name the rows that each node opens by ctx.dataset(): a DataFrame, or a source
+            of hearth.data, whose files the nodes read.
         restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
             start all nodes again, with ctx.restart_count one higher, and send all rows again that
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
@@ -71,10 +77,12 @@ def run(
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
         NodeError: a node failed while it started.
         HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+        TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
-    options = NodeOptions(queues=tuple(feeds), background=bool(feeds))
-    plan = Plan(template, options, restart=restart, timeout_s=timeout_s)
+    datasets = datasets or {}
+    options = NodeOptions(queues=tuple(feeds), background=bool(feeds or datasets))
+    plan = Plan(template, options, restart=restart, timeout_s=timeout_s, datasets=datasets)
     cluster = Cluster(spark, plan)
     cluster.start(NodeProgram(main_fun, args))
     return cluster
@@ -132,6 +140,9 @@ class Cluster:
             "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
         }
         self.nodes: list[dict[str, Any]] = []
+        self.datasets = Datasets(self.spark, plan.datasets, len(roles.fed_ids(plan.template)))
+        self.meta["datasets"] = self.datasets.meta()
+        self.meta["keep_key"] = Key(secrets.token_hex(32))
         self.ledger = FeedLedger()
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
@@ -165,6 +176,7 @@ class Cluster:
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
         self._files_thread = self.files.serve(self.running, self.nodes)
+        self.datasets.begin(self.running, self.nodes)
         for node in self.nodes:
             name = f"{node['job_name']}:{node['task_index']}"
             logger.info("node %s on %s", name, node["host_name"])

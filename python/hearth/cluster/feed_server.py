@@ -12,13 +12,14 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
+from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.errors import returned
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
@@ -100,7 +101,12 @@ def _tell(channel: Channel, message: Message) -> None:
 class FeedServer:
     """All feeds of a node. `report` sends an event to the driver."""
 
-    def __init__(self, queues: Iterable[str], report: Callable[[Message], None]):
+    def __init__(
+        self,
+        queues: Iterable[str],
+        report: Callable[[Message], None],
+        datasets: Sequence[str] = (),
+    ):
         from hearth.native._core import FeedQueue
 
         folder = partial(spill_folder, os.getpid())  # the nodes of a host use its disks in turn
@@ -109,6 +115,7 @@ class FeedServer:
         self.failed = threading.Event()  # a node of the cluster has
         self.files = FileShares(report)
         self.meetings = Meetings(report)
+        self.datasets = NodeDatasets(datasets)
         self._sessions: set[Session] = set()
         self._committed = False
 
@@ -167,6 +174,7 @@ class FeedServer:
         self.failed.set()
         self.files.fail(reason)
         self.meetings.fail(reason)
+        self.datasets.fail(reason)
         for queue in self.queues.values():
             queue.fail(reason)
 

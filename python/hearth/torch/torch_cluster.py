@@ -28,6 +28,7 @@ class TorchCluster(Cluster):
         *,
         roles_of_nodes: Mapping[str, int] | None = None,
         feeds: Sequence[str] = ("input",),
+        datasets: Mapping[str, Any] | None = None,
         gpus_per_worker: int | None = None,
         restart: bool = False,
         timeout_s: float = WAIT_S,
@@ -48,6 +49,8 @@ class TorchCluster(Cluster):
                 "evaluator" get no rows, are no ranks, and are ended after the others.
             feeds: names of the feeds by which train() and inference() bring rows; none: the nodes
                 read their data themselves.
+            datasets: by name the rows that each rank opens by ctx.dataset(): a DataFrame, or a
+                source of hearth.data, whose files the ranks read.
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
             restart: where an executor is lost, or a node killed by SIGKILL, train() and
@@ -60,13 +63,17 @@ class TorchCluster(Cluster):
             ReservationTimeoutError: not all nodes came; says which, and why that may be.
             NodeError: a node failed while it started.
             HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+            TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
         """
+        datasets = datasets or {}
+        background = bool(feeds or datasets)
         plan = Plan(
             roles.template_of(roles_of_nodes or {"worker": workers}),
-            NodeOptions(queues=tuple(feeds), background=bool(feeds), num_gpus=gpus_per_worker),
+            NodeOptions(queues=tuple(feeds), background=background, num_gpus=gpus_per_worker),
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
+            datasets=datasets,
         )
         return cls.of_plan(spark, plan, main_fun, args)
 
