@@ -30,6 +30,7 @@ class TorchCluster(Cluster):
         feeds: Sequence[str] = ("input",),
         gpus_per_worker: int | None = None,
         restart: bool = False,
+        checkpoint_dir: str = "",
         timeout_s: float = WAIT_S,
     ) -> TorchCluster:
         """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
@@ -53,7 +54,9 @@ class TorchCluster(Cluster):
             restart: where an executor is lost, or a node killed by SIGKILL, train() and
                 shutdown() start all nodes again, with ctx.restart_count one higher, and send
                 all rows again that are not safe (see DataFeed.commit). main_fun resumes from its
-                own checkpoint.
+                own checkpoint. It does so up to ten times without a checkpoint in between.
+            checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes to and
+                ctx.restore() reads from.
             timeout_s: seconds for all nodes to come.
 
         Raises:
@@ -61,9 +64,15 @@ class TorchCluster(Cluster):
             NodeError: a node failed while it started.
             HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
         """
+        options = NodeOptions(
+            queues=tuple(feeds),
+            background=bool(feeds),
+            num_gpus=gpus_per_worker,
+            checkpoint_dir=checkpoint_dir,
+        )
         plan = Plan(
             roles.template_of(roles_of_nodes or {"worker": workers}),
-            NodeOptions(queues=tuple(feeds), background=bool(feeds), num_gpus=gpus_per_worker),
+            options,
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
