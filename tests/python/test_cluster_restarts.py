@@ -85,6 +85,20 @@ def test_lost_executors_need_no_checkpoint():
     assert run_through(*[(LOST, False)] * 5, (RAISED, True)) == (5, "worker:1 raised")
 
 
+def test_ten_restarts_are_the_limit_since_the_last_checkpoint_not_in_all():
+    starts = [(LOST, False)] * 9 + [(LOST, True)] + [(LOST, False)] * 10
+    assert run_through(*starts[:9], (RAISED, True))[0] == 9
+    assert run_through(*[(LOST, False)] * 11) == (
+        10,
+        "worker:1 went away (given up after 10 restarts)",
+    )
+    assert run_through(*starts, (LOST, False)) == (
+        19,
+        "worker:1 went away (given up after 10 restarts since the last checkpoint)",
+    )
+    assert run_through(*[(LOST, True)] * 40, (RAISED, True)) == (40, "worker:1 raised")
+
+
 def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypatch):
     from hearth.spark import restarts
 

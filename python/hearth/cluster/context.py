@@ -33,6 +33,7 @@ class NodeContext:
         port: this node's socket, where it was not released before the main function.
         collective_key: a secret of this start of the cluster, by which its nodes know each other;
             empty for nodes that have nothing to do with each other.
+        checkpoint_dir: the folder for checkpoints that the cluster was started with, if any.
     """
 
     node_id: int
@@ -45,6 +46,7 @@ class NodeContext:
     mgr: Any = None
     port: socket.socket | None = None
     collective_key: str = field(default="", repr=False)
+    checkpoint_dir: str = ""
 
     @property
     def num_workers(self) -> int:

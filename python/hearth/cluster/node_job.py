@@ -21,6 +21,7 @@ class NodeOptions:
     num_gpus: int | None = None  # that a node is to see; None: what Spark granted
     tensorboard: bool = False  # beside the first worker
     log_dir: str | None = None  # what that shows
+    checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
 
 
 @dataclass(frozen=True)

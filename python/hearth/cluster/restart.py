@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A program whose executors are killed again and again is not helped by starting it once more.
+# Without a checkpoint in between: a program whose executors are lost again and again before it has
+# made one gets no further by another start.
 _MAX_RESTARTS = 10
 # The feed's error may come before the rendezvous has told why.
 _REASON_WAIT_S = 5.0
@@ -119,6 +120,8 @@ class Restarts:
         if known is None or known.rank < 0 or not known.is_loss or self._given_up:
             raise error
         failure = Failure.of(vars(error), text=str(error))
+        if watch.committed:
+            self._generations.note_progress()
         if not known.lost:  # the node's process was killed, as where memory runs out
             if self._killed and not watch.committed:
                 raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))

@@ -155,6 +155,7 @@ class Supervisor:
             "default_fs": job["defaultFS"],
             "working_dir": job["working_dir"],
             "restart_count": job["restart_count"],
+            "checkpoint_dir": job["checkpoint_dir"],
             "collective_key": _collective_key(job["token"]) if job["coordinator"] else "",
         }
 

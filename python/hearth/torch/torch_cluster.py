@@ -31,6 +31,7 @@ class TorchCluster(Cluster):
         datasets: Mapping[str, Any] | None = None,
         gpus_per_worker: int | None = None,
         restart: bool = False,
+        checkpoint_dir: str = "",
         timeout_s: float = WAIT_S,
     ) -> TorchCluster:
         """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
@@ -56,7 +57,9 @@ class TorchCluster(Cluster):
             restart: where an executor is lost, or a node killed by SIGKILL, train() and
                 shutdown() start all nodes again, with ctx.restart_count one higher, and send
                 all rows again that are not safe (see DataFeed.commit). main_fun resumes from its
-                own checkpoint.
+                own checkpoint. It does so up to ten times without a checkpoint in between.
+            checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes to and
+                ctx.restore() reads from.
             timeout_s: seconds for all nodes to come.
 
         Raises:
@@ -66,10 +69,15 @@ class TorchCluster(Cluster):
             TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
         """
         datasets = datasets or {}
-        background = bool(feeds or datasets)
+        options = NodeOptions(
+            queues=tuple(feeds),
+            background=bool(feeds or datasets),
+            num_gpus=gpus_per_worker,
+            checkpoint_dir=checkpoint_dir,
+        )
         plan = Plan(
             roles.template_of(roles_of_nodes or {"worker": workers}),
-            NodeOptions(queues=tuple(feeds), background=background, num_gpus=gpus_per_worker),
+            options,
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
