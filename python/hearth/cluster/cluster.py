@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from hearth.cluster import feed_jobs, reservation, roles
@@ -21,6 +21,7 @@ from hearth.cluster.restart import Restarts
 from hearth.cluster.start import ClusterStart, Key
 from hearth.spark.access import spark_access
 from hearth.spark.ports import FEED, NODE, ports_of
+from hearth.spark.slots import slots_now
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class Plan:
     restart: bool = False  # start all nodes again where one, or its executor, is lost
     timeout_s: float = WAIT_S  # for all nodes to come
     datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
+    # Where not 0, restarts may change the number of workers, from this one to the template's.
+    least_workers: int = 0
 
 
 def run(
@@ -150,6 +153,7 @@ class Cluster:
         self.files = FilePlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self.running: ClusterStart | None = None
+        self._most_workers = size
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()
         self._ended = False
@@ -160,6 +164,8 @@ class Cluster:
         """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
         if self.plan.options.background:
             self.spark.check_nodes()
+        if self.plan.least_workers:
+            self.fit_workers()
         try:
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
@@ -167,12 +173,32 @@ class Cluster:
             self.end()
             raise
 
+    def fit_workers(self) -> None:
+        """The next start has as many workers as there are slots, within the plan's bounds."""
+        least, most = self.plan.least_workers, self._most_workers
+        slots = slots_now(self.spark.session)
+        count = most if slots is None else min(most, max(least, slots))
+        template = roles.template_of({"worker": count})
+        self.plan = replace(self.plan, template=template)
+        self.meta |= {"cluster_template": template, "num_executors": count}
+        self.node_ids = list(range(count))
+        self.node_tasks = self.spark.nodes(self.node_ids)
+
+    def _grow(self) -> None:
+        """After a checkpoint: starts again where slots for more workers have come."""
+        count = len(self.node_ids)
+        slots = slots_now(self.spark.session) or 0
+        if count < min(slots, self._most_workers) and self.restarts is not None:
+            self.running.grow(f"there are {slots} slots, for more workers than {count}")
+
     def launch(self) -> None:
         """Starts all nodes, for the first time or again; raises what run() does."""
         self.running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
         if self._over:
             self.running.close()
         self.check_not_over()
+        if self.plan.least_workers:
+            self.running.watch.on_commit = self._grow
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
         self._files_thread = self.files.serve(self.running, self.nodes)

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -24,6 +25,9 @@ from hearth.cluster.errors import returned
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
 from hearth.files.local_folders import spill_folder
+
+# A program may report each step as safe; the driver need not hear of all.
+_COMMIT_S = 1.0
 
 
 class Session:
@@ -117,7 +121,7 @@ class FeedServer:
         self.meetings = Meetings(report)
         self.datasets = NodeDatasets(datasets)
         self._sessions: set[Session] = set()
-        self._committed = False
+        self._committed_at = -_COMMIT_S
 
     @property
     def terminated(self) -> bool:
@@ -156,9 +160,10 @@ class FeedServer:
             self.report({**claim, **where, **given})
 
     def note_commit(self) -> None:
-        """The program has made a checkpoint; the driver is told of the first one."""
-        if not self._committed:
-            self._committed = True
+        """The program has made a checkpoint; reports it to the driver, once in a while."""
+        now = time.monotonic()
+        if now - self._committed_at >= _COMMIT_S:
+            self._committed_at = now
             self.report({"event": "commit"})
 
     def replay(self, message: Message) -> None:

@@ -64,6 +64,7 @@ class ClusterStart:
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
         self.job: ClusterJob | None = None
         self.deliveries: list[SparkJob] = []  # of datasets
+        self.grows = ""  # why the cluster is to start again, with more workers
         self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
@@ -146,6 +147,11 @@ class ClusterStart:
         """Ends the cluster with this reason, unless it has failed or ended before."""
         if (coordinator := self.coordinator) is not None:
             coordinator.fail(-1, "", reason)
+
+    def grow(self, reason: str) -> None:
+        """Ends this start so that one with more workers follows."""
+        self.grows = reason
+        self.fail(reason)
 
     def close(self, wait_for_nodes: bool = False) -> None:
         """Ends nodes and job; may wait until no node is left, as the cluster starts again, and then

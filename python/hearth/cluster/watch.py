@@ -60,6 +60,8 @@ class ClusterWatch:
         self._failure: Failure | None = None
         # Whether a program of this start of the cluster has made a checkpoint.
         self.committed = False
+        # Is called, in the watch's thread, after each checkpoint.
+        self.on_commit: Callable[[], None] = lambda: None
         # What nodes ask of files, and say of them: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         # By name of a dataset: what is called with each "dataset" event of a node.
@@ -236,6 +238,7 @@ class ClusterWatch:
             self._joined.add(rank)
         elif event["event"] == "commit":
             self.committed = True
+            self.on_commit()
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
             for message in self._ledger.note(rank, text):
                 if not self._closing:
