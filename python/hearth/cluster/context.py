@@ -137,7 +137,7 @@ class NodeContext:
         options: Mapping[str, Any],
     ) -> Any:
         from hearth.cluster.datasets.node import mgr_datasets
-        from hearth.data.loader import LoaderOptions
+        from hearth.data.options import LoaderOptions
 
         if "ragged" in options:
             options = {**options, "ragged": tuple(options["ragged"])}

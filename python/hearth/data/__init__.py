@@ -1,0 +1,1 @@
+"""Datasets for programs in a cluster: sources of files, and the loaders of ctx.dataset()."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hearth.data.arrays import batch_arrays
+from hearth.data.options import WEIGHT, LoaderOptions
 from hearth.data.position import (
     VERSION,
     Pass,
@@ -25,39 +26,6 @@ if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
 logger = logging.getLogger(__name__)
-
-UNEVEN = ("repeat", "drop", "weight")
-WEIGHT = "row_weight"
-
-
-@dataclass(frozen=True)
-class LoaderOptions:
-    """How a loader gives its rows; see NodeContext.dataset()."""
-
-    batch_size: int
-    columns: tuple[str, ...] | None = None
-    shuffle: bool | str = True
-    seed: int = 0
-    uneven: str = "repeat"
-    drop_last: bool = False
-    ragged: tuple[str, ...] = ()
-    transforms: Mapping[str, Any] = field(default_factory=dict)
-    map: Callable[..., Any] | None = None
-    workers: int = 0
-    prefetch: int = 2
-
-    def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
-        if self.uneven not in UNEVEN:
-            raise ValueError(f"uneven is {self.uneven!r}: it must be one of {', '.join(UNEVEN)}")
-        if self.shuffle not in (True, False, "full"):
-            raise ValueError(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
-
-    @property
-    def mode(self) -> str:
-        """Of the core's order of an epoch."""
-        return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
 
 
 @dataclass(frozen=True)
@@ -120,6 +88,31 @@ class Loader:
             ClusterError: the cluster failed.
         """
         return self._steps(self._target(self._row_counts()))
+
+    def steps_left(self) -> int:
+        """Steps that the next iteration gives: len(), or fewer where a state that was loaded is in
+        the midst of an epoch. Waits and raises as len()."""
+        position = self._position
+        if not self._fresh or position.passes == [Pass(self._dataset.plan.owners)]:
+            return len(self)
+        _, counts = self._open(position)
+        return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
+
+    def as_keras_dataset(self, x: str | Sequence[str], y: str | Sequence[str] | None = None) -> Any:
+        """A keras.utils.PyDataset of (x, y), for fit(dataset, shuffle=False).
+
+        Args:
+            x, y: names of columns; several make a dict of them.
+        """
+        from hearth.data.keras import KerasDataset
+
+        return KerasDataset(self, x, y)
+
+    def as_tf_dataset(self) -> Any:
+        """A tf.data.Dataset of {column: tensor}; each pass over it is the next epoch."""
+        from hearth.data.tensorflow import as_tf_dataset
+
+        return as_tf_dataset(self)
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration gives this epoch, from its beginning; where a state that was loaded

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from hearth.data.dataset import Dataset
-from hearth.data.loader import Loader, LoaderOptions
+from hearth.data.loader import Loader
+from hearth.data.options import LoaderOptions
 from hearth.torch.datasets import as_tensor
 from hearth.torch.sharding import check_whole
 
