@@ -51,9 +51,10 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
 
     from hearth.rows.columns import Columns
 
-    if not ragged and rows.is_dense(name):
-        return rows.gather(name)
-    return Columns(pa.record_batch(rows)).array(name, ragged)
+    values = rows.gather(name, ragged=ragged)
+    if values is None:  # a type that pyarrow converts
+        values = Columns(pa.record_batch(rows)).array(name, ragged)
+    return values
 
 
 def _replace(made: Arrays, invalid: np.ndarray, transforms: Sequence[str]) -> None:

@@ -83,9 +83,9 @@ def deliver(
 
 def _write(channel: Channel, fds: list[int], batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
     """(rows, hash) of all batches, which are written."""
-    from hearth.native._core import PartitionSender, PartitionWriter
+    from hearth.native import _core
 
-    writer = PartitionWriter(fds[0]) if fds else PartitionSender(channel.fileno())
+    writer = _core.PartitionWriter(fds[0]) if fds else _core.PartitionSender(channel.fileno())
     size = rows = 0
     try:
         for batch in batches:
