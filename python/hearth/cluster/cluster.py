@@ -143,7 +143,8 @@ class Cluster:
             "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
         }
         self.nodes: list[dict[str, Any]] = []
-        self.datasets = Datasets(self.spark, plan.datasets, len(roles.fed_ids(plan.template)))
+        ranks, folder = len(roles.fed_ids(plan.template)), plan.options.checkpoint_dir
+        self.datasets = Datasets(self.spark, plan.datasets, ranks, folder)
         self.meta["datasets"] = self.datasets.meta()
         self.meta["keep_key"] = Key(secrets.token_hex(32))
         self.ledger = FeedLedger()

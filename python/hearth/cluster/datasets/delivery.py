@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.channel import Message
+from hearth.cluster.datasets.kept_plan import KeptPlan
 from hearth.cluster.datasets.task import RESULT_SCHEMA, DatasetSpec, deliver_task
 from hearth.cluster.errors import job_error
 from hearth.rows.columns import check_carried
@@ -64,13 +65,14 @@ class Plan:
 class Datasets:
     """All datasets of one cluster. begin() is called for each start of its nodes."""
 
-    def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int):
+    def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
         """Plans them.
 
         Args:
             spark: spark_access().
             rows: a DataFrame, or a source of hearth.data, by name.
-            ranks: how many nodes take rows.
+            ranks: how many nodes take rows, at most.
+            folder: of checkpoints, beside which the plan is kept.
 
         Raises:
             TypeError: these are no rows.
@@ -78,6 +80,7 @@ class Datasets:
                 feed carries, or files that cannot be listed.
         """
         self._spark = spark
+        self._kept = KeptPlan(folder if rows else "")
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
             _check_frame(name, frame)
@@ -88,6 +91,7 @@ class Datasets:
             source = rows.pin(self._spark.session)
             return Plan(name, len(source.splits()), source=source, identity=source.identity())
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
+        partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
         conf = launch_conf(session, partitions, frames.values())
         with session_conf(session, conf):
@@ -107,7 +111,8 @@ class Datasets:
         fed = roles.fed_nodes(nodes)
         hosts = [frozenset((node["host"], node["host_name"])) for node in fed]
         for plan in self.plans.values():
-            owners = plan.owners(hosts)
+            planned = partial(plan.owners, hosts)
+            owners = self._kept.owners(plan.name, len(fed), plan.partitions, planned)
             delivery = Delivery(plan, running)
             running.watch.datasets[plan.name] = delivery.note
             message = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
