@@ -20,6 +20,7 @@ MAY_USE = {
     "settings": set(),
     "rendezvous": {"base"},
     "feed": {"base"},
+    "dataset": {"base", "feed"},
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
     "board": {"base", "feed", "storage"},
