@@ -13,8 +13,6 @@ from hearth.data.options import WEIGHT
 if TYPE_CHECKING:
     from hearth.data.loader import Loader
 
-# Keras looks at so many batches before the first epoch, and asks for them again.
-_LOOKED_AT = 2
 _IN_ORDER = (
     "fit() asked for batch {} after batch {}: give fit(shuffle=False), as the loader shuffles the "
     "rows itself, and a position in batches of another order could not be resumed"
@@ -26,65 +24,67 @@ class KerasDataset(keras.utils.PyDataset):
 
     One thread uses it. Sample weights are those of uneven="weight". A state_dict() counts batches
     that fit() has trained on where callback() is among its callbacks, else those that it has taken,
-    of which some may be prefetched.
+    of which some may be prefetched. An epoch of Keras has len() steps; where it begins in the midst
+    of one of the loader, as after load_state_dict(), the loader's next epoch follows within it.
     """
 
     def __init__(self, loader: Loader, x: str | Sequence[str], y: str | Sequence[str] | None):
         """`x`, `y`: names of columns; several make a dict of them."""
         super().__init__(workers=1, use_multiprocessing=False)
         self._loader, self._x, self._y = loader, x, y
-        self._iterator: Iterator[Any] | None = None
-        self._next = 0
-        self._kept: dict[int, Any] = {}
         self._length: int | None = None
         self._states: deque[dict[str, Any]] = deque()  # behind batches that are not trained on yet
-        self._trained: dict[str, Any] | None = None
-        self._counts = False  # a callback counts trained batches
+        self._trained: dict[str, Any] | None = None  # the state behind the last one that is
+        self._seek(None)
 
     def __len__(self) -> int:
-        """Steps of the epoch, or of what is left of it after load_state_dict()."""
         if self._length is None:
-            self._length = self._loader.steps_left()
+            self._length = len(self._loader)
         return self._length
 
     def __getitem__(self, index: int) -> Any:
-        if index in self._kept:
-            return self._kept[index]
-        if index != self._next:
+        if index == 0 and self._next > 0:
+            self._begin_epoch()
+        elif index != self._next:
             raise ValueError(_IN_ORDER.format(index, self._next - 1))
-        if self._iterator is None:
-            self._iterator = iter(self._loader)
-        batch = self._chosen(next(self._iterator))
+        batch = self._chosen(next(self._batches))
         self._states.append(self._loader.state_dict())
-        self._next += 1
-        if index < _LOOKED_AT:
-            self._kept[index] = batch
-        else:
-            self._kept.clear()
+        self._next = index + 1
         return batch
 
-    def on_epoch_end(self) -> None:
-        """Keras calls it: the next batch is the first one of the next epoch."""
-        if self._iterator is not None:
-            next(self._iterator, None)  # so that the loader goes on to its next epoch
-        self._iterator, self._next, self._length = None, 0, None
-        self._kept.clear()
+    def _begin_epoch(self) -> None:
+        """Before its first epoch Keras takes some batches to see their types, and then begins with
+        them again; so it does where a fit() follows one that was interrupted."""
+        if self._next < len(self):
+            self._seek(self._trained if self._has_trained else self._begin)
+        self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+
+    def _seek(self, state: Mapping[str, Any] | None) -> None:
+        if state is not None:
+            self._loader.load_state_dict(state)
+        self._states.clear()
+        self._batches = self._stream()
+        self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+
+    def _stream(self) -> Iterator[Any]:
+        while len(self):
+            yield from self._loader
 
     def callback(self) -> keras.callbacks.Callback:
         """For fit(callbacks=[...]): counts the batches that were trained on."""
-        self._counts = True
         return _Counter(self)
 
     def state_dict(self) -> dict[str, Any]:
         """See Loader.state_dict()."""
-        return self._trained if self._counts and self._trained else self._loader.state_dict()
+        return self._loader.state_dict() if self._trained is None else self._trained
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See Loader.load_state_dict(); before fit()."""
-        self._loader.load_state_dict(state)
-        self._trained, self._length = dict(state), None
+        self._seek(state)
+        self._trained = None
 
     def _note_trained(self) -> None:
+        self._has_trained = True
         if self._states:
             self._trained = self._states.popleft()
 

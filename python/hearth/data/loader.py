@@ -89,15 +89,6 @@ class Loader:
         """
         return self._steps(self._target(self._row_counts()))
 
-    def steps_left(self) -> int:
-        """Steps that the next iteration gives: len(), or fewer where a state that was loaded is in
-        the midst of an epoch. Waits and raises as len()."""
-        position = self._position
-        if not self._fresh or position.passes == [Pass(self._dataset.plan.owners)]:
-            return len(self)
-        _, counts = self._open(position)
-        return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
-
     def as_keras_dataset(self, x: str | Sequence[str], y: str | Sequence[str] | None = None) -> Any:
         """A keras.utils.PyDataset of (x, y), for fit(dataset, shuffle=False).
 
