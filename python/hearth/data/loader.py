@@ -216,12 +216,10 @@ class Loader:
 
     def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
         """The core's reader of the last pass, and what counts the rows of each rank in it."""
-        from hearth.native._core import EpochReader
-
         plan, options = self._dataset.plan, self._options
         over = position.passes[:-1]
         seed = pass_seed(options.seed, len(over))
-        reader = EpochReader(self._dataset.rows, seed, options.mode)
+        reader = self._dataset.reader(seed, options.mode)
         if not over:
             reader.start(position.epoch)
             return reader, self._row_counts
@@ -261,7 +259,7 @@ class Loader:
     def _finish(self, batch: _Step) -> _Made:
         """Any thread."""
         options, rows = self._options, batch.rows
-        names = options.columns or [name for name, *_ in self._dataset.rows.columns()]
+        names = options.columns or self._dataset.columns()
         arrays = batch_arrays(rows, names, options.ragged, options.transforms)
         values = dict(arrays.values)
         if options.uneven == "weight":

@@ -44,6 +44,7 @@ class Plan:
     conf: dict[str, str] = field(default_factory=dict)  # under which Spark plans the frame
     source: Any = None  # files that ranks read themselves, with their splits
     identity: str = ""
+    spool: bool = True  # False: ranks read the source anew in each epoch
 
     def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:
         """The rank of each partition, for ranks on these hosts."""
@@ -89,7 +90,14 @@ class Datasets:
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
             source = rows.pin(self._spark.session)
-            return Plan(name, len(source.splits()), source=source, identity=source.identity())
+            spool = getattr(source, "spool", True)
+            if not spool and any(split.rows is None for split in source.splits()):
+                raise ValueError(
+                    f"dataset {name!r} has spool=False, which needs files that tell how many rows "
+                    f"they have; those of {source.uri} do not: leave spool=False out"
+                )
+            identity, splits = source.identity(), len(source.splits())
+            return Plan(name, splits, source=source, identity=identity, spool=spool)
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
@@ -99,9 +107,12 @@ class Datasets:
         kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
         return Plan(name, partitions, frame, conf, identity=kind)
 
-    def meta(self) -> dict[str, str]:
-        """What nodes are started with: for each dataset its source as text."""
-        return {name: plan.packed_source() for name, plan in self.plans.items()}
+    def meta(self) -> dict[str, Message]:
+        """What nodes are started with: for each dataset its source as text, "" for a frame."""
+        return {
+            name: {"source": plan.packed_source(), "spool": plan.spool}
+            for name, plan in self.plans.items()
+        }
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tells the nodes of a start who owns what, and delivers the rows in the background.
@@ -118,6 +129,8 @@ class Datasets:
             message = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
             running.broadcast({**message, "owners": owners, "nodes": ids})
+            if not plan.partitions:
+                delivery.tell()
             if plan.frame is None:
                 continue
             spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
@@ -141,7 +154,7 @@ class Delivery:
             self._known[event["partition"]] = event["rows"], event["hash"]
             over = len(self._known) == self._plan.partitions
         if over:
-            self._tell()
+            self.tell()
 
     def end(self, job: SparkJob) -> None:
         """The job that delivers a frame has ended."""
@@ -151,7 +164,7 @@ class Delivery:
                     if rows >= 0:
                         self._known.setdefault(partition, (rows, digest))
             if all(row[1] >= 0 for row in job.result):  # else a node needs no more rows
-                self._tell()
+                self.tell()
             return
         watch = self._running.watch
         if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
@@ -159,7 +172,7 @@ class Delivery:
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """All rows have been delivered: the ranks learn how many each partition has."""
         with self._lock:
             if self._told:

@@ -39,12 +39,16 @@ class HeldDatasets:
         own = job["executor_id"]
         rank = nodes.index(own) if own in nodes else None
         owned = [split for split, owner in enumerate(message["owners"]) if owner == rank]
+        told = {**message, "rank": rank, "world": len(nodes)}
+        held = job["sources"][name]
+        if not held["spool"]:
+            return {**told, "source": held["source"]}
         complete = self.files.show_adopted(name, owned)
         splits = [split for split in owned if split not in complete]
-        if splits and (source := job["sources"][name]):
+        if splits and held["source"]:
             task = {"name": name, "splits": splits, "node": node, "token": job["token"]}
-            self._readers.append(Reader(task, source, on_error))
-        return {**message, "rank": rank, "world": len(nodes)}
+            self._readers.append(Reader(task, held["source"], on_error))
+        return told
 
     def close(self) -> None:
         """Ends the readers."""
