@@ -33,8 +33,9 @@ class Source:
     def read(self, split):
         self.reads.append(split.number)
         first = sum(self.rows[: split.number])
-        for at in range(0, split.rows, 7):
-            ids = range(first + at, first + min(at + 7, split.rows))
+        rows = self.rows[split.number]
+        for at in range(0, rows, 7):
+            ids = range(first + at, first + min(at + 7, rows))
             yield pa.record_batch({"id": pa.array(ids, pa.int64())})
 
 
