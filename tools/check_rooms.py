@@ -48,12 +48,14 @@ CAFFE_ORDER = [
     "tools",
 ]
 # The same for the rooms of the Python package.
-_BELOW_APIS = {"native", "files", "spark", "rows"}
+_BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
     "native": set(),
     "files": {"native"},
     "spark": {"native", "files"},
-    "rows": {"native", "files", "spark"},
+    "sources": {"native", "files", "spark"},
+    "rows": {"native", "files", "spark", "sources"},
+    "data": _BELOW_APIS,
     "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
     "cluster": _BELOW_APIS | {"collective"},
