@@ -49,13 +49,14 @@ CAFFE_ORDER = [
     "tools",
 ]
 # The same for the rooms of the Python package.
-_BELOW_APIS = {"native", "files", "spark", "rows"}
+_BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
     "native": set(),
     "files": {"native"},
     "spark": {"native", "files"},
-    "rows": {"native", "files", "spark"},
-    "data": {"native", "rows"},
+    "sources": {"native", "files", "spark"},
+    "rows": {"native", "files", "spark", "sources"},
+    "data": {"native", "sources", "rows"},
     "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
     "checkpoints": {"native", "files"},
