@@ -23,7 +23,8 @@ MAY_USE = {
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
     "board": {"base", "feed", "storage"},
-    "caffe": {"base", "feed", "storage"},
+    "image": {"base"},
+    "caffe": {"base", "feed", "storage", "image"},
     "trainer": {
         "base",
         "settings",
@@ -32,6 +33,7 @@ MAY_USE = {
         "collective",
         "storage",
         "board",
+        "image",
         "caffe",
     },
 }
