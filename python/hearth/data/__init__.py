@@ -1,0 +1,1 @@
+"""Datasets and transforms of training data."""
