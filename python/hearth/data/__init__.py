@@ -1,1 +1,1 @@
-"""Datasets and transforms of training data."""
+"""Datasets for programs in a cluster: sources of files, and the loaders of ctx.dataset()."""
