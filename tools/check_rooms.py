@@ -24,7 +24,8 @@ MAY_USE = {
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
     "board": {"base", "feed", "storage"},
-    "caffe": {"base", "feed", "storage"},
+    "image": {"base"},
+    "caffe": {"base", "feed", "storage", "image"},
     "trainer": {
         "base",
         "settings",
@@ -33,6 +34,7 @@ MAY_USE = {
         "collective",
         "storage",
         "board",
+        "image",
         "caffe",
     },
 }

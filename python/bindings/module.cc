@@ -21,5 +21,6 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterCollective(m);
   hearth::bindings::RegisterStorage(m);
   hearth::bindings::RegisterBoard(m);
+  hearth::bindings::RegisterImage(m);
   hearth::bindings::RegisterBase(m);
 }

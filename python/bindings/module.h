@@ -14,6 +14,7 @@ void RegisterFeed(nanobind::module_& m);
 void RegisterFeedLedger(nanobind::module_& m);
 void RegisterFeedQueue(nanobind::module_& m);
 void RegisterFeedSequence(nanobind::module_& m);
+void RegisterImage(nanobind::module_& m);
 void RegisterLmdb(nanobind::module_& m);
 void RegisterBase(nanobind::module_& m);
 void RegisterBoard(nanobind::module_& m);

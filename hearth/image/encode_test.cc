@@ -1,14 +1,14 @@
-#include "hearth/caffe/data/image/encode.h"
+#include "hearth/image/encode.h"
 
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/image_testing.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 using testing::HasSubstr;
@@ -44,4 +44,4 @@ TEST(EncodeImage, RefusesWhatTheFormatCannotHold) {
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth::image

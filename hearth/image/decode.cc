@@ -1,10 +1,10 @@
-#include "hearth/caffe/data/image/decode.h"
+#include "hearth/image/decode.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/jpeg.h"
-#include "hearth/caffe/data/image/png.h"
+#include "hearth/image/jpeg.h"
+#include "hearth/image/png.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 constexpr std::string_view kJpegMagic = "\xff\xd8\xff";
@@ -19,11 +19,15 @@ std::string HexOfFirstBytes(std::string_view bytes) {
 
 }  // namespace
 
-Image DecodeImage(std::string_view bytes, ColorMode mode) {
-  if (bytes.starts_with(kJpegMagic)) return DecodeJpeg(bytes, mode);
-  if (bytes.starts_with(kPngMagic)) return DecodePng(bytes, mode);
+ImageKind KindOf(std::string_view bytes) {
+  if (bytes.starts_with(kJpegMagic)) return ImageKind::kJpeg;
+  if (bytes.starts_with(kPngMagic)) return ImageKind::kPng;
   Throw(ErrorCode::kDataLoss, "{} bytes that begin with [{}] are neither a JPEG nor a PNG image",
         bytes.size(), HexOfFirstBytes(bytes));
 }
 
-}  // namespace hearth::caffe
+Image DecodeImage(std::string_view bytes, ColorMode mode) {
+  return KindOf(bytes) == ImageKind::kJpeg ? DecodeJpeg(bytes, mode) : DecodePng(bytes, mode);
+}
+
+}  // namespace hearth::image

@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/for_each.h"
+#include "hearth/base/for_each.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::caffe {
+namespace hearth {
 namespace {
 
 using testing::ThrowsMessage;
@@ -33,4 +33,4 @@ TEST(ForEach, ThrowsWhatAnyThreadThrew) {
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth

@@ -1,12 +1,12 @@
-// Pictures for tests.
+// Images for tests.
 #pragma once
 
 #include <string>
 
-#include "hearth/caffe/data/image/encode.h"
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/encode.h"
+#include "hearth/image/image.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 
 // Every pixel and channel differs from its neighbours, smoothly enough for JPEG.
 inline Image GradientImage(int64_t height, int64_t width, int64_t channels) {
@@ -21,4 +21,4 @@ inline Image GradientImage(int64_t height, int64_t width, int64_t channels) {
   return image;
 }
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

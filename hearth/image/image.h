@@ -1,10 +1,10 @@
-// A decoded picture, and how its colours are wanted.
+// A decoded image, and how its colours are wanted.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace hearth::caffe {
+namespace hearth::image {
 
 // Rows from top to bottom, interleaved channels: 1 grey, 3 blue-green-red, 4 blue-green-red-alpha.
 struct Image {
@@ -18,7 +18,7 @@ enum class ColorMode {
   kUnchanged,  // as many as the file has: 1, 3 or 4
 };
 
-// Pictures with more pixels are refused before any memory is taken for them.
+// Images with more pixels are refused before any memory is taken for them.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

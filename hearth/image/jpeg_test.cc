@@ -1,16 +1,12 @@
-#include "hearth/caffe/data/image/jpeg.h"
+#include "hearth/image/jpeg.h"
 
 #include <gmock/gmock.h>
 
-#include <cstdio>
-#include <cstdlib>
-
-#include <jpeglib.h>
-
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/image/image_testing.h"
+#include "hearth/image/jpeg_testing.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,34 +58,6 @@ TEST(DecodeJpeg, RefusesAFileThatEndsEarly) {
   EXPECT_THAT(JpegError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
 }
 
-std::string ProgressiveJpeg(const Image& image) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors;
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &buffer, &size);
-  info.image_height = static_cast<JDIMENSION>(image.height);
-  info.image_width = static_cast<JDIMENSION>(image.width);
-  info.input_components = static_cast<int>(image.channels);
-  info.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_EXT_BGR;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 100, TRUE);
-  jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < info.image_height) {
-    const size_t row = info.next_scanline * image.width * image.channels;
-    auto* pixels = const_cast<JSAMPLE*>(&image.pixels[row]);
-    jpeg_write_scanlines(&info, &pixels, 1);
-  }
-  jpeg_finish_compress(&info);
-  std::string bytes(reinterpret_cast<char*>(buffer), size);
-  jpeg_destroy_compress(&info);
-  std::free(buffer);
-  return bytes;
-}
-
 // With the scan that refines the first coefficients so many times more, which changes no pixel.
 std::string WithMoreScans(const std::string& jpeg, int more) {
   const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, from bit 1 to bit 0
@@ -134,4 +102,4 @@ TEST(DecodeJpeg, RefusesAHugePictureBeforeTakingMemory) {
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth::image

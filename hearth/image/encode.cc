@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/image/encode.h"
+#include "hearth/image/encode.h"
 
 #include <png.h>
 
@@ -12,7 +12,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 // As in jpeg.cc: errors leave libjpeg's C frames by longjmp, past no object with a destructor.
@@ -62,7 +62,7 @@ bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned 
 void RequireImage(const Image& image, const char* type) {
   const bool has_colors = image.channels == 1 || image.channels == 3 || image.channels == 4;
   Require(has_colors && image.height > 0 && image.width > 0, ErrorCode::kInvalidArgument,
-          "a picture of {} x {} pixels and {} channels cannot be a {} file", image.height,
+          "an image of {} x {} pixels and {} channels cannot be a {} file", image.height,
           image.width, image.channels, type);
 }
 
@@ -108,8 +108,8 @@ std::string EncodeImage(const Image& image, std::string_view type) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (name == "jpg" || name == "jpeg") return EncodeJpeg(image);
   Require(name == "png", ErrorCode::kInvalidArgument,
-          "pictures cannot be encoded as '{}'; give jpg or png", type);
+          "images cannot be encoded as '{}'; give jpg or png", type);
   return EncodePng(image);
 }
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -1,13 +1,13 @@
-#include "hearth/caffe/data/image/decode.h"
+#include "hearth/image/decode.h"
 
 #include <gmock/gmock.h>
 
 #include <random>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/image/image_testing.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 std::string ImageError(std::string_view bytes) {
@@ -32,7 +32,7 @@ TEST(DecodeImage, SaysHowUnknownBytesBegin) {
   EXPECT_EQ(ImageError(""), "0 bytes that begin with [] are neither a JPEG nor a PNG image");
 }
 
-// Bad bytes must give an error or a picture, never a crash or a leak (run under sanitizers, too).
+// Bad bytes must give an error or an image, never a crash or a leak (run under sanitizers, too).
 TEST(DecodeImage, SurvivesRandomDamage) {
   std::mt19937 random(7);
   const Image image = GradientImage(16, 16, 3);
@@ -52,4 +52,4 @@ TEST(DecodeImage, SurvivesRandomDamage) {
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/image/png.h"
+#include "hearth/image/png.h"
 
 #include <png.h>
 
@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 // Chunks that say nothing of the pixels. libpng would keep them, and inflate the compressed ones:
@@ -62,7 +62,7 @@ class PngDecoder {
   }
 
   // Asks libpng for 8-bit samples in the wanted colours.
-  bool ChooseColors(ColorMode mode) {
+  bool ChooseColors(ColorMode mode, bool red_first) {
     if (setjmp(png_jmpbuf(png_))) return false;
     const bool has_color = png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR;
     png_set_strip_16(png_);
@@ -72,7 +72,7 @@ class PngDecoder {
       png_set_rgb_to_gray_fixed(png_, PNG_ERROR_ACTION_NONE, 29900, 58700);
     } else if (mode == ColorMode::kColor || has_color || HasAlpha()) {
       png_set_gray_to_rgb(png_);
-      png_set_bgr(png_);
+      if (!red_first) png_set_bgr(png_);
     }
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
@@ -106,26 +106,33 @@ class PngDecoder {
 }  // namespace
 
 Image DecodePng(std::string_view bytes, ColorMode mode) {
+  Image image;
+  DecodePng(bytes, mode, false, &image);
+  return image;
+}
+
+void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* image) {
   PngDecoder decoder(bytes);
   Require(decoder.ReadHeader(), ErrorCode::kDataLoss, "PNG image of {} bytes: {}", bytes.size(),
           decoder.message());
   Require(decoder.height() * decoder.width() <= kMaxImagePixels, ErrorCode::kDataLoss,
           "PNG image of {} x {} pixels is larger than the limit of {} pixels", decoder.height(),
           decoder.width(), kMaxImagePixels);
-  Require(decoder.ChooseColors(mode), ErrorCode::kDataLoss, "PNG image of {} bytes: {}",
+  Require(decoder.ChooseColors(mode, red_first), ErrorCode::kDataLoss, "PNG image of {} bytes: {}",
           bytes.size(), decoder.message());
 
-  Image image{decoder.height(), decoder.width(), decoder.channels(), {}};
+  image->height = decoder.height();
+  image->width = decoder.width();
+  image->channels = decoder.channels();
   const size_t stride = decoder.row_bytes();
-  Require(stride == static_cast<size_t>(image.width * image.channels), ErrorCode::kInternal,
-          "libpng gives rows of {} bytes for {} pixels of {} channels", stride, image.width,
-          image.channels);
-  image.pixels.resize(image.height * stride);
-  std::vector<png_bytep> rows(image.height);
-  for (int64_t y = 0; y < image.height; ++y) rows[y] = image.pixels.data() + y * stride;
+  Require(stride == static_cast<size_t>(image->width * image->channels), ErrorCode::kInternal,
+          "libpng gives rows of {} bytes for {} pixels of {} channels", stride, image->width,
+          image->channels);
+  image->pixels.resize(image->height * stride);
+  std::vector<png_bytep> rows(image->height);
+  for (int64_t y = 0; y < image->height; ++y) rows[y] = image->pixels.data() + y * stride;
   Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss, "PNG image of {} x {} pixels: {}",
-          image.height, image.width, decoder.message());
-  return image;
+          image->height, image->width, decoder.message());
 }
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

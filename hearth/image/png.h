@@ -3,12 +3,14 @@
 
 #include <string_view>
 
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/image.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 
 // 16-bit samples keep their upper byte; palettes are expanded; transparency is dropped unless the
 // mode is kUnchanged. Throws kDataLoss as DecodeImage does.
 Image DecodePng(std::string_view bytes, ColorMode mode);
+// The same into memory that is reused, on request as red-green-blue.
+void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* image);
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/image/png.h"
+#include "hearth/image/png.h"
 
 #include <gmock/gmock.h>
 #include <zlib.h>
@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/image/image_testing.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 using ::testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(DecodePng, RefusesAHugePictureBeforeTakingMemory) {
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth::image

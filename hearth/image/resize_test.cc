@@ -1,11 +1,11 @@
-#include "hearth/caffe/data/image/resize.h"
+#include "hearth/image/resize.h"
 
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
+#include "hearth/image/image_testing.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 using ::testing::ElementsAre;
@@ -40,11 +40,11 @@ TEST(Resize, AgreesWithTheFormulaWithinOneGreyLevel) {
   }
 }
 
-TEST(Resize, RefusesEmptyPicturesAndSizes) {
+TEST(Resize, RefusesEmptyImagesAndSizes) {
   EXPECT_THROW(Resize({0, 2, 1, {}}, 1, 1), Error);
   EXPECT_THROW(Resize(GradientImage(2, 2, 1), 0, 5), Error);
   EXPECT_THROW(Resize(GradientImage(2, 2, 1), int64_t{1} << 40, int64_t{1} << 40), Error);
 }
 
 }  // namespace
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -4,11 +4,11 @@
 #include <string>
 #include <string_view>
 
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/image.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 
-// Throws kInvalidArgument for a picture that the format cannot hold.
+// Throws kInvalidArgument for an image that the format cannot hold.
 std::string EncodeJpeg(const Image& image, int quality = 95);
 std::string EncodePng(const Image& image);
 
@@ -16,4 +16,4 @@ std::string EncodePng(const Image& image);
 // another.
 std::string EncodeImage(const Image& image, std::string_view type);
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -3,12 +3,12 @@
 
 #include <string_view>
 
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/image.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 
 // Greyscale files stay one channel with kUnchanged. Throws kDataLoss as DecodeImage does; a file
-// that ends early is an error, not a picture with a grey rest.
+// that ends early is an error, not an image with a grey rest.
 Image DecodeJpeg(std::string_view bytes, ColorMode mode);
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image

@@ -1,11 +1,11 @@
-#include "hearth/caffe/data/image/resize.h"
+#include "hearth/image/resize.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/base/error.h"
 
-namespace hearth::caffe {
+namespace hearth::image {
 namespace {
 
 // Weights are 11-bit fixed point, as in the image library that published networks were trained
@@ -91,4 +91,4 @@ Image Resize(const Image& image, int64_t height, int64_t width) {
   return out;
 }
 
-}  // namespace hearth::caffe
+}  // namespace hearth::image
