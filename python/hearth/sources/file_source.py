@@ -43,11 +43,13 @@ class PinnedFiles:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A Source. `columns`: (name in the files, name in the batches); none: all."""
+    """A Source. `columns`: (name in the files, name in the batches); none: all. `spool`: whether
+    ranks keep the rows on their disks for later epochs."""
 
     format: Format
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
+    spool: bool = True
     packed: bytes = b""  # PinnedFiles; a long list is a tenth as large, and travels as it is
 
     def pin(self, spark: Any = None) -> FileSource:

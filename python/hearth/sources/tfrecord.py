@@ -90,7 +90,7 @@ class _Reader:
                 raise
             raise ValueError(
                 f"{error}; or its records hold TFRecords themselves, and then it can only be read "
-                f"from its beginning: write it in files below {_SCANNED_BYTES >> 20} MiB, or as gzip"
+                f"from its start: write it in files below {_SCANNED_BYTES >> 20} MiB, or as gzip"
             ) from None
 
 
