@@ -47,6 +47,17 @@ class _Made:
     invalid: int
 
 
+class _Repeated:
+    """The reader of a rank that has no row left in an epoch: it takes its steps with others."""
+
+    def __init__(self, reader: Any):
+        self._reader = reader
+
+    def take(self, position: int, count: int, wrap: bool) -> Any:
+        """Rows to repeat; None where own ones are asked for."""
+        return self._reader.take(position, count, True) if wrap else None
+
+
 class Loader:
     """Minibatches of one dataset, the same number of steps on every rank.
 
@@ -226,10 +237,13 @@ class Loader:
         totals, _ = self._dataset.totals()
         left = remaining(over, totals, options.seed, position.epoch, options.mode)
         own = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
-        reader.start(position.epoch, np.flatnonzero(own))
         counts = [0] * plan.world
         for partition, owner in enumerate(plan.owners):
             counts[owner] += int(left[partition].sum())
+        if not own.any():
+            reader.start(position.epoch)
+            return _Repeated(reader), lambda: counts
+        reader.start(position.epoch, np.flatnonzero(own))
         return reader, lambda: counts
 
     def _row_counts(self) -> list[int]:
@@ -244,10 +258,11 @@ class Loader:
         """Rows that each rank gives in an epoch."""
         if self._options.uneven == "drop":
             return min(counts)
-        if max(counts) > 0 and min(counts) == 0:
-            rank = counts.index(0)
+        held = self._row_counts()
+        if max(counts) > 0 and min(held) == 0:
+            rank = held.index(0)
             raise ValueError(
-                f"dataset {self._dataset.name!r} has {sum(counts)} rows for {len(counts)} ranks, "
+                f"dataset {self._dataset.name!r} has {sum(held)} rows for {len(held)} ranks, "
                 f"of which rank {rank} has none to repeat: use fewer ranks, or uneven='drop'"
             )
         return max(counts)
