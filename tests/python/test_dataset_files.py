@@ -136,6 +136,18 @@ def test_of_two_attempts_the_first_that_is_complete_wins(node):
     assert Writer(node.files, 3).answer["op"] == "have"
 
 
+def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
+    slow, quick = Writer(node.files, 1), Writer(node.files, 2)
+    slow.write(batch(0, 20))
+    quick.write(batch(0, 20))
+    quick.end()
+    (kept,) = node.files.complete()
+    assert os.fstat(kept.fd).st_blocks * 512 <= 65536
+    slow.end()
+    with node.files._lock:
+        assert list(node.files._partitions["train", 0].attempts) == [2]
+
+
 def test_a_program_that_is_over_needs_no_rows(node):
     node.files.over = True
     assert Writer(node.files, 1).answer == {"op": "over"}

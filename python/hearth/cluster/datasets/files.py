@@ -148,7 +148,7 @@ class PartitionFiles:
                 self._follow(channel, key, attempt)
             channel.send({"op": "kept"})
         finally:
-            if not attempt.complete:
+            if not attempt.complete or self._partitions[key].shown is not attempt:
                 self._lose(key, attempt)
 
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt:
@@ -187,6 +187,8 @@ class PartitionFiles:
         self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
     ) -> None:
         """So much of the attempt's file is valid; with a digest the attempt is complete."""
+        if digest:
+            _free_reserved(attempt.fd)
         with self._lock:
             attempt.size, attempt.rows, attempt.digest = size, rows, digest
             partition = self._partitions[key]
@@ -206,7 +208,7 @@ class PartitionFiles:
         self._report({**event, "hash": attempt.digest})
 
     def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
-        """The attempt's writer is gone; another attempt of the partition takes its place."""
+        """The attempt's writer is gone, or came second; another one takes its place."""
         with self._lock:
             partition = self._partitions[key]
             partition.attempts.pop(attempt.number, None)
@@ -246,6 +248,12 @@ def _unnamed_file(folder: str) -> int:
     except OSError:  # overlay file systems and NFS have no such files
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.dup(file.fileno())
+
+
+def _free_reserved(fd: int) -> None:
+    """Frees the blocks behind a file's end that its writer has reserved."""
+    with suppress(OSError):
+        os.ftruncate(fd, os.fstat(fd).st_size)
 
 
 def _raise_file_limit() -> None:
