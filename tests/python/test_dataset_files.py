@@ -23,12 +23,12 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of partition 0, as a Spark task is one, up to where the test has it go."""
+    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
 
-    def __init__(self, files, attempt):
+    def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
-        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        greeting = {"dataset": "train", "partition": partition, "attempt": attempt}
         peer = Channel(theirs)
         self.served = threading.Thread(target=self._serve, args=(files, peer, greeting))
         self.served.start()
@@ -148,9 +148,18 @@ def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
         assert list(node.files._partitions["train", 0].attempts) == [2]
 
 
-def test_a_program_that_is_over_needs_no_rows(node):
+def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
     node.files.over = True
-    assert Writer(node.files, 1).answer == {"op": "over"}
+    assert Writer(node.files, 2).answer["op"] == "have"
+    late = Writer(node.files, 3, partition=1)
+    assert late.answer == {"op": "over"}
+    late.channel.send({"op": "counted", "rows": 7})
+    assert late.channel.receive(10)[0] == {"op": "kept"}
+    event = {"event": "dataset", "dataset": "train", "partition": 1, "rows": 7, "hash": ""}
+    assert node.events[-1] == event
 
 
 def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypatch):

@@ -161,10 +161,8 @@ class Delivery:
         if job.error is None:
             with self._lock:
                 for partition, rows, digest in job.result:
-                    if rows >= 0:
-                        self._known.setdefault(partition, (rows, digest))
-            if all(row[1] >= 0 for row in job.result):  # else a node needs no more rows
-                self.tell()
+                    self._known.setdefault(partition, (rows, digest))
+            self.tell()
             return
         watch = self._running.watch
         if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):

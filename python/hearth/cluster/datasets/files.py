@@ -132,11 +132,11 @@ class PartitionFiles:
 
     def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
         """Serves the connection of a writer until it has written its partition, or is lost."""
-        if self.over:
-            channel.send({"op": "over"})
-            return
         key = (str(greeting["dataset"]), int(greeting["partition"]))
         attempt = self._begin(key, int(greeting["attempt"]))
+        if attempt is None:
+            self._count(channel, key)
+            return
         if attempt.complete:
             self._report_complete(key, attempt)
             channel.send({"op": "have", "rows": attempt.rows, "hash": attempt.digest})
@@ -151,15 +151,24 @@ class PartitionFiles:
             if not attempt.complete or self._partitions[key].shown is not attempt:
                 self._lose(key, attempt)
 
-    def _begin(self, key: tuple[str, int], number: int) -> _Attempt:
-        """A new attempt, or the one that is complete."""
+    def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
+        """A new attempt, or the one that is complete; None where no more rows are needed."""
         with self._lock:
             partition = self._partitions.setdefault(key, _Partition())
             if partition.shown is not None and partition.shown.complete:
                 return partition.shown
+            if self.over:
+                return None
             attempt = _Attempt(number, _unnamed_file(spill_folder(key[1])))
             partition.attempts[number] = attempt
             return attempt
+
+    def _count(self, channel: Channel, key: tuple[str, int]) -> None:
+        """Rows that this node does not need are counted, for ranks that wait for their number."""
+        channel.send({"op": "over"})
+        message, _ = channel.receive()
+        self._report({"event": "dataset", **_named(key), "rows": message["rows"], "hash": ""})
+        channel.send({"op": "kept"})
 
     def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
         """Serves a writer of this host, which writes into the file itself."""

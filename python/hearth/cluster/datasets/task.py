@@ -55,7 +55,7 @@ def deliver(
     """Writes the rows of a partition into its owner's file, unless that has them already.
 
     Returns:
-        (rows of the partition, a hash of them); (-1, "") where the node needs no more rows.
+        (rows of the partition, a hash of them); the hash is "" where the node needs no more rows.
 
     Raises:
         NodeError: the node is gone, or has failed.
@@ -69,7 +69,7 @@ def deliver(
         if "error" in answer:
             raise NodeError(answer["error"])
         if answer["op"] == "over":
-            return -1, ""
+            return _count(channel, batches), ""
         if answer["op"] == "have":
             return answer["rows"], answer["hash"]
         rows, digest = _write(channel, fds, batches)
@@ -79,6 +79,14 @@ def deliver(
         raise NodeError(f"{name_of(node)} went away while rows were delivered to it") from error
     finally:
         channel.close()
+
+
+def _count(channel: Channel, batches: Iterator[pa.RecordBatch]) -> int:
+    """How many rows there are, for the other ranks."""
+    rows = sum(batch.num_rows for batch in batches)
+    channel.send({"op": "counted", "rows": rows})
+    channel.receive(_ANSWER_S)
+    return rows
 
 
 def _write(channel: Channel, fds: list[int], batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
