@@ -194,3 +194,20 @@ def test_files_of_partitions_that_another_rank_owns_are_closed(node):
         assert node.files.show_adopted("train", [0]) == set()
         with pytest.raises(OSError):
             os.fstat(kept.fd)
+
+
+def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
+    with open("/dev/null", "rb") as file:
+        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        closed = threading.Event()
+        answers = []
+
+        def write():
+            answers.append(Writer(node.files, 1))
+            closed.set()
+
+        threading.Thread(target=write, daemon=True).start()
+        assert not closed.wait(0.2)
+        assert node.files.show_adopted("train", ()) == set()
+        assert closed.wait(10)
+        assert answers[0].answer["op"] == "file"

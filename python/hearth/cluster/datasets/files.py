@@ -20,6 +20,8 @@ from hearth.files.local_folders import spill_folder
 
 # The number of attempts whose files an earlier start of the cluster has written.
 _ADOPTED = -1
+# For the driver to say who owns which partition.
+_PLAN_S = 50.0
 # A descriptor for each partition file; more than systems allow a process by default.
 _MAX_FILES = 65536
 
@@ -79,6 +81,8 @@ class PartitionFiles:
         self._report = report
         self._lock = threading.Lock()  # also the order of messages to the program
         self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._unplanned: set[str] = set()  # adopted datasets; whether to use them is not known yet
+        self._planned = threading.Condition(self._lock)
         self.over = False  # the program has returned: no more rows are needed
         _raise_file_limit()
 
@@ -86,6 +90,7 @@ class PartitionFiles:
         """Takes complete files over, and their descriptors."""
         for file in files:
             with self._lock:
+                self._unplanned.add(file.dataset)
                 partition = self._partitions.setdefault(
                     (file.dataset, file.partition), _Partition()
                 )
@@ -106,13 +111,16 @@ class PartitionFiles:
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Has the program read adopted partitions that it owns, and closes others.
+        """Has the program read adopted partitions that it owns, and closes others. Writers of an
+        adopted dataset wait for this.
 
         Returns:
             those of `owned` that are complete.
         """
         mine = set(owned)
         with self._lock:
+            self._unplanned.discard(dataset)
+            self._planned.notify_all()
             for key, partition in list(self._partitions.items()):
                 attempt = partition.shown
                 if key[0] != dataset or attempt is None or attempt.number != _ADOPTED:
@@ -154,6 +162,7 @@ class PartitionFiles:
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
         """A new attempt, or the one that is complete; None where no more rows are needed."""
         with self._lock:
+            self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S)
             partition = self._partitions.setdefault(key, _Partition())
             if partition.shown is not None and partition.shown.complete:
                 return partition.shown

@@ -43,7 +43,7 @@ class HeldDatasets:
         held = job["sources"][name]
         if not held["spool"]:
             return {**told, "source": held["source"]}
-        complete = self.files.show_adopted(name, owned)
+        complete = self.files.show_adopted(name, owned if message["keeps"] else ())
         splits = [split for split in owned if split not in complete]
         if splits and held["source"]:
             task = {"name": name, "splits": splits, "node": node, "token": job["token"]}
