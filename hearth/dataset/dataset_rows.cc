@@ -239,11 +239,11 @@ std::vector<int64_t> DatasetRows::WaitTotals(Deadline deadline) {
   return totals_;
 }
 
-const std::vector<feed::ColumnView>* DatasetRows::WaitColumns() {
+const feed::BatchView* DatasetRows::WaitForm() {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(timeout_s_), "the first row",
        [this] { return first_ != nullptr || rows_ == 0; });
-  return first_ == nullptr ? nullptr : &first_->batches().front().columns();
+  return first_ == nullptr ? nullptr : &first_->batches().front();
 }
 
 std::vector<uint64_t> DatasetRows::WaitHashes() {
@@ -272,7 +272,7 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 
 std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
   auto taken = std::make_shared<TakenRows>();
-  taken->columns = WaitColumns();
+  taken->form = WaitForm();
   taken->places.reserve(indices.size());
   uint64_t bytes = 0;
   {

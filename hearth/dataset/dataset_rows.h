@@ -56,8 +56,8 @@ class DatasetRows {
   // All rows of the rank: known once its partitions are complete, or all totals are.
   int64_t WaitRows();
   std::vector<int64_t> WaitTotals(Deadline deadline);
-  // The columns, of a batch that lives as long as this; null where no partition has a row.
-  const std::vector<feed::ColumnView>* WaitColumns();
+  // A batch, which shows the columns and lives as long as this; null where no partition has a row.
+  const feed::BatchView* WaitForm();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
   // Waits until the rows before index `end` are there, or all are; how many are.

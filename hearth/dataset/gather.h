@@ -26,6 +26,7 @@ class GatheredColumn {
   // Throws where not exactly one column has the name.
   GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name);
 
+  const std::string& name() const { return name_; }
   Kind kind() const { return kind_; }
   bool is_text() const;
   // Of the numbers, and of those in lists.

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/dataset/copy_rows.h"
 #include "hearth/feed/arrow_image.h"
 #include "hearth/feed/batch_image.h"
 #include "hearth/feed/batch_view.h"
@@ -15,19 +17,19 @@
 
 namespace hearth::dataset {
 
-void PartitionFile::Append(std::span<const std::byte> image) {
+void PartitionFile::Write(std::span<const std::byte> part) {
   Require(file_.valid(), ErrorCode::kInvalidArgument,
           "rows were written to a partition's file after it was closed");
   // Pages whose room is taken beforehand are made quicker (spill_file.cc); NFS cannot, and the
   // write itself says when the disk is full.
   constexpr uint64_t kAhead = 8 << 20;
-  if (end_ + image.size() > reserved_) {
-    reserved_ = end_ + std::max<uint64_t>(image.size(), kAhead);
+  if (end_ + part.size() > reserved_) {
+    reserved_ = end_ + std::max<uint64_t>(part.size(), kAhead);
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));
   }
-  for (size_t done = 0; done < image.size();) {
-    const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
+  for (size_t done = 0; done < part.size();) {
+    const ssize_t wrote = ::pwrite(file_.get(), part.data() + done, part.size() - done,
                                    static_cast<off_t>(end_ + done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
@@ -38,10 +40,13 @@ void PartitionFile::Append(std::span<const std::byte> image) {
     }
     done += static_cast<size_t>(wrote);
   }
-  end_ += feed::AlignImage(image.size());
+  end_ += part.size();
 }
 
-Committed PartitionWriter::Write(const ArrowSchema& schema, const ArrowArray& array) {
+void PartitionFile::EndImage() { end_ = feed::AlignImage(end_); }
+
+void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool in_place,
+                      const Take& take) {
   const feed::ArrowImage batch(schema, array);
   for (int64_t row = 0; row < batch.rows();) {
     const int64_t count = batch.RowsWithin(row, kImageBytes);
@@ -52,12 +57,24 @@ Committed PartitionWriter::Write(const ArrowSchema& schema, const ArrowArray& ar
     image_.resize(bytes / sizeof(uint64_t));  // images are padded to it
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);
-    hash_ = feed::HashRows(hash_, feed::BatchView(image).columns(), count);
-    file_.Append(image);
+    const feed::BatchView view(image);
+    hash_ = feed::HashRows(hash_, view.columns(), count);
+    if (in_place || view.files().empty()) {
+      take(image);
+    } else {
+      std::vector<size_t> columns(view.columns().size());
+      std::iota(columns.begin(), columns.end(), size_t{0});
+      take(CopyRuns({{&view, 0, count}}, columns)->image());
+    }
     rows_ += count;
     row += count;
   }
-  return {file_.bytes(), rows_};
+}
+
+Committed PartitionWriter::Write(const ArrowSchema& schema, const ArrowArray& array) {
+  images_.Make(schema, array, true,
+               [this](std::span<const std::byte> image) { file_.Append(image); });
+  return {file_.bytes(), images_.rows()};
 }
 
 }  // namespace hearth::dataset

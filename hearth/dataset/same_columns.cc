@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/dataset/column_ranges.h"
 
 namespace hearth::dataset {
 namespace {
@@ -26,9 +27,17 @@ ColumnType KindOf(const ColumnView& column) {
   }
 }
 
+bool SameColumn(const ColumnView& a, const ColumnView& b);
+
 // The names of lists' items differ among writers, and mean nothing.
+bool SameType(const ColumnView& a, const ColumnView& b) {
+  return KindOf(a) == KindOf(b) && a.list_size() == b.list_size() &&
+         std::equal(a.children().begin(), a.children().end(), b.children().begin(),
+                    b.children().end(), feed::IsList(a.type()) ? SameType : SameColumn);
+}
+
 bool SameColumn(const ColumnView& a, const ColumnView& b) {
-  return a.name() == b.name() && TypeName(a) == TypeName(b) && a.list_size() == b.list_size();
+  return a.name() == b.name() && SameType(a, b);
 }
 
 std::string Described(const std::vector<ColumnView>& columns) {
@@ -40,6 +49,23 @@ std::string Described(const std::vector<ColumnView>& columns) {
 }
 
 }  // namespace
+
+size_t ColumnNamed(const std::vector<ColumnView>& columns, std::string_view name) {
+  size_t at = 0;
+  int found = 0;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name() != name) continue;
+    ++found;
+    at = i;
+  }
+  if (found == 1) return at;
+  std::string names;
+  for (const ColumnView& column : columns) {
+    names += (names.empty() ? "" : ", ") + std::string(column.name());
+  }
+  Throw(ErrorCode::kInvalidArgument, "the rows have {} column{} '{}': they have {}",
+        found == 0 ? "no" : fmt::to_string(found), found > 1 ? "s" : "", name, names);
+}
 
 std::string TypeName(const ColumnView& column) {
   const ColumnType kind = KindOf(column);

@@ -8,7 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
-from hearth.native._core import EpochReader, PartitionWriter
+from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.datasets import keeper
@@ -35,9 +35,9 @@ class Writer:
         self.answer, fds = self.channel.receive(10, descriptors=1)
         self.writer = PartitionWriter(fds[0]) if fds else None
 
-    def _serve(self, files, peer, greeting):
+    def _serve(self, files, peer, greeting, remote=False):
         try:
-            files.serve(peer, greeting, remote=False)
+            files.serve(peer, greeting, remote)
         except (OSError, EOFError):
             pass
         finally:
@@ -211,3 +211,43 @@ def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
         assert node.files.show_adopted("train", ()) == set()
         assert closed.wait(10)
         assert answers[0].answer["op"] == "file"
+
+
+class RemoteWriter(Writer):
+    """A writer on another host: it sends its rows."""
+
+    def __init__(self, files, attempt):
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        peer = Channel(theirs)
+        self.served = threading.Thread(target=self._serve, args=(files, peer, greeting, True))
+        self.served.start()
+        assert self.channel.receive(10)[0] == {"op": "send"}
+        self.sender = PartitionSender(self.channel.fileno())
+
+
+def test_rows_of_another_host_are_the_same(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 10) == list(range(10))
+    writer.sender.write(batch(10, 10))
+    writer.sender.end()
+    assert writer.channel.receive(10)[0] == {"op": "kept"}
+    assert node.take(0, 20) == list(range(20))
+    local = Node()
+    same = Writer(local.files, 1)
+    same.write(batch(0, 20))
+    same.end()
+    assert [event["hash"] for event in local.events] == [event["hash"] for event in node.events]
+
+
+def test_a_lost_writer_of_another_host_is_replaced(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 5) == list(range(5))
+    writer.die()
+    again = Writer(node.files, 2)
+    again.write(batch(0, 20))
+    again.end()
+    assert node.take(0, 20) == list(range(20))

@@ -71,7 +71,7 @@ class Plan:
         """The rank of each partition, for ranks on these hosts."""
         if self.source is None:
             return [partition % len(hosts) for partition in range(self.partitions)]
-        from hearth.sources import owners
+        from hearth.sources.owners import owners
 
         return owners(self.source.splits(), hosts, len(hosts))
 

@@ -90,20 +90,24 @@ def _count(channel: Channel, batches: Iterator[pa.RecordBatch]) -> int:
 
 
 def _write(channel: Channel, fds: list[int], batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
-    """(rows, hash) of all batches, which are written."""
+    """(rows, hash) of all batches, which are written into the file, or sent where there is none."""
     from hearth.native import _core
 
-    writer = _core.PartitionWriter(fds[0]) if fds else _core.PartitionSender(channel.fileno())
+    if not fds:
+        sender = _core.PartitionSender(channel.fileno())
+        rows = 0
+        for batch in batches:
+            _, rows = sender.write(batch)
+        sender.end()
+        return rows, f"{sender.hash:016x}"
+    writer = _core.PartitionWriter(fds[0])
     size = rows = 0
     try:
         for batch in batches:
-            if batch.num_rows:
-                size, rows = writer.write(batch)
-                if fds:
-                    channel.send({"op": "grown", "bytes": size, "rows": rows})
+            size, rows = writer.write(batch)
+            channel.send({"op": "grown", "bytes": size, "rows": rows})
         digest = f"{writer.hash:016x}"
     finally:
         writer.close()
-    if fds:
-        channel.send({"op": "end", "bytes": size, "rows": rows, "hash": digest})
+    channel.send({"op": "end", "bytes": size, "rows": rows, "hash": digest})
     return rows, digest
