@@ -22,6 +22,7 @@ from hearth.files.local_folders import spill_folder
 _ADOPTED = -1
 # For the driver to say who owns which partition.
 _PLAN_S = 50.0
+_DRAIN_BYTES = 1 << 20
 # A descriptor for each partition file; more than systems allow a process by default.
 _MAX_FILES = 65536
 
@@ -84,7 +85,7 @@ class PartitionFiles:
         self._unplanned: set[str] = set()  # adopted datasets; whether to use them is not known yet
         self._planned = threading.Condition(self._lock)
         self.over = False  # the program has returned: no more rows are needed
-        _raise_file_limit()
+        raise_file_limit()
 
     def adopt(self, files: Iterable[KeptFile]) -> None:
         """Takes complete files over, and their descriptors."""
@@ -141,7 +142,11 @@ class PartitionFiles:
     def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
         """Serves the connection of a writer until it has written its partition, or is lost."""
         key = (str(greeting["dataset"]), int(greeting["partition"]))
-        attempt = self._begin(key, int(greeting["attempt"]))
+        try:
+            attempt = self._begin(key, int(greeting["attempt"]))
+        except OSError as error:  # no folder, no descriptor
+            channel.send({"error": f"no file can be made for them: {error}"})
+            return
         if attempt is None:
             self._count(channel, key)
             return
@@ -198,7 +203,11 @@ class PartitionFiles:
         def commit(size: int, rows: int) -> None:
             self._commit(key, attempt, size, rows, "")
 
-        size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
+        try:
+            size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
+        except Exception as error:  # as where the disk is full
+            _refuse(channel, str(error))
+            raise
         self._commit(key, attempt, size, rows, f"{digest:016x}")
 
     def _commit(
@@ -259,6 +268,14 @@ def _named(key: tuple[str, int]) -> Message:
     return {"dataset": key[0], "partition": key[1]}
 
 
+def _refuse(channel: Channel, reason: str) -> None:
+    """Tells a sender why its rows are not taken, and lets it come to that answer."""
+    with suppress(OSError):
+        channel.send({"error": reason})
+        while os.read(channel.fileno(), _DRAIN_BYTES):
+            pass
+
+
 def _unnamed_file(folder: str) -> int:
     """Descriptor of a file without a name, for this user alone."""
     try:
@@ -274,7 +291,8 @@ def _free_reserved(fd: int) -> None:
         os.ftruncate(fd, os.fstat(fd).st_size)
 
 
-def _raise_file_limit() -> None:
+def raise_file_limit() -> None:
+    """Lets this process have as many files as partitions may need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft < wanted:

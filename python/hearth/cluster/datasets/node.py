@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Message
+from hearth.cluster.datasets.files import raise_file_limit
 from hearth.cluster.errors import ClusterError
 from hearth.data.streamed import StreamedDataset
 
@@ -179,6 +180,7 @@ class NodeDatasets:
         plan = Plan(
             message["rank"], message["world"], tuple(message["owners"]), message["identity"]
         )
+        raise_file_limit()
         dataset: Any = NodeDataset(name, plan)
         if text := message.get("source"):  # from Spark's own closure, by the supervisor
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
