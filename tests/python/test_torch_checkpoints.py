@@ -183,6 +183,15 @@ say(attempt(lambda: ctx.checkpoint(5, model=model)))
     assert said(group) == [None, None]
 
 
+def test_ranks_that_have_counted_the_rows_at_different_times_do_not_disagree(ranks, tmp_path):
+    program = """
+model, optimizer = make()
+known = [[3, "aa"]] if rank else None
+say(attempt(lambda: ctx.checkpoint(5, model=model, data={"batch": 1, "partitions": known})))
+"""
+    assert said(ranks(program, tmp_path)) == [None, None]
+
+
 def test_where_rank_0_cannot_write_all_ranks_are_told_and_go_on(ranks, tmp_path):
     (tmp_path / "file").write_text("no folder")
     program = """
