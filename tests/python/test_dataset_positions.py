@@ -6,7 +6,10 @@ import json
 import random
 
 import pytest
-from dataset_ranks import loaders, partitions_of
+from dataset_ranks import loaders, partitions_of, rank_dataset
+
+from hearth.data.loader import Loader
+from hearth.data.options import LoaderOptions
 
 
 def step(ranks, steps):
@@ -39,6 +42,23 @@ def test_each_row_of_an_epoch_comes_once_whatever_ranks_go_on_with_it(shuffle, d
         state = ranks[0].state_dict()
         assert all(rank.state_dict() == state for rank in ranks)
     assert sorted(taken) == list(range(sum(part.num_rows for part in partitions)))
+
+
+def test_a_state_that_was_saved_before_all_rows_came_knows_those_that_had_come():
+    partitions = partitions_of(4, 4)
+    nodes = rank_dataset(partitions, 0, 2, totals=False)
+    early = Loader(nodes, LoaderOptions(2))
+    assert early.state_dict()["partitions"] is None
+    nodes.note_counted([[0, 4, "aa"]])
+    state = json.loads(json.dumps(early.state_dict()))
+    assert state["partitions"] == [[4, "aa"], None]
+    (resumed,) = loaders(partitions, 1, 2)
+    with pytest.raises(
+        ValueError, match=r"'train' has changed .* partition 0 had 4 rows with hash"
+    ):
+        resumed.load_state_dict(state)
+    state["partitions"][0] = resumed.state_dict()["partitions"][0]
+    resumed.load_state_dict(state)
 
 
 @pytest.mark.parametrize("uneven", ["repeat", "weight", "drop"])

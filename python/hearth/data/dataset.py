@@ -31,9 +31,9 @@ class Dataset(Protocol):
     def totals(self) -> tuple[list[int], list[str]]:
         """(rows, hash of the rows) of every partition; waits for them."""
 
-    @property
-    def known_totals(self) -> tuple[list[int], list[str]] | None:
-        """The same, None where they are not known yet."""
+    def known_partitions(self) -> list[list[Any] | None] | None:
+        """[rows, hash] of every partition, None for those that are not known yet; None where none
+        is."""
 
     def check(self) -> None:
         """Raises ClusterError where the cluster has failed."""

@@ -125,12 +125,11 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """The position behind the last batch that was given, the same on all ranks; JSON can hold
         it. Batches that are prefetched do not count."""
-        totals = self._dataset.known_totals
         return {
             "version": VERSION,
             "dataset": self._dataset.name,
             "identity": self._dataset.plan.identity,
-            "partitions": None if totals is None else list(map(list, zip(*totals, strict=True))),
+            "partitions": self._dataset.known_partitions(),
             "seed": self._options.seed,
             "shuffle": self._options.mode,
             **self._position.state(),
@@ -168,7 +167,7 @@ class Loader:
         known = state["partitions"]
         if known is not None:
             check_same(name, known, *self._dataset.totals())
-        hashed = known is not None and all(digest for _, digest in known)
+        hashed = known is not None and all(entry and entry[1] for entry in known)
         if not hashed and state["identity"] != self._dataset.plan.identity:
             raise ValueError(
                 f"dataset {name!r} has changed since its state was saved: its files or columns "

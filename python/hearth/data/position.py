@@ -79,21 +79,24 @@ def remaining(
 
 
 def check_same(
-    name: str, before: Sequence[Sequence[Any]] | None, rows: Sequence[int], hashes: Sequence[str]
+    name: str, before: Sequence[Sequence[Any] | None], rows: Sequence[int], hashes: Sequence[str]
 ) -> None:
-    """Raises ValueError where the partitions (rows, hash) are not those of the state `before`."""
-    if before is None:
-        return
-    if len(before) != len(rows) or sum(r for r, _ in before) != sum(rows):
+    """Raises ValueError where the partitions (rows, hash) are not those of the state `before`, of
+    which some may be unknown."""
+    had = [known[0] for known in before if known is not None]
+    if len(before) != len(rows) or (len(had) == len(rows) and sum(had) != sum(rows)):
         raise ValueError(
-            f"dataset {name!r} has changed since its state was saved: it had "
-            f"{sum(r for r, _ in before)} rows in {len(before)} partitions and has {sum(rows)} in "
-            f"{len(rows)}; give the same rows, or start the loader from its beginning"
+            f"dataset {name!r} has changed since its state was saved: it had {sum(had)} rows in "
+            f"{len(before)} partitions and has {sum(rows)} in {len(rows)}; give the same rows, or "
+            "start the loader from its beginning"
         )
-    for number, ((had, digest), has, now) in enumerate(zip(before, rows, hashes, strict=True)):
-        if had != has or (digest and now and digest != now):
+    for number, (known, has, now) in enumerate(zip(before, rows, hashes, strict=True)):
+        if known is None:
+            continue
+        count, digest = known
+        if count != has or (digest and now and digest != now):
             raise ValueError(
                 f"dataset {name!r} has changed since its state was saved: partition {number} had "
-                f"{had} rows with hash {digest} and has {has} with {now}; give the same rows, or "
+                f"{count} rows with hash {digest} and has {has} with {now}; give the same rows, or "
                 "start the loader from its beginning"
             )

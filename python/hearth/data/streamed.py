@@ -209,9 +209,8 @@ class StreamedDataset:
     def totals(self) -> tuple[list[int], list[str]]:
         return self._totals
 
-    @property
-    def known_totals(self) -> tuple[list[int], list[str]] | None:
-        return self._totals
+    def known_partitions(self) -> list[list[Any] | None] | None:
+        return [list(known) for known in zip(*self._totals, strict=True)]
 
     def check(self) -> None:
         """Raises ClusterError where the cluster has failed."""

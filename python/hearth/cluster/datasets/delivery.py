@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # Partitions of a frame: a number that many numbers of ranks divide.
 _FRAME_PARTITIONS = 48
+# Ranks are told of complete partitions in about so many messages.
+_PARTS = 48
 # A delivery that fails may be the echo of a lost rank, which the rendezvous reports then.
 _ECHO_WAIT_S = 5.0
 
@@ -169,6 +171,7 @@ class Delivery:
         self._running = running
         self._lock = threading.Lock()
         self._known: dict[int, tuple[int, str]] = {}
+        self._untold: list[list[Any]] = []  # [partition, rows, hash]
         self._told = False
 
     def note(self, event: Message) -> None:
@@ -178,10 +181,16 @@ class Delivery:
             self._known[partition] = rows, digest
             over = len(self._known) == self._plan.partitions
             changed = self._plan.check(partition, rows, digest)
+            self._untold.append([partition, rows, digest])
+            some = self._untold if len(self._untold) * _PARTS >= self._plan.partitions else []
+            if some:
+                self._untold = []
         if changed:
             self._running.fail(changed)
         elif over:
             self.tell()
+        elif some:  # states that are saved now hold them
+            self._send({"op": "dataset_counted", "counted": some})
 
     def end(self, job: SparkJob) -> None:
         """The job that delivers a frame has ended."""
@@ -205,13 +214,15 @@ class Delivery:
             self._told = True
             # Spark runs no task for a partition that it knows to be empty.
             each = [self._known.get(p, (0, "")) for p in range(self._plan.partitions)]
-        message = {"op": "dataset_totals", "dataset": self._plan.name}
         totals = {"rows": [rows for rows, _ in each], "hashes": [digest for _, digest in each]}
-        with suppress(RuntimeError):  # the cluster may be over
-            self._running.broadcast({**message, **totals})
+        self._send({"op": "dataset_totals", **totals})
         logger.info(
             "dataset %s: %d rows in %d partitions", self._plan.name, sum(totals["rows"]), len(each)
         )
+
+    def _send(self, message: Message) -> None:
+        with suppress(RuntimeError):  # the cluster may be over
+            self._running.broadcast({**message, "dataset": self._plan.name})
 
 
 def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int, str]]:

@@ -53,6 +53,7 @@ class NodeDataset:
         self.plan = plan
         self.rows = DatasetRows(plan.owned, _ROWS_S)
         self._totals: tuple[list[int], list[str]] | None = None
+        self._counted: dict[int, list[Any]] = {}  # [rows, hash] of partitions, before all are known
         self._changed = threading.Condition()
         self.failure = ""
 
@@ -79,10 +80,14 @@ class NodeDataset:
             raise ClusterError(f"the rows of dataset {self.name!r} were not all delivered in time")
         return self._totals
 
-    @property
-    def known_totals(self) -> tuple[list[int], list[str]] | None:
-        """totals(), None where they are not known yet."""
-        return self._totals
+    def known_partitions(self) -> list[list[Any] | None] | None:
+        """[rows, hash] of every partition, None for those that are not known yet; None where none
+        is."""
+        with self._changed:
+            if self._totals is not None:
+                return [list(known) for known in zip(*self._totals, strict=True)]
+            every = range(len(self.plan.owners))
+            return [self._counted.get(p) for p in every] if self._counted else None
 
     def check(self) -> None:
         """Raises ClusterError where the cluster has failed."""
@@ -96,6 +101,11 @@ class NodeDataset:
             message["partition"], message["attempt"], fd, message["bytes"], message["rows"],
             bool(digest), int(digest or "0", 16),
         )  # fmt: skip
+
+    def note_counted(self, counted: Sequence[Sequence[Any]]) -> None:
+        """[partition, rows, hash] of some that have been delivered."""
+        with self._changed:
+            self._counted |= {partition: [rows, digest] for partition, rows, digest in counted}
 
     def note_totals(self, rows: list[int], hashes: list[str]) -> None:
         """All partitions have been delivered."""
@@ -200,6 +210,8 @@ def _note(dataset: Any, message: Message, fd: int) -> None:
             dataset.note_rows(message, fd)
         elif message["op"] == "dataset_lost":
             dataset.rows.lose(message["partition"], message["attempt"])
+        elif message["op"] == "dataset_counted":
+            dataset.note_counted(message["counted"])
         elif message["op"] == "dataset_totals":
             dataset.note_totals(message["rows"], message["hashes"])
     except Exception as error:  # rows that differ from those of the attempt before, or are damaged
