@@ -23,12 +23,12 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of partition 0, as a Spark task is one, up to where the test has it go."""
+    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
 
-    def __init__(self, files, attempt):
+    def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
-        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        greeting = {"dataset": "train", "partition": partition, "attempt": attempt}
         peer = Channel(theirs)
         self.served = threading.Thread(target=self._serve, args=(files, peer, greeting))
         self.served.start()
@@ -136,9 +136,30 @@ def test_of_two_attempts_the_first_that_is_complete_wins(node):
     assert Writer(node.files, 3).answer["op"] == "have"
 
 
-def test_a_program_that_is_over_needs_no_rows(node):
+def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
+    slow, quick = Writer(node.files, 1), Writer(node.files, 2)
+    slow.write(batch(0, 20))
+    quick.write(batch(0, 20))
+    quick.end()
+    (kept,) = node.files.complete()
+    assert os.fstat(kept.fd).st_blocks * 512 <= 65536
+    slow.end()
+    with node.files._lock:
+        assert list(node.files._partitions["train", 0].attempts) == [2]
+
+
+def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
     node.files.over = True
-    assert Writer(node.files, 1).answer == {"op": "over"}
+    assert Writer(node.files, 2).answer["op"] == "have"
+    late = Writer(node.files, 3, partition=1)
+    assert late.answer == {"op": "over"}
+    late.channel.send({"op": "counted", "rows": 7})
+    assert late.channel.receive(10)[0] == {"op": "kept"}
+    event = {"event": "dataset", "dataset": "train", "partition": 1, "rows": 7, "hash": ""}
+    assert node.events[-1] == event
 
 
 def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypatch):
@@ -173,6 +194,23 @@ def test_files_of_partitions_that_another_rank_owns_are_closed(node):
         assert node.files.show_adopted("train", [0]) == set()
         with pytest.raises(OSError):
             os.fstat(kept.fd)
+
+
+def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
+    with open("/dev/null", "rb") as file:
+        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        closed = threading.Event()
+        answers = []
+
+        def write():
+            answers.append(Writer(node.files, 1))
+            closed.set()
+
+        threading.Thread(target=write, daemon=True).start()
+        assert not closed.wait(0.2)
+        assert node.files.show_adopted("train", ()) == set()
+        assert closed.wait(10)
+        assert answers[0].answer["op"] == "file"
 
 
 class RemoteWriter(Writer):

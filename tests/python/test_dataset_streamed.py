@@ -44,8 +44,8 @@ def small_windows(monkeypatch):
     monkeypatch.setattr(streamed, "_WINDOW_ROWS", 40)
 
 
-def loader(source, owners=(0, 0, 0, 0, 0), rank=0, **options):
-    plan = Plan(rank, max(owners) + 1, tuple(owners), "")
+def loader(source, owners=(0, 0, 0, 0, 0), rank=0, identity="", **options):
+    plan = Plan(rank, max(owners) + 1, tuple(owners), identity)
     dataset = streamed.StreamedDataset("train", plan, source)
     return Loader(dataset, LoaderOptions(16, **options))
 
@@ -94,12 +94,27 @@ def test_a_rank_with_fewer_rows_repeats_some():
     assert [made.repeated_rows for made in ranks] == [20, 0]
 
 
+def test_what_a_program_writes_into_a_batch_does_not_come_again():
+    made = loader(Source(32, 64), (0, 1))
+    taken = []
+    for batch in made:
+        taken += batch["id"].tolist()
+        batch["id"] += 1000
+    assert len(taken) == 64 and set(taken) == set(range(32))
+
+
 def test_files_that_changed_are_an_error():
     source = Source(30, 25)
     made = loader(source, (0, 0))
     source.rows = (30, 24)
     with pytest.raises(ValueError, match="a part of here has 24 rows instead of 25"):
         ids(made)
+
+
+def test_a_state_of_other_files_with_as_many_rows_is_an_error():
+    state = loader(Source(30, 25), (0, 0), identity="before").state_dict()
+    with pytest.raises(ValueError, match="dataset 'train' has changed since its state was saved"):
+        loader(Source(30, 25), (0, 0), identity="now").load_state_dict(state)
 
 
 def test_other_ranks_are_refused_in_the_midst_of_an_epoch():

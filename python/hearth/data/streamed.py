@@ -48,9 +48,9 @@ class StreamedRows:
         return len(self._columns)
 
     def gather(self, name: str, ragged: bool = False) -> Any:
-        """A column as an array, or a list of strings or binaries."""
+        """A column as an array, or a list of strings or binaries; the caller's own."""
         array = self._columns.array(name, ragged)
-        return list(array) if array.dtype == object else array
+        return list(array) if array.dtype == object else array.copy()
 
     def ids(self) -> np.ndarray:
         """A seed for each row, which follows from seed, epoch, split and the row's number there."""

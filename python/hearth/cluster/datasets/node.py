@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Message
+from hearth.cluster.datasets.files import raise_file_limit
 from hearth.cluster.errors import ClusterError
 from hearth.data.streamed import StreamedDataset
 
@@ -119,13 +120,14 @@ class NodeDatasets:
         self._changed = threading.Condition()
         self._open: dict[str, Any] = {}
         self._early: dict[str, list[tuple[Message, int]]] = {}  # reports before the plan
+        self._unfed = False  # the node's role takes no rows
         self._failure = ""
 
     def open(self, name: str) -> Dataset:
         """The dataset of that name; waits until the driver has planned it.
 
         Raises:
-            ValueError: the cluster has none of that name.
+            ValueError: the cluster has none of that name, or this node takes no rows.
             ClusterError: the cluster failed.
         """
         if name not in self._names:
@@ -134,9 +136,16 @@ class NodeDatasets:
                 f"the cluster has no dataset {name!r} (it has {known}): name it in run(datasets=)"
             )
         with self._changed:
-            self._changed.wait_for(lambda: name in self._open or self._failure, _PLAN_S)
+            self._changed.wait_for(
+                lambda: name in self._open or self._unfed or self._failure, _PLAN_S
+            )
             if name in self._open:
                 return self._open[name]
+        if self._unfed:
+            raise ValueError(
+                f"dataset {name!r} was opened by a node whose role takes no rows (ps, evaluator): "
+                "open it in workers"
+            )
         reason = self._failure or f"the driver did not plan dataset {name!r} within {_PLAN_S:g} s"
         raise ClusterError(reason)
 
@@ -163,11 +172,15 @@ class NodeDatasets:
             dataset.fail(reason)
 
     def _plan(self, name: str, message: Message) -> None:
-        if message["rank"] is None:  # a node whose role takes no rows
+        if message["rank"] is None:
+            with self._changed:
+                self._unfed = True
+                self._changed.notify_all()
             return
         plan = Plan(
             message["rank"], message["world"], tuple(message["owners"]), message["identity"]
         )
+        raise_file_limit()
         dataset: Any = NodeDataset(name, plan)
         if text := message.get("source"):  # from Spark's own closure, by the supervisor
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
