@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from hearth.rows.sequence_codecs import Unpack, codec
+from hearth.sources.sequence_codecs import Unpack, codec
 
 _MAGIC, _VERSION = b"SEQ", 6
 _BYTES = "org.apache.hadoop.io.BytesWritable"

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Any
 
-from hearth.rows.java_keys import key_values
+from hearth.sources.java_keys import key_values
 
 # The columns of a picture before `data`, and the types of their values in a key.
 PICTURE_COLUMNS = ("id", "label", "channels", "height", "width", "encoded")
