@@ -76,10 +76,10 @@ def start_session(settings: dict[str, str]) -> Any:
 
 class Hearth(Side):
     def run(self, job: Job) -> Times:
-        from hearth.torch import TorchCluster
         from pyspark import cloudpickle
 
         import data_rows
+        from hearth.torch import TorchCluster
 
         for module in (data_ranks, data_rows):
             cloudpickle.register_pickle_by_value(module)
