@@ -113,7 +113,10 @@ class Side:
         except TimeoutError:
             line = ""
         if not line:
-            raise Failed(self._log.read_text()[-2000:] or f"nothing in {timeout_s:.0f} s")
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            status = f"after {timeout_s:.0f} s at most, exit status {self._process.returncode}"
+            raise Failed(f"{self._log.read_text()[-2000:]}\n{status}")
         return line
 
     def close(self) -> None:
