@@ -20,10 +20,12 @@ MAY_USE = {
     "settings": set(),
     "rendezvous": {"base"},
     "feed": {"base"},
+    "dataset": {"base", "feed"},
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
     "board": {"base", "feed", "storage"},
-    "caffe": {"base", "feed", "storage"},
+    "image": {"base"},
+    "caffe": {"base", "feed", "storage", "image"},
     "trainer": {
         "base",
         "settings",
@@ -32,6 +34,7 @@ MAY_USE = {
         "collective",
         "storage",
         "board",
+        "image",
         "caffe",
     },
 }
@@ -48,22 +51,25 @@ CAFFE_ORDER = [
     "tools",
 ]
 # The same for the rooms of the Python package.
-_BELOW_APIS = {"native", "files", "spark", "rows"}
+_BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
     "native": set(),
     "files": {"native"},
     "spark": {"native", "files"},
-    "rows": {"native", "files", "spark"},
+    "sources": {"native", "files", "spark"},
+    "rows": {"native", "files", "spark", "sources"},
+    "data": {"native", "sources", "rows"},
     "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
-    "cluster": _BELOW_APIS | {"collective"},
+    "checkpoints": {"native", "files"},
+    "cluster": _BELOW_APIS | {"collective", "data", "checkpoints"},
     "board": {"native"},
     "tools": {"native", "files", "board"},
     "caffe": {"native", "tools"},
     "caffeonspark": _BELOW_APIS | {"trainer", "board"},
     "tensorflow": {"native", "collective"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
-    "torch": _BELOW_APIS | {"cluster", "collective"},
+    "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
     "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster"},

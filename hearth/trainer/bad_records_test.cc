@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/data/image/encode.h"
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/encode.h"
+#include "hearth/image/image.h"
 #include "hearth/trainer/trainer_process_testing.h"
 
 namespace hearth::trainer {
@@ -27,11 +27,11 @@ struct Row {
 using Rows = std::vector<Row>;
 
 std::string Picture(int number, int64_t width = 4) {
-  caffe::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
+  image::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     image.pixels[i] = static_cast<uint8_t>(37 * static_cast<size_t>(number) + 11 * i);
   }
-  return caffe::EncodePng(image);
+  return image::EncodePng(image);
 }
 
 Row Good(int number) { return {fmt::format("good{}", number), Picture(number), number % 4}; }

@@ -57,25 +57,15 @@ class PythonRing {
 using PythonRingWriter = PythonRing<feed::RingWriter>;
 using PythonRingReader = PythonRing<feed::RingReader>;
 
-template <typename T>
-T* CapsulePointer(nb::handle capsule, const char* name) {
-  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
-  if (pointer == nullptr) nb::raise_python_error();
-  return static_cast<T*>(pointer);
-}
-
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
   if (nb::isinstance<PythonPieces>(rows)) {
     const feed::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
     const ReleasedGil released;
     return ring.side().WritePieces(image, Deadline::After(timeout_s));
   }
-  // The capsules own the two structs and release them at the end of this scope.
-  const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
-  const auto* schema = CapsulePointer<ArrowSchema>(capsules[0], "arrow_schema");
-  const auto* array = CapsulePointer<ArrowArray>(capsules[1], "arrow_array");
+  const ArrowBatch batch(rows);
   const ReleasedGil released;
-  return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
+  return ring.side().WriteArrow(batch.schema(), batch.array(), Deadline::After(timeout_s));
 }
 
 nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {

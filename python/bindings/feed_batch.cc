@@ -27,6 +27,13 @@ nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
   return nb::steal(capsule);
 }
 
+template <typename T>
+T* CapsulePointer(nb::handle capsule, const char* name) {
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (pointer == nullptr) nb::raise_python_error();
+  return static_cast<T*>(pointer);
+}
+
 nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
   auto schema = std::make_unique<ArrowSchema>();
   auto array = std::make_unique<ArrowArray>();
@@ -40,6 +47,11 @@ nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArr
   nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
   return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
 }
+
+ArrowBatch::ArrowBatch(nb::handle rows)
+    : capsules_(nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")())),
+      schema_(CapsulePointer<ArrowSchema>(capsules_[0], "arrow_schema")),
+      array_(CapsulePointer<ArrowArray>(capsules_[1], "arrow_array")) {}
 
 PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
                          std::span<const std::byte> ring_image)

@@ -19,6 +19,21 @@ namespace hearth::bindings {
 // The capsules that pyarrow asks for, which own the structs: (schema, array).
 nanobind::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array);
 
+// The rows of anything with __arrow_c_array__, borrowed from its capsules, which this keeps. Made
+// and destroyed with the GIL; throws Python's error for other objects.
+class ArrowBatch {
+ public:
+  explicit ArrowBatch(nanobind::handle rows);
+
+  const ArrowSchema& schema() const { return *schema_; }
+  const ArrowArray& array() const { return *array_; }
+
+ private:
+  nanobind::tuple capsules_;
+  const ArrowSchema* schema_;
+  const ArrowArray* array_;
+};
+
 // A batch that was read.
 class PythonBatch {
  public:

@@ -24,7 +24,7 @@ class Start:
         self.watch = SimpleNamespace(failure=failure, committed=committed)
         self.watch.wait = lambda condition, timeout_s: None
         self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
-        self.coordinator = None
+        self.coordinator, self.grows = None, ""
         self.close = lambda wait_for_nodes: None
 
     def error(self):
@@ -35,6 +35,7 @@ class Cluster:
     def __init__(self, *starts):
         self.spark = SimpleNamespace(session=SimpleNamespace(conf={}))
         self.node_ids, self.meta = [0, 1], {}
+        self.plan = SimpleNamespace(least_workers=0)
         self.ledger = SimpleNamespace(start_again=lambda: None)
         self._starts = iter([Start(*start) for start in starts])
         self.check_not_over = lambda: None
@@ -83,6 +84,20 @@ def test_a_second_kill_without_a_checkpoint_in_between_is_final(starts, restarts
 
 def test_lost_executors_need_no_checkpoint():
     assert run_through(*[(LOST, False)] * 5, (RAISED, True)) == (5, "worker:1 raised")
+
+
+def test_ten_restarts_are_the_limit_since_the_last_checkpoint_not_in_all():
+    starts = [(LOST, False)] * 9 + [(LOST, True)] + [(LOST, False)] * 10
+    assert run_through(*starts[:9], (RAISED, True))[0] == 9
+    assert run_through(*[(LOST, False)] * 11) == (
+        10,
+        "worker:1 went away (given up after 10 restarts)",
+    )
+    assert run_through(*starts, (LOST, False)) == (
+        19,
+        "worker:1 went away (given up after 10 restarts since the last checkpoint)",
+    )
+    assert run_through(*[(LOST, True)] * 40, (RAISED, True)) == (40, "worker:1 raised")
 
 
 def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypatch):

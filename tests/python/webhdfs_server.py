@@ -32,9 +32,21 @@ class WebHdfs:
         self._server.shutdown()
         self._server.server_close()
 
-    def _status(self, path: str) -> dict[str, object]:
-        name, size = path.rpartition("/")[2], len(self.files[path])
-        return {"type": "FILE", "length": size, "modificationTime": 1, "pathSuffix": name}
+    def _statuses(self, folder: str) -> list[dict[str, object]]:
+        """Of the files and folders in a folder, which is there as long as a file is below it."""
+        head = f"{folder.rstrip('/')}/"
+        inside = [name.removeprefix(head) for name in self.files if name.startswith(head)]
+        folders = {name.partition("/")[0]: 0 for name in inside if "/" in name}
+        files = {name: len(self.files[head + name]) for name in inside if "/" not in name}
+        return [
+            {
+                "type": "FILE" if name in files else "DIRECTORY",
+                "length": size,
+                "modificationTime": 1,
+                "pathSuffix": name,
+            }
+            for name, size in sorted({**folders, **files}.items())
+        ]
 
     def answer(self, operation: str, path: str, query: dict[str, str], body: bytes) -> object:
         """Status and body."""
@@ -46,13 +58,19 @@ class WebHdfs:
         if operation == "GETFILESTATUS" and inside:
             return 200, _json("FileStatus", type="DIRECTORY", length=0, modificationTime=1)
         if operation == "LISTSTATUS_BATCH" and inside:
-            statuses = {"FileStatuses": {"FileStatus": [self._status(name) for name in inside]}}
+            statuses = {"FileStatuses": {"FileStatus": self._statuses(path)}}
             return 200, _json("DirectoryListing", partialListing=statuses, remainingEntries=0)
         if operation == "MKDIRS":
             return 200, json.dumps({"boolean": True})
         if operation == "CREATE":
             self.files[path] = body
             return 201, ""
+        if operation == "DELETE" and inside and query.get("recursive") == "true":
+            return 200, json.dumps({"boolean": [self.files.pop(name) for name in inside] != []})
+        if operation == "RENAME" and inside and not there:
+            for name in inside:
+                self.files[query["destination"] + name.removeprefix(path)] = self.files.pop(name)
+            return 200, json.dumps({"boolean": True})
         if operation == "DELETE":
             return 200, json.dumps({"boolean": self.files.pop(path, None) is not None})
         if not there:
@@ -78,6 +96,7 @@ def _json(name: str, **members: object) -> str:
 def _handler(hdfs: WebHdfs) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the head of an answer and its body are two writes
 
         def log_message(self, *_: object) -> None:
             pass

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/data/row_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -75,7 +75,7 @@ TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
 
 TEST(CaffeOnSparkTop, ReadsImages) {
   const auto batch = feed::BatchBuilder()
-                         .AddBinary("png", {EncodePng(GradientImage(4, 4, 3))})
+                         .AddBinary("png", {image::EncodePng(image::GradientImage(4, 4, 3))})
                          .AddBinary("raw", {"abcdefgh"})
                          .Build();
   const std::vector<float> png = ReadTop(

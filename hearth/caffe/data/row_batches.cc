@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/for_each.h"
+#include "hearth/base/for_each.h"
 #include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/net/random.h"
 

@@ -21,6 +21,7 @@ class NodeOptions:
     num_gpus: int | None = None  # that a node is to see; None: what Spark granted
     tensorboard: bool = False  # beside the first worker
     log_dir: str | None = None  # what that shows
+    checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,9 @@ def make_job(
         "release_port": meta["release_port"],
         "restart_count": meta["restart_count"],
         "ports": meta.get("ports", {}),
+        "sources": meta.get("datasets", {}),
+        "cluster": f"{meta.get('id', 0):x}",
+        "keep_key": meta.get("keep_key", ""),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.feed_server import FeedServer
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
@@ -26,6 +27,11 @@ class NodeManager:
         return self._server.files
 
     @property
+    def datasets(self) -> NodeDatasets:
+        """The node's datasets by name."""
+        return self._server.datasets
+
+    @property
     def meetings(self) -> Meetings:
         """Texts that nodes leave for each other."""
         return self._server.meetings
@@ -43,6 +49,10 @@ class NodeManager:
     def note_commit(self) -> None:
         """Reports to the driver that the program has made a checkpoint in this life."""
         self._server.note_commit()
+
+    def warn(self, text: str) -> None:
+        """Has the driver log a warning of this node."""
+        self._server.report({"event": "warning", "text": text})
 
     def report_value(self, piece: str) -> None:
         """Sends the driver a piece, of less than a megabyte, of what the main function gives."""

@@ -13,6 +13,7 @@ from hearth.cluster.feed_jobs import FeedJob
 from hearth.native.failure import Failure
 from hearth.spark import restarts
 from hearth.spark.restarts import Lost, NotReplaced
+from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
     from hearth.cluster.cluster import Cluster
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A program whose executors are killed again and again is not helped by starting it once more.
+# Without a checkpoint in between: a program whose executors are lost again and again before it has
+# made one gets no further by another start.
 _MAX_RESTARTS = 10
 # The feed's error may come before the rendezvous has told why.
 _REASON_WAIT_S = 5.0
@@ -41,8 +43,16 @@ class Restarts:
         tasks = len(cluster.node_ids)
         session = cluster.spark.session
         self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
+        self._await_slots()
         self._given_up = False
         self._killed = False  # a node's process was, and no checkpoint was made since
+
+    def _await_slots(self) -> None:
+        """The next start waits for the slots of as many nodes as there are now; where the number of
+        workers may change, it goes on with fewer once it has waited in vain."""
+        plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
+        session = self._cluster.spark.session
+        self._generations.slots = SlotWait(session, tasks, self._tell, least=plan.least_workers)
 
     @property
     def count(self) -> int:
@@ -113,12 +123,18 @@ class Restarts:
 
     def _as_lost(self, error: NodeError) -> Lost:
         """The loss behind `error`, which is raised where there is none."""
-        watch = self._cluster.running.watch
+        running = self._cluster.running
+        watch = running.watch
+        if running.grows:
+            self._generations.note_progress()
+            return Lost(Failure(running.grows))
         watch.wait(lambda: False, _REASON_WAIT_S)
         known = watch.failure
         if known is None or known.rank < 0 or not known.is_loss or self._given_up:
             raise error
         failure = Failure.of(vars(error), text=str(error))
+        if watch.committed:
+            self._generations.note_progress()
         if not known.lost:  # the node's process was killed, as where memory runs out
             if self._killed and not watch.committed:
                 raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))
@@ -147,6 +163,9 @@ class Restarts:
     def _start_again(self, generation: int) -> None:
         cluster, failed = self._cluster, self._cluster.running
         cluster.meta["restart_count"] = generation
+        if cluster.plan.least_workers:
+            cluster.fit_workers()
+            self._await_slots()
         try:
             self._launch(failed)
             for job in list(self._jobs):

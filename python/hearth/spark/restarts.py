@@ -37,6 +37,7 @@ class Restarts:
 
     Attributes:
         count: how often it has done so, which is the number of the generation that runs.
+        slots: the wait for the slots of the next generation; may be replaced between two.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class Restarts:
         most: int,
         tell: Callable[[str], None] = lambda line: None,
     ):
-        """`tasks` of the job run at the same time; it is given up after `most` restarts.
+        """`tasks` of the job run at the same time; it is given up after `most` restarts without
+        progress in between.
 
         `tell` gets lines of how the wait for lost executors stands, and ends it by raising.
 
@@ -54,9 +56,14 @@ class Restarts:
             HearthError: `spark.hearth.executorWait` is no time.
         """
         self.count = 0
-        self._slots = SlotWait(session, tasks, tell)
+        self._counted_from = 0
+        self.slots = SlotWait(session, tasks, tell)
         self._most = most
         self._removed = RemovedExecutors(session)
+
+    def note_progress(self) -> None:
+        """What the job has reached is safe, in a checkpoint: the limit counts anew from here."""
+        self._counted_from = self.count
 
     def run(
         self,
@@ -92,17 +99,18 @@ class Restarts:
 
         if killed := self._removed.memory_kill():  # the next one would not fare better
             raise _out_of_memory(lost, killed) from lost.__cause__
-        if self.count >= self._most:
+        if self.count - self._counted_from >= self._most:
             raise self._given_up(lost) from lost.__cause__
         self.count += 1
         on_restart(lost)
         try:
-            self._slots.wait()
+            self.slots.wait()
         except HearthError as error:
             raise NotReplaced(lost, str(error)) from None
 
     def _given_up(self, lost: Lost) -> Lost:
-        tries = f" (given up after {self._most} restarts)" if self._most else ""
+        since = " since the last checkpoint" if self._counted_from else ""
+        tries = f" (given up after {self._most} restarts{since})" if self._most else ""
         return Lost(replace(lost.failure, text=f"{lost}{tries}"))
 
 

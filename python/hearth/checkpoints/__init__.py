@@ -1,0 +1,1 @@
+"""Folders of sealed checkpoints, on any file system by URI; knows no framework."""

@@ -1,0 +1,282 @@
+"""A folder of checkpoints: written under another name, sealed, renamed; the newest whole one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from hearth.checkpoints.seal import MOST_SEAL_BYTES, SEAL, Damaged, Part, Seal, SealedFile
+from hearth.checkpoints.stores import Output, Store, refusal, store_of
+from hearth.files.local_folders import spill_folder
+from hearth.files.uri import local_path
+from hearth.native.failure import Failure
+
+_NAME = re.compile(r"checkpoint-(\d{6,18})-step-(\d{1,18})")
+_HIDDEN = re.compile(r"\.checkpoint-(\d{6,18})-step-\d{1,18}\.[0-9a-f]{8}\.(part|old)")
+_BLOCK_BYTES = 8 << 20
+
+
+class Writer:
+    """A file of a draft, for who writes to a stream. One thread uses it."""
+
+    def __init__(self, output: Output):
+        self._output = output
+        self._sum = hashlib.sha256()
+        self.bytes = 0
+
+    def write(self, data: Any) -> int:
+        """Appends the bytes of a buffer."""
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), _BLOCK_BYTES):
+            block = bytes(view[start : start + _BLOCK_BYTES])
+            self._sum.update(block)
+            self._output.append(block)
+        self.bytes += len(view)
+        return len(view)
+
+    def flush(self) -> None:
+        """All is written when the file is complete."""
+
+    def sealed(self) -> SealedFile:
+        return SealedFile(self.bytes, self._sum.hexdigest())
+
+
+class Draft:
+    """A checkpoint that is being written. One thread uses it; seal() or discard() ends it.
+
+    Attributes:
+        name: of the checkpoint; uri: of the folder that its files are written to.
+    """
+
+    def __init__(self, store: Store, folder: str, number: int, step: int):
+        self.name = f"checkpoint-{number:06d}-step-{step}"
+        self._store, self._number, self._step = store, number, step
+        self._target = f"{folder}/{self.name}"
+        hidden = f"{folder}/.{self.name}.{secrets.token_hex(4)}.part"
+        self.uri = hidden if store.renames_folders else self._target
+        self._files: dict[str, SealedFile] = {}
+        store.make_folder(self.uri)
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[Writer]:
+        """A new file, which is complete at the end of the block."""
+        output = self._store.open_output(f"{self.uri}/{name}")
+        try:
+            writer = Writer(output)
+            yield writer
+            output.commit()
+        finally:
+            output.discard()
+        self._files[name] = writer.sealed()
+
+    def add(self, name: str, file: SealedFile) -> None:
+        """Notes a file that others have written to `uri`."""
+        self._files[name] = file
+
+    def seal(self, parts: Mapping[str, Part], world: int) -> Seal:
+        """Writes the seal: from here on this is the newest checkpoint of the folder."""
+        seal = Seal(self._number, self._step, world, parts, dict(self._files))
+        text = seal.text().encode()
+        with self.file(SEAL) as writer:
+            writer.write(text)
+        if self.uri != self._target:
+            self._store.rename(self.uri, self._target)
+        if read_small(self._store, f"{self._target}/{SEAL}") != text:
+            raise OSError(f"another program writes {self.name}, too: give each a folder")
+        return seal
+
+    def discard(self) -> None:
+        """Removes what was written; never raises."""
+        with suppress(Exception):  # the first error is the one that counts
+            self._store.remove(self.uri)
+
+
+@dataclass
+class Checkpoint:
+    """A whole checkpoint. One thread uses it; close() ends it.
+
+    Attributes:
+        name, uri: of its folder.
+        files: open for reading, of which each was compared with the seal.
+    """
+
+    name: str
+    uri: str
+    seal: Seal
+    files: dict[str, Any]
+    _ends: ExitStack
+
+    def close(self) -> None:
+        self._ends.close()
+
+
+class CheckpointFolder:
+    """The checkpoints at one URI. One thread of one process writes to it at a time.
+
+    Methods raise HearthError: one line with the URI, what failed and why.
+    """
+
+    def __init__(self, uri: str, report: Callable[[str], None]):
+        """`report` gets a line on what is skipped, or cannot be removed."""
+        self.uri = uri.rstrip("/") or "/"
+        self._report = report
+        self._damaged: set[str] = set()
+        self._store = store_of(uri)
+
+    def begin(self, step: int) -> Draft:
+        """A new checkpoint, which nobody sees before it is sealed."""
+        with self._refusals(f"the checkpoint of step {step} cannot be written to"):
+            numbers = [number for number, _ in self._listed()]
+            return Draft(self._store, self.uri, max(numbers, default=0) + 1, step)
+
+    @contextmanager
+    def writing(self, draft: Draft) -> Iterator[Draft]:
+        """Discards the draft where the block raises, and says of what and where it was."""
+        with self._refusals(f"{draft.name} cannot be written to"):
+            try:
+                yield draft
+            except BaseException:
+                draft.discard()
+                raise
+
+    def newest(self) -> Checkpoint | None:
+        """The newest one that is whole, every byte of it; those that are not are reported."""
+        with self._refusals("checkpoints cannot be read from"):
+            for _, name in sorted(self._listed(), reverse=True):
+                try:
+                    return self._open(name)
+                except Damaged as damage:
+                    self._damaged.add(name)
+                    self._report(f"{self.uri}/{name} is not whole and is skipped: {damage}")
+        return None
+
+    def steps_of(self, part: str) -> list[int]:
+        """The steps of the checkpoints whose seals name the part, the newest first."""
+        steps = []
+        for _, name in sorted(self._listed(), reverse=True):
+            with suppress(Damaged):
+                if part in (seal := self._seal(name)).parts:
+                    steps.append(seal.step)
+        return steps
+
+    def remove_older(self, keep: int, than: int) -> None:
+        """Removes all but the newest `keep` sealed ones, and what killed writers have left;
+        nothing that is newer than the number `than`."""
+        try:
+            sealed = 0
+            for number, name in sorted(self._listed(), reverse=True):
+                usable = name not in self._damaged and SEAL in self._store.names(self._at(name))
+                sealed += usable
+                if number <= than and (sealed > keep or (not usable and number < than)):
+                    self._remove(name)
+            for name in self._store.names(self.uri):
+                if (found := _HIDDEN.fullmatch(name)) and int(found[1]) <= than:
+                    self._store.remove(self._at(name))
+        except Exception as error:  # the new one is there; the next one tries again
+            self._report(
+                str(refusal("an older checkpoint cannot be removed from", self.uri, error))
+            )
+
+    def _remove(self, name: str) -> None:
+        """Takes its name first, so that nobody finds a part of it."""
+        if self._store.renames_folders:
+            hidden = self._at(f".{name}.{secrets.token_hex(4)}.old")
+            self._store.rename(self._at(name), hidden)
+            self._store.remove(hidden)
+        else:
+            self._store.remove(self._at(name))
+
+    def _listed(self) -> list[tuple[int, str]]:
+        """Number and name of all that may be checkpoints; other names are not looked at."""
+        found = ((_NAME.fullmatch(name), name) for name in self._store.names(self.uri))
+        return [(int(match[1]), name) for match, name in found if match]
+
+    def _at(self, name: str) -> str:
+        return f"{self.uri}/{name}"
+
+    def _seal(self, name: str) -> Seal:
+        data = read_small(self._store, f"{self._at(name)}/{SEAL}")
+        if data is None:
+            raise Damaged("it has no seal: its writer was ended before it was complete")
+        seal = Seal.read(data)
+        if name != f"checkpoint-{seal.number:06d}-step-{seal.step}":
+            raise Damaged(f"its seal is that of number {seal.number}, step {seal.step}")
+        return seal
+
+    def _open(self, name: str) -> Checkpoint:
+        seal = self._seal(name)
+        with ExitStack() as ends:
+            files = {
+                file: ends.enter_context(self._verified(f"{self._at(name)}/{file}", sealed))
+                for file, sealed in seal.files.items()
+            }
+            return Checkpoint(name, self._at(name), seal, files, ends.pop_all())
+
+    def _verified(self, uri: str, sealed: SealedFile) -> Any:
+        """The file, open for reading: itself where it is local, else a copy."""
+        name = uri.rpartition("/")[2]
+        if (size := self._store.size(uri)) != sealed.bytes:
+            found = "is missing" if size is None else f"has {size} bytes"
+            raise Damaged(f"{name} {found}, not {sealed.bytes}")
+        with ExitStack() as ends:
+            source = ends.enter_context(self._store.open_input(uri))
+            copy = None if local_path(uri) else ends.enter_context(spool_file())
+            if sum_of(source, copy) != sealed.sha256:
+                raise Damaged(f"the content of {name} has changed: its SHA-256 differs")
+            file = copy or source
+            file.seek(0)
+            ends.pop_all()
+            if copy is not None:
+                source.close()
+            return file
+
+    @contextmanager
+    def _refusals(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # libraries have classes of their own
+            raise refusal(what, self.uri, error) from error
+
+
+def sum_of(source: Any, copy: Any = None) -> str:
+    """The SHA-256 of what is left to read of a file, which goes to `copy`, too."""
+    total = hashlib.sha256()
+    while block := source.read(_BLOCK_BYTES):
+        total.update(block)
+        if copy is not None:
+            copy.write(block)
+    return total.hexdigest()
+
+
+def spool_file() -> Any:
+    """A file without a name on this host's disks, which ends with its close()."""
+    return tempfile.TemporaryFile(dir=spill_folder(), prefix="hearth-checkpoint-")
+
+
+def read_small(store: Store, uri: str) -> bytes | None:
+    """The content of a seal; None where there is none. Raises Damaged for one that is too large."""
+    size = store.size(uri)
+    if size is None:
+        return None
+    if size > MOST_SEAL_BYTES:
+        raise Damaged(f"{SEAL} has {size} bytes")
+    with store.open_input(uri) as source:
+        return bytes(source.read(MOST_SEAL_BYTES))
+
+
+def invalid(text: str) -> Exception:
+    """A HearthError, to raise, of what a program got wrong."""
+    return Failure(text, "invalid_argument").error()
+
+
+def some_of(names: Collection[str], most: int = 4) -> str:
+    """The first of some names, for a sentence."""
+    shown = sorted(names)[:most]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" (and {more} more)" if more else "")
