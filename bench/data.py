@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -55,6 +56,7 @@ CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "loader": (SOURCES, None),
     "loop": (("parquet",), None),
     "look": (("frame",), None),
+    "unspooled": (("parquet",), None),
 }
 START_TIMEOUT_S = 300.0
 RUN_TIMEOUT_S = 300.0
@@ -274,6 +276,7 @@ def main() -> None:
         environment = CONTENDERS[name][1]
         if environment:
             data_environments.python(environment)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its sides and files go, too
     bench = Bench(flags)
     for source in SOURCES:
         for shape in data_rows.SHAPES:
