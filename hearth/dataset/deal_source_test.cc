@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::shared_ptr<MinibatchSource> Numbers(int32_t count) {
+std::shared_ptr<MinibatchSource> SourceOfNumbers(int32_t count) {
   std::vector<int32_t> values(count);
   std::iota(values.begin(), values.end(), 0);
   return std::make_shared<MemorySource>(std::vector<std::shared_ptr<const batch::BatchView>>{
@@ -24,7 +24,7 @@ std::shared_ptr<MinibatchSource> Numbers(int32_t count) {
 }
 
 TEST(DealSource, DeviceGetsItsMinibatchesWhoeverAsksFirst) {
-  const auto sources = DealSource(Numbers(10), 2);
+  const auto sources = DealSource(SourceOfNumbers(10), 2);
   Minibatch minibatch;
   sources[1]->Next(2, &minibatch);
   EXPECT_THAT(NumbersIn(minibatch), ElementsAre(2, 3));
@@ -52,7 +52,7 @@ class CountingSource : public MinibatchSource {
 };
 
 TEST(DealSource, TakesNoMoreRowsThanTheDevicesNeed) {
-  const auto counting = std::make_shared<CountingSource>(Numbers(100));
+  const auto counting = std::make_shared<CountingSource>(SourceOfNumbers(100));
   const auto sources = DealSource(counting, 3);
   Minibatch minibatch;
   EXPECT_EQ(counting->asked, 0);
@@ -65,7 +65,7 @@ TEST(DealSource, TakesNoMoreRowsThanTheDevicesNeed) {
 }
 
 TEST(DealSource, DeviceThatIsAheadDoesNotLoseTheOthersEpoch) {
-  const auto sources = DealSource(Numbers(4), 2);
+  const auto sources = DealSource(SourceOfNumbers(4), 2);
   TakeEpoch(*sources[0], 2);
   TakeEpoch(*sources[1], 2);
   sources[0]->NextEpoch();
@@ -78,7 +78,7 @@ TEST(DealSource, DeviceThatIsAheadDoesNotLoseTheOthersEpoch) {
 }
 
 TEST(DealSource, EveryEpochStartsWithTheFirstDevice) {
-  const auto sources = DealSource(Numbers(6), 2);
+  const auto sources = DealSource(SourceOfNumbers(6), 2);
   for (int epoch = 0; epoch < 3; ++epoch) {
     EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1, 4, 5));
     EXPECT_THAT(TakeEpoch(*sources[1], 2), ElementsAre(2, 3));
@@ -87,7 +87,7 @@ TEST(DealSource, EveryEpochStartsWithTheFirstDevice) {
 }
 
 TEST(DealSource, MoreDevicesThanRowsLeaveSomeWithoutAny) {
-  const auto sources = DealSource(Numbers(2), 3);
+  const auto sources = DealSource(SourceOfNumbers(2), 3);
   EXPECT_THAT(TakeEpoch(*sources[2], 1), IsEmpty());
   EXPECT_THAT(TakeEpoch(*sources[0], 1), ElementsAre(0));
   EXPECT_THAT(TakeEpoch(*sources[1], 1), ElementsAre(1));
@@ -95,7 +95,7 @@ TEST(DealSource, MoreDevicesThanRowsLeaveSomeWithoutAny) {
 
 TEST(DealSource, ThreadsInLockStepGetTheSameAsOneAfterTheOther) {
   constexpr int kDevices = 4;
-  const auto sources = DealSource(Numbers(1001), kDevices);
+  const auto sources = DealSource(SourceOfNumbers(1001), kDevices);
   std::vector<std::vector<int64_t>> taken(kDevices);
   std::vector<std::thread> threads;
   for (int d = 0; d < kDevices; ++d) {

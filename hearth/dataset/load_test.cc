@@ -64,7 +64,7 @@ struct Taken {
   int64_t rows = 0, sum = 0, most_memory = 0, most_mapped = 0;
 };
 
-Taken TakeAll(MinibatchSource& source) {
+Taken TakeOneEpoch(MinibatchSource& source) {
   Taken taken;
   Minibatch minibatch;
   while (source.Next(kBatchSize, &minibatch) > 0) {
@@ -84,7 +84,7 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
   const int64_t mapped_before = ResidentFileBytes();
   Thread feeder = FeedAll(std::move(ends.writer));
   RingSource source(std::move(ends.reader), 60);
-  const Taken taken = TakeAll(source);
+  const Taken taken = TakeOneEpoch(source);
   feeder.Join();
   EXPECT_EQ(taken.rows, kLoadRows);
   EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
@@ -105,7 +105,7 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
   Thread feeder = FeedAll(std::move(ends.writer));
   SpoolSource source(spool, {true, 1});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    const Taken taken = TakeAll(source);
+    const Taken taken = TakeOneEpoch(source);
     EXPECT_EQ(taken.rows, kLoadRows);
     EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
@@ -132,7 +132,7 @@ TEST(FeedLoad, EpochsThatAreSentAnewTakeTwoWindows) {
   });
   source.BeginAt(0);
   for (int epoch = 0; epoch < 2; ++epoch) {
-    const Taken taken = TakeAll(source);
+    const Taken taken = TakeOneEpoch(source);
     EXPECT_EQ(taken.rows, kLoadRows);
     EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kBlock = ShuffledOrder::kBlockRows;
 constexpr int64_t kWindow = ShuffledOrder::kWindowRows;
 
-std::vector<int64_t> OrderOf(int64_t rows, uint64_t seed, uint64_t epoch) {
+std::vector<int64_t> ShuffledOrderOf(int64_t rows, uint64_t seed, uint64_t epoch) {
   ShuffledOrder order(rows, seed, epoch);
   std::vector<int64_t> all;
   for (int64_t i = 0; i < rows; ++i) all.push_back(order.At(i));
@@ -24,22 +24,22 @@ std::vector<int64_t> OrderOf(int64_t rows, uint64_t seed, uint64_t epoch) {
 TEST(ShuffledOrder, HasEveryRowOnceWhateverTheirNumber) {
   for (int64_t rows : {int64_t{0}, int64_t{1}, int64_t{2}, kBlock - 1, kBlock, kBlock + 1,
                        kWindow - 1, kWindow, kWindow + 1, 7 * kWindow + 5 * kBlock + 3}) {
-    std::vector<int64_t> all = OrderOf(rows, 1, 1);
+    std::vector<int64_t> all = ShuffledOrderOf(rows, 1, 1);
     std::sort(all.begin(), all.end());
     for (int64_t i = 0; i < rows; ++i) ASSERT_EQ(all[i], i) << rows;
   }
 }
 
 TEST(ShuffledOrder, DependsOnSeedAndEpochOnly) {
-  const auto first = OrderOf(1000, 1, 1);
-  EXPECT_EQ(first, OrderOf(1000, 1, 1));
-  EXPECT_NE(first, OrderOf(1000, 1, 2));
-  EXPECT_NE(first, OrderOf(1000, 2, 1));
+  const auto first = ShuffledOrderOf(1000, 1, 1);
+  EXPECT_EQ(first, ShuffledOrderOf(1000, 1, 1));
+  EXPECT_NE(first, ShuffledOrderOf(1000, 1, 2));
+  EXPECT_NE(first, ShuffledOrderOf(1000, 2, 1));
 }
 
 TEST(ShuffledOrder, JumpingAboutGivesTheSameOrder) {
   const int64_t rows = 3 * kWindow + 10;
-  const auto all = OrderOf(rows, 4, 2);
+  const auto all = ShuffledOrderOf(rows, 4, 2);
   ShuffledOrder order(rows, 4, 2);
   for (int64_t at : {rows - 1, int64_t{0}, kWindow, kWindow - 1, 2 * kWindow + 7, int64_t{1}}) {
     EXPECT_EQ(order.At(at), all[at]) << at;
@@ -49,7 +49,7 @@ TEST(ShuffledOrder, JumpingAboutGivesTheSameOrder) {
 TEST(ShuffledOrder, MinibatchesComeFromAllOverTheData) {
   constexpr int64_t kMinibatch = 64;
   const int64_t rows = 20 * kWindow;
-  const auto all = OrderOf(rows, 3, 1);
+  const auto all = ShuffledOrderOf(rows, 3, 1);
   int64_t most_neighbours = 0;
   for (int64_t begin = 0; begin < rows; begin += kMinibatch) {
     std::set<int64_t> blocks;
@@ -66,7 +66,7 @@ TEST(ShuffledOrder, MinibatchesComeFromAllOverTheData) {
 }
 
 TEST(ShuffledOrder, NeighboursInsideAWindowAreTornApart) {
-  const auto all = OrderOf(kWindow, 3, 1);
+  const auto all = ShuffledOrderOf(kWindow, 3, 1);
   int64_t close = 0;
   double distance = 0;
   for (size_t i = 1; i < all.size(); ++i) {
@@ -79,7 +79,7 @@ TEST(ShuffledOrder, NeighboursInsideAWindowAreTornApart) {
 
 TEST(ShuffledOrder, FewRowsSeeManyOrders) {
   std::vector<std::vector<int64_t>> seen;
-  for (uint64_t epoch = 0; epoch < 2000; ++epoch) seen.push_back(OrderOf(4, 5, epoch));
+  for (uint64_t epoch = 0; epoch < 2000; ++epoch) seen.push_back(ShuffledOrderOf(4, 5, epoch));
   std::sort(seen.begin(), seen.end());
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   EXPECT_EQ(seen.size(), 24u) << "all orders of 4 rows";
