@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Datasets of two ranks against Ray Data, petastorm, mosaicml-streaming, torch and pyarrow.
 
-`bench/data.py --json FILE --markdown FILE`. Every contender is a process of its own, in an
-environment of its own (data_environments.py), with the same rows: a DataFrame that its own Spark
-session has cached, or Parquet files. All live through a case, SOURCE/SHAPE/SHUFFLE, and run in turn:
-two ranks, two epochs, each batch looked at. What a peer writes first is its time. Figures of a run:
+`bench/data.py --json FILE --markdown FILE`. Each contender has a process and an environment
+(data_environments.py) and takes the same rows: a DataFrame that its own Spark session has cached,
+or Parquet files. All live through a case, SOURCE/SHAPE/SHUFFLE, and run in turn: two ranks, two
+epochs, each batch looked at. What a peer writes first is its time. Figures of a run:
 
 first batch   seconds: what was written, and from when the slowest rank has imported its packages
               until it has a batch
@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -32,7 +33,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "loader": (SOURCES, None),
     "loop": (("parquet",), None),
     "look": (("frame",), None),
+    "unspooled": (("parquet",), None),
 }
 START_TIMEOUT_S = 300.0
 RUN_TIMEOUT_S = 300.0
@@ -113,17 +115,18 @@ class Side:
         except TimeoutError:
             line = ""
         if not line:
-            raise Failed(self._log.read_text()[-2000:] or f"nothing in {timeout_s:.0f} s")
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            status = f"after {timeout_s:.0f} s at most, exit status {self._process.returncode}"
+            raise Failed(f"{self._log.read_text()[-2000:]}\n{status}")
         return line
 
     def close(self) -> None:
         """Raises nothing: what the side has started is killed where it does not end."""
         self._lines.close()
         self._socket.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            pass
         for process in marked_processes.find(self.mark):
             process.kill()
         self._process.wait()
@@ -138,11 +141,12 @@ def free_port() -> int:
 class Case:
     """One source and shape: the files, the sides that live, and what they did."""
 
-    def __init__(self, source: str, shape: str, rows: int, folder: Path):
+    def __init__(self, source: str, shape: str, fewer: int, folder: Path):
         self.name = f"{source}/{shape}"
         self._source = source
         self._shape = data_rows.SHAPES[shape]
-        self._rows = rows
+        self._rows = max(64, self._shape.rows // fewer)
+        self._window = max(self._shape.batch_size, self._shape.window // fewer)
         self._folder = folder
         self._data = folder / "rows"
         self.failed: dict[str, str] = {}
@@ -189,9 +193,10 @@ class Case:
 
     def _job(self) -> dict[str, Any]:
         shape = self._shape
-        fields = ("batch_size", "window", "width", "image", "step")
+        fields = ("batch_size", "width", "image", "step")
         return {
             **{field: getattr(shape, field) for field in fields},
+            "window": self._window,
             "rows": self._rows,
             "source": self._source,
             "path": str(self._data),
@@ -224,9 +229,8 @@ class Bench:
         modes = [mode for mode in flags.modes.split(",") if wanted(f"{source}/{shape}/{mode}")]
         if not modes or self._is_over():
             return
-        rows = max(64, data_rows.SHAPES[shape].rows // flags.fewer)
         with tempfile.TemporaryDirectory(prefix="hearth-bench-") as folder:
-            case = Case(source, shape, rows, Path(folder))
+            case = Case(source, shape, flags.fewer, Path(folder))
             with case.running(flags.contenders.split(",")):
                 for mode in modes:
                     self._rounds(case, mode)
@@ -272,6 +276,7 @@ def main() -> None:
         environment = CONTENDERS[name][1]
         if environment:
             data_environments.python(environment)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its sides and files go, too
     bench = Bench(flags)
     for source in SOURCES:
         for shape in data_rows.SHAPES:

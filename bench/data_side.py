@@ -75,11 +75,13 @@ def start_session(settings: dict[str, str]) -> Any:
 
 
 class Hearth(Side):
+    spool = True
+
     def run(self, job: Job) -> Times:
-        from hearth.torch import TorchCluster
         from pyspark import cloudpickle
 
         import data_rows
+        from hearth.torch import TorchCluster
 
         for module in (data_ranks, data_rows):
             cloudpickle.register_pickle_by_value(module)
@@ -88,16 +90,22 @@ class Hearth(Side):
         if not self.is_frame:
             from hearth import data
 
-            source = data.parquet(job["path"])
-        with TorchCluster.run(
+            source = data.parquet(job["path"], spool=self.spool)
+        TorchCluster.run(
             self.spark,
             data_ranks.hearth,
             job,
             workers=data_ranks.WORLD,
+            feeds=(),
             datasets={"train": source},
-        ):
-            pass
+        ).shutdown()
         return {"called": called, "written": called}
+
+
+class Unspooled(Hearth):
+    """Files are read anew in each epoch."""
+
+    spool = False
 
 
 class Look(Side):
@@ -238,6 +246,7 @@ class Mds(OwnRanks):
 
 SIDES = {
     "hearth": Hearth,
+    "unspooled": Unspooled,
     "look": Look,
     "ray": Ray,
     "petastorm": Petastorm,

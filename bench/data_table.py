@@ -25,8 +25,8 @@ FIGURES = {
     "epoch 2 cpu": ("s", False),
 }
 OURS = "hearth"
-LOOK = "look"  # no peer: it brings no row to a rank
-LOOP = "loop"
+# No peers: one brings no row to a rank, one is ours without a spool, one is no product.
+APART = ("look", "unspooled", "loop")
 
 
 def figures(
@@ -139,14 +139,14 @@ def _rows_of(runs: list[dict[str, Any]]) -> str:
 
 
 def add_rows(table: report.Report, name: str, runs: list[dict[str, Any]]) -> None:
-    """Ours beside the best peer by each figure; beside Spark alone and a plain loop, too."""
+    """Ours beside the best peer by each figure, and beside each of APART."""
     for figure, (unit, more) in FIGURES.items():
         values: dict[str, list[float]] = {}
         for run in runs:
             if figure in run:
                 values.setdefault(run["contender"], []).append(run[figure])
         ours = values.pop(OURS, None)
-        floor = {peer: values.pop(peer) for peer in (LOOK, LOOP) if peer in values}
+        floor = {peer: values.pop(peer) for peer in APART if peer in values}
         if ours is None:
             continue
         best = max if more else min

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/column_view.h"
+#include "hearth/batch/column_view.h"
 
 namespace hearth::dataset {
 
@@ -15,11 +15,11 @@ struct ItemRange {
 };
 
 // Of the list in this row, among the items of all lists; of a null list, too.
-inline ItemRange ItemsOf(const feed::ColumnView& lists, int64_t row) {
-  if (lists.type() == feed::ColumnType::kFixedSizeList) {
+inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
+  if (lists.type() == batch::ColumnType::kFixedSizeList) {
     return {row * lists.list_size(), (row + 1) * lists.list_size()};
   }
-  if (lists.type() == feed::ColumnType::kLargeList) {
+  if (lists.type() == batch::ColumnType::kLargeList) {
     const auto* offsets = static_cast<const int64_t*>(lists.buffers().offsets);
     return {offsets[row], offsets[row + 1]};
   }
@@ -28,6 +28,6 @@ inline ItemRange ItemsOf(const feed::ColumnView& lists, int64_t row) {
 }
 
 // Throws kInvalidArgument where not exactly one column has the name.
-size_t ColumnNamed(const std::vector<feed::ColumnView>& columns, std::string_view name);
+size_t ColumnNamed(const std::vector<batch::ColumnView>& columns, std::string_view name);
 
 }  // namespace hearth::dataset

@@ -10,7 +10,7 @@
 namespace hearth::dataset {
 namespace {
 
-using feed::ColumnType;
+using batch::ColumnType;
 
 // Calls visit(T()) with the type of the values; a bool lies in a byte.
 template <typename Visit>
@@ -39,7 +39,7 @@ void VisitType(ColumnType type, Visit visit) {
     case ColumnType::kFloat64:
       return visit(double());
     default:
-      Throw(ErrorCode::kInternal, "{} is no type of numbers", feed::ColumnTypeName(type));
+      Throw(ErrorCode::kInternal, "{} is no type of numbers", batch::ColumnTypeName(type));
   }
 }
 
@@ -78,7 +78,7 @@ void Convert(const Conversion& conversion, const From* values, int64_t count, To
     Throw(ErrorCode::kInvalidArgument,
           "the column '{}' has the value {}, which {} cannot hold ({} of {} values of a batch): "
           "change the values, or the type",
-          conversion.column, +values[first], feed::ColumnTypeName(conversion.to), lost, count);
+          conversion.column, +values[first], batch::ColumnTypeName(conversion.to), lost, count);
   }
   for (int64_t i = 0; i < count; ++i) converted[i] = static_cast<To>(values[i]);
 }
@@ -88,7 +88,7 @@ void Convert(const Conversion& conversion, const From* values, int64_t count, To
 ColumnType NumberTypeOf(std::string_view name) {
   for (uint32_t number = 1; number <= static_cast<uint32_t>(ColumnType::kFloat64); ++number) {
     const auto type = static_cast<ColumnType>(number);
-    if (feed::ColumnTypeName(type) == name) return type;
+    if (batch::ColumnTypeName(type) == name) return type;
   }
   Throw(
       ErrorCode::kInvalidArgument,

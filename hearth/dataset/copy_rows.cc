@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/batch/batch_image.h"
 #include "hearth/dataset/column_ranges.h"
-#include "hearth/feed/batch_image.h"
 
 namespace hearth::dataset {
 namespace {
 
-using feed::BatchView;
-using feed::ColumnType;
-using feed::ColumnView;
+using batch::BatchView;
+using batch::ColumnType;
+using batch::ColumnView;
 
 // Consecutive values of one batch's column.
 struct ValueRun {
@@ -25,7 +25,7 @@ struct ValueRun {
 };
 
 struct CopiedNode {
-  feed::ImageNode entry = {};
+  batch::ImageNode entry = {};
   std::string_view name;
   std::vector<ValueRun> runs;
 };
@@ -47,7 +47,7 @@ class RunsImage {
   void PlanNode(CopiedNode& node);
   uint64_t Reserve(uint64_t bytes) {
     const uint64_t offset = bytes_;
-    bytes_ = feed::AlignImage(bytes_ + bytes);
+    bytes_ = batch::AlignImage(bytes_ + bytes);
     return offset;
   }
 
@@ -103,17 +103,17 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& form) {
   for (const ValueRun& run : runs) {
     for (size_t i = 0; i < children.size(); ++i) {
       ItemRange range = {run.begin, run.begin + run.count};
-      if (feed::IsList(form.type())) range = ItemsOfRun(run);
+      if (batch::IsList(form.type())) range = ItemsOfRun(run);
       children[i].push_back({&run.column->children()[i], range.begin, range.end - range.begin});
       total += range.end - range.begin;
     }
-    for (int64_t i = 0; feed::IsBytes(form.type()) && i < run.count; ++i) {
+    for (int64_t i = 0; batch::IsBytes(form.type()) && i < run.count; ++i) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
   const ColumnType type = CopiedType(form.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
-  if (feed::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
+  if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
   node.runs = std::move(runs);
   nodes_.push_back(std::move(node));
   for (size_t i = 0; i < children.size(); ++i) {
@@ -124,8 +124,8 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& form) {
 uint64_t RunsImage::Plan() {
   uint64_t name_bytes = 0;
   for (const CopiedNode& node : nodes_) name_bytes += node.name.size();
-  const uint64_t table = sizeof(feed::ImageHeader) + nodes_.size() * sizeof(feed::ImageNode);
-  bytes_ = feed::AlignImage(table + name_bytes);
+  const uint64_t table = sizeof(batch::ImageHeader) + nodes_.size() * sizeof(batch::ImageNode);
+  bytes_ = batch::AlignImage(table + name_bytes);
   auto name_offset = static_cast<uint32_t>(table);
   for (CopiedNode& node : nodes_) {
     node.entry.name_offset = name_offset;
@@ -143,11 +143,11 @@ void RunsImage::PlanNode(CopiedNode& node) {
     return run.column->buffers().validity != nullptr;
   });
   if (nulls && length > 0) node.entry.validity = Reserve((length + 7) / 8);
-  if (const int64_t width = feed::OffsetWidth(type); width != 0) {
+  if (const int64_t width = batch::OffsetWidth(type); width != 0) {
     node.entry.offsets = Reserve((length + 1) * static_cast<uint64_t>(width));
   }
   if (type == ColumnType::kBool) node.entry.data_bytes = (length + 7) / 8;
-  if (const int64_t width = feed::NumberWidth(type); width != 0) {
+  if (const int64_t width = batch::NumberWidth(type); width != 0) {
     node.entry.data_bytes = length * static_cast<uint64_t>(width);
   }
   if (node.entry.data_bytes != 0) node.entry.data = Reserve(node.entry.data_bytes);
@@ -184,7 +184,7 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
 }
 
 void WriteData(const CopiedNode& node, std::byte* to) {
-  const int64_t width = feed::NumberWidth(static_cast<ColumnType>(node.entry.type));
+  const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));
   for (const ValueRun& run : node.runs) {
     if (width != 0 && run.count > 0) {
       const auto bytes = static_cast<size_t>(run.count * width);
@@ -200,13 +200,13 @@ void WriteData(const CopiedNode& node, std::byte* to) {
 }
 
 void WriteBuffers(const CopiedNode& node, std::byte* image) {
-  const feed::ImageNode& entry = node.entry;
+  const batch::ImageNode& entry = node.entry;
   const auto type = static_cast<ColumnType>(entry.type);
   if (entry.validity != 0) {
     WriteBits(node, image + entry.validity,
               [](const ColumnView& column, int64_t row) { return !column.IsNull(row); });
   }
-  const int64_t width = feed::OffsetWidth(type);
+  const int64_t width = batch::OffsetWidth(type);
   if (width == 4) WriteOffsets<int32_t>(node, image + entry.offsets);
   if (width == 8) WriteOffsets<int64_t>(node, image + entry.offsets);
   if (entry.data == 0) return;
@@ -220,9 +220,9 @@ void WriteBuffers(const CopiedNode& node, std::byte* image) {
 }
 
 void RunsImage::Write(std::span<std::byte> image) const {
-  const feed::ImageHeader header = {feed::kImageMagic, feed::kImageVersion,
-                                    image.size(),      static_cast<uint64_t>(rows_),
-                                    columns_,          static_cast<uint32_t>(nodes_.size())};
+  const batch::ImageHeader header = {batch::kImageMagic, batch::kImageVersion,
+                                     image.size(),       static_cast<uint64_t>(rows_),
+                                     columns_,           static_cast<uint32_t>(nodes_.size())};
   std::memcpy(image.data(), &header, sizeof(header));
   std::byte* entry = image.data() + sizeof(header);
   for (const CopiedNode& node : nodes_) {
@@ -236,7 +236,7 @@ void RunsImage::Write(std::span<std::byte> image) const {
 struct HeapBatch {
   explicit HeapBatch(uint64_t bytes)
       : memory(static_cast<std::byte*>(
-                   std::aligned_alloc(feed::kImageAlignment, feed::AlignImage(bytes))),
+                   std::aligned_alloc(batch::kImageAlignment, batch::AlignImage(bytes))),
                std::free) {
     Require(memory != nullptr, ErrorCode::kResourceExhausted,
             "there is not enough memory for a batch of {} bytes", bytes);

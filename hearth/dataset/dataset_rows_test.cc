@@ -184,7 +184,7 @@ TEST(DatasetRows, RefusesWhatItDoesNotOwn) {
 TEST(DatasetRows, RefusesOtherColumnsThanBefore) {
   DatasetRows rows({0, 1}, 10);
   Attempt(0, 0).Write(0, 1).Announce(rows, true);
-  feed::BatchBuilder other;
+  batch::BatchBuilder other;
   other.AddDouble("n", {1.0});
   Attempt attempt(1, 0);
   attempt.Write(other);
@@ -291,14 +291,14 @@ TEST(PartitionWriter, HashesRowsHoweverTheyAreCutIntoBatches) {
 TEST(PartitionWriter, SaysThatItIsClosed) {
   PartitionWriter writer(UnnamedFile());
   writer.Close();
-  feed::BatchBuilder rows;
+  batch::BatchBuilder rows;
   rows.AddInt32("n", {1});
   EXPECT_EQ(Thrown([&] { WriteBatch(writer, rows); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(PartitionWriter, SaysThatTheDiskIsFull) {
   PartitionWriter writer(Fd(::open("/dev/full", O_WRONLY)));
-  feed::BatchBuilder rows;
+  batch::BatchBuilder rows;
   rows.AddInt32("n", {1});
   EXPECT_EQ(Thrown([&] { WriteBatch(writer, rows); }).code(), ErrorCode::kResourceExhausted);
 }

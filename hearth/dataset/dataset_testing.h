@@ -15,10 +15,10 @@
 #include "hearth/base/error.h"
 #include "hearth/base/error_testing.h"
 #include "hearth/base/fd.h"
+#include "hearth/batch/batch_builder.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/epoch_reader.h"
 #include "hearth/dataset/partition_writer.h"
-#include "hearth/feed/batch_builder.h"
 
 namespace hearth::dataset {
 
@@ -32,7 +32,7 @@ inline Fd UnnamedFile() {
 
 inline Fd Duplicate(const Fd& file) { return Fd(::dup(file.get())); }
 
-inline Committed WriteBatch(PartitionWriter& writer, feed::BatchBuilder& rows) {
+inline Committed WriteBatch(PartitionWriter& writer, batch::BatchBuilder& rows) {
   ArrowSchema schema;
   ArrowArray array;
   rows.Export(&schema, &array);
@@ -48,11 +48,11 @@ class Attempt {
   Attempt& Write(int32_t first, int32_t count) {
     std::vector<int32_t> values(static_cast<size_t>(count));
     std::iota(values.begin(), values.end(), first);
-    feed::BatchBuilder rows;
+    batch::BatchBuilder rows;
     rows.AddInt32("n", values);
     return Write(rows);
   }
-  Attempt& Write(feed::BatchBuilder& rows) {
+  Attempt& Write(batch::BatchBuilder& rows) {
     committed_ = WriteBatch(writer_, rows);
     return *this;
   }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
-std::vector<int64_t> OrderOf(Shuffle shuffle, uint64_t seed, int64_t epoch, int64_t rows) {
+std::vector<int64_t> OrderOf(ShuffleMode shuffle, uint64_t seed, int64_t epoch, int64_t rows) {
   EpochOrder order(shuffle, seed, epoch);
   std::vector<int64_t> numbers;
   for (int64_t at = 0; at < rows; ++at) numbers.push_back(order.At(at, rows));
@@ -23,7 +23,7 @@ std::vector<int64_t> OrderOf(Shuffle shuffle, uint64_t seed, int64_t epoch, int6
 }
 
 TEST(EpochOrder, GoesThroughEachRowOnce) {
-  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kWindow, Shuffle::kFull}) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
     for (const int64_t rows : {0, 1, 2, 1023, 1024, 1025, 3072, 15360, 31744, 31745, 100000}) {
       for (const int64_t epoch : {0, 1, 7}) {
         std::vector<int64_t> order = OrderOf(shuffle, 3, epoch, rows);
@@ -35,7 +35,7 @@ TEST(EpochOrder, GoesThroughEachRowOnce) {
 }
 
 TEST(EpochOrder, IsAnotherOneForEachSeedAndEpoch) {
-  for (const Shuffle shuffle : {Shuffle::kWindow, Shuffle::kFull}) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kWindow, ShuffleMode::kFull}) {
     std::set<std::vector<int64_t>> orders;
     for (const uint64_t seed : {0, 1, 2}) {
       for (const int64_t epoch : {0, 1, 2}) orders.insert(OrderOf(shuffle, seed, epoch, 500));
@@ -46,8 +46,8 @@ TEST(EpochOrder, IsAnotherOneForEachSeedAndEpoch) {
 }
 
 TEST(EpochOrder, OfTheFirstEpochNeedsNoMoreThanItsWindow) {
-  const std::vector<int64_t> whole = OrderOf(Shuffle::kWindow, 9, 0, 60000);
-  EpochOrder order(Shuffle::kWindow, 9, 0);
+  const std::vector<int64_t> whole = OrderOf(ShuffleMode::kWindow, 9, 0, 60000);
+  EpochOrder order(ShuffleMode::kWindow, 9, 0);
   for (int64_t at = 0; at < 60000; at += 97) {
     const int64_t needed = order.RowsNeeded(at);
     if (needed > 60000) break;
@@ -56,7 +56,7 @@ TEST(EpochOrder, OfTheFirstEpochNeedsNoMoreThanItsWindow) {
 }
 
 TEST(EpochOrder, BeginsWithSmallWindowsThatGrow) {
-  EpochOrder order(Shuffle::kWindow, 9, 0);
+  EpochOrder order(ShuffleMode::kWindow, 9, 0);
   const std::vector<int64_t> ends = {1024, 3072, 7168, 15360, 31744, 48128};
   int64_t begin = 0;
   for (const int64_t end : ends) {
@@ -67,15 +67,15 @@ TEST(EpochOrder, BeginsWithSmallWindowsThatGrow) {
 }
 
 TEST(EpochOrder, NeedsAllRowsWhereItMixesAll) {
-  EXPECT_EQ(EpochOrder(Shuffle::kFull, 9, 0).RowsNeeded(0), kAll);
-  EXPECT_EQ(EpochOrder(Shuffle::kWindow, 9, 1).RowsNeeded(0), kAll);
-  EXPECT_EQ(EpochOrder(Shuffle::kNone, 9, 1).RowsNeeded(5), 6);
+  EXPECT_EQ(EpochOrder(ShuffleMode::kFull, 9, 0).RowsNeeded(0), kAll);
+  EXPECT_EQ(EpochOrder(ShuffleMode::kWindow, 9, 1).RowsNeeded(0), kAll);
+  EXPECT_EQ(EpochOrder(ShuffleMode::kNone, 9, 1).RowsNeeded(5), 6);
 }
 
 // The mean distance of a row from its place is a third of all rows where any order is as likely.
 TEST(EpochOrder, MixesAllRowsWhereItIsFull) {
   constexpr int64_t kRows = 100000;
-  const std::vector<int64_t> order = OrderOf(Shuffle::kFull, 4, 0, kRows);
+  const std::vector<int64_t> order = OrderOf(ShuffleMode::kFull, 4, 0, kRows);
   double distance = 0;
   for (int64_t at = 0; at < kRows; ++at) {
     distance += static_cast<double>(std::abs(order[static_cast<size_t>(at)] - at));
@@ -84,18 +84,18 @@ TEST(EpochOrder, MixesAllRowsWhereItIsFull) {
 }
 
 TEST(EpochOrder, CountsTheRowsOfItsFirstPositions) {
-  const std::vector<int64_t> order = OrderOf(Shuffle::kWindow, 5, 2, 3000);
-  const std::vector<bool> before = RowsBefore(1000, 3000, EpochOrder(Shuffle::kWindow, 5, 2));
+  const std::vector<int64_t> order = OrderOf(ShuffleMode::kWindow, 5, 2, 3000);
+  const std::vector<bool> before = RowsBefore(1000, 3000, EpochOrder(ShuffleMode::kWindow, 5, 2));
   EXPECT_EQ(std::count(before.begin(), before.end(), true), 1000);
   for (size_t at = 0; at < 1000; ++at) ASSERT_TRUE(before[static_cast<size_t>(order[at])]);
-  const std::vector<bool> all = RowsBefore(9999, 3000, EpochOrder(Shuffle::kWindow, 5, 2));
+  const std::vector<bool> all = RowsBefore(9999, 3000, EpochOrder(ShuffleMode::kWindow, 5, 2));
   EXPECT_EQ(std::count(all.begin(), all.end(), true), 3000);
 }
 
 TEST(EpochOrder, RefusesOtherNamesAndEpochs) {
-  EXPECT_EQ(ShuffleOf("none"), Shuffle::kNone);
+  EXPECT_EQ(ShuffleOf("none"), ShuffleMode::kNone);
   EXPECT_EQ(Thrown([] { ShuffleOf("blocks"); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Thrown([] { EpochOrder(Shuffle::kFull, 1, -1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([] { EpochOrder(ShuffleMode::kFull, 1, -1); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(RowSeed, DependsOnAllOfItsNumbers) {

@@ -30,14 +30,14 @@ std::vector<int64_t> TakeAll(EpochReader& reader, int64_t batch_size) {
   }
 }
 
-std::vector<int64_t> OrderOfEpoch(Shuffle shuffle, int64_t epoch, int64_t batch_size) {
+std::vector<int64_t> OrderOfEpoch(ShuffleMode shuffle, int64_t epoch, int64_t batch_size) {
   EpochReader reader(ManyRows(), 11, shuffle);
   reader.Start(epoch);
   return TakeAll(reader, batch_size);
 }
 
 TEST(EpochReader, ReadsEachRowOnceInEachEpoch) {
-  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kWindow, Shuffle::kFull}) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
     for (const int64_t epoch : {0, 3}) {
       std::vector<int64_t> order = OrderOfEpoch(shuffle, epoch, 1000);
       EXPECT_EQ(order, OrderOfEpoch(shuffle, epoch, 77)) << "the order depends on the batch size";
@@ -48,7 +48,7 @@ TEST(EpochReader, ReadsEachRowOnceInEachEpoch) {
 }
 
 TEST(EpochReader, ReadsTheSameOrderHoweverRowsArrive) {
-  const std::vector<int64_t> expected = OrderOfEpoch(Shuffle::kWindow, 0, 100);
+  const std::vector<int64_t> expected = OrderOfEpoch(ShuffleMode::kWindow, 0, 100);
   for (const int32_t chunk : {37, 1024, 15'000}) {
     const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0, 1}, 60.0);
     std::thread writers([&] {
@@ -61,7 +61,7 @@ TEST(EpochReader, ReadsTheSameOrderHoweverRowsArrive) {
       first.Announce(*rows, true);
       second.Announce(*rows, true);
     });
-    EpochReader reader(rows, 11, Shuffle::kWindow);
+    EpochReader reader(rows, 11, ShuffleMode::kWindow);
     EXPECT_EQ(TakeAll(reader, 100), expected) << "chunks of " << chunk;
     writers.join();
   }
@@ -71,14 +71,14 @@ TEST(EpochReader, BeginsTheFirstEpochWithItsFirstWindow) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
   attempt.Write(0, 1024).Announce(*rows);
-  EpochReader reader(rows, 11, Shuffle::kWindow);
+  EpochReader reader(rows, 11, ShuffleMode::kWindow);
   std::vector<int64_t> numbers = NumbersOf(*reader.Take(0, 1024, false));
   std::sort(numbers.begin(), numbers.end());
   EXPECT_EQ(numbers, Range(0, 1024));
 }
 
 TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {
-  EpochReader reader(ManyRows(), 11, Shuffle::kWindow);
+  EpochReader reader(ManyRows(), 11, ShuffleMode::kWindow);
   for (const int64_t epoch : {0, 1}) {
     reader.Start(epoch);
     std::vector<int64_t> expected = NumbersOf(*reader.Take(kRows - 5, 5, false));
@@ -91,7 +91,7 @@ TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {
 }
 
 TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
-  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kWindow, Shuffle::kFull}) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
     for (const int64_t epoch : {0, 2}) {
       const std::vector<bool> gone = RowsBefore(25'000, kRows, EpochOrder(shuffle, 11, epoch));
       std::vector<int64_t> left;
@@ -116,13 +116,13 @@ TEST(EpochReader, NeedsNoRowsBehindTheRemainingOnes) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
   attempt.Write(0, 100).Announce(*rows);
-  EpochReader reader(rows, 11, Shuffle::kFull);
+  EpochReader reader(rows, 11, ShuffleMode::kFull);
   reader.Start(0, std::vector<int64_t>{7, 8, 99});
   EXPECT_EQ(TakeAll(reader, 2).size(), 3);
 }
 
 TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
-  EpochReader reader(ManyRows(), 11, Shuffle::kNone);
+  EpochReader reader(ManyRows(), 11, ShuffleMode::kNone);
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{3, 3}, std::vector<int64_t>{4, 3}, std::vector<int64_t>{-1, 3}}) {
     EXPECT_EQ(Thrown([&] { reader.Start(0, rows); }).code(), ErrorCode::kInvalidArgument);
@@ -133,7 +133,7 @@ TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
 
 TEST(EpochReader, SaysThatARankHasNoRows) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{}, 60.0);
-  EpochReader reader(rows, 11, Shuffle::kWindow);
+  EpochReader reader(rows, 11, ShuffleMode::kWindow);
   EXPECT_EQ(reader.WaitRows(), 0);
   EXPECT_EQ(reader.Take(0, 4, false)->size(), 0);
   EXPECT_EQ(Thrown([&] { reader.Take(0, 4, true); }).code(), ErrorCode::kInvalidArgument);

@@ -12,9 +12,9 @@
 namespace hearth::dataset {
 namespace {
 
-using feed::BatchView;
-using feed::ColumnType;
-using feed::ColumnView;
+using batch::BatchView;
+using batch::ColumnType;
+using batch::ColumnView;
 
 bool IsNumber(ColumnType type) { return type <= ColumnType::kFloat64; }
 bool IsFloat(ColumnType type) {
@@ -23,8 +23,8 @@ bool IsFloat(ColumnType type) {
 
 GatheredColumn::Kind KindOfColumn(const ColumnView& column) {
   if (IsNumber(column.type())) return GatheredColumn::Kind::kNumbers;
-  if (feed::IsBytes(column.type())) return GatheredColumn::Kind::kBytes;
-  const bool list = feed::IsList(column.type()) && IsNumber(column.children()[0].type());
+  if (batch::IsBytes(column.type())) return GatheredColumn::Kind::kBytes;
+  const bool list = batch::IsList(column.type()) && IsNumber(column.children()[0].type());
   return list ? GatheredColumn::Kind::kLists : GatheredColumn::Kind::kOther;
 }
 
@@ -59,7 +59,7 @@ bool GatheredColumn::is_text() const {
 }
 
 int64_t GatheredColumn::NumberBytes(ColumnType type) {
-  return type == ColumnType::kBool ? 1 : feed::NumberWidth(type);
+  return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
 // `source(view, row)`: where the row's bytes lie.
@@ -136,7 +136,7 @@ void GatheredColumn::CopyItems(const ColumnView& values, int64_t begin, int64_t 
     }
     return;
   }
-  const int64_t width = feed::NumberWidth(number_type_);
+  const int64_t width = batch::NumberWidth(number_type_);
   std::memcpy(to, data + begin * width, static_cast<size_t>(count * width));
   if (IsFloat(number_type_)) PlaceNaNs(values, begin, count, to);
 }
@@ -190,7 +190,7 @@ void GatheredColumn::CopyLists(int64_t length, std::byte* to) const {
     }
     return;
   }
-  const int64_t width = feed::NumberWidth(number_type_);
+  const int64_t width = batch::NumberWidth(number_type_);
   CopyBlocks(bytes, to, [&](const ColumnView& view, int64_t row) {
     const ItemRange range = ItemsOf(view, row);
     if (range.end - range.begin != length) ThrowLengths(length);

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "hearth/batch/row_hash.h"
 #include "hearth/dataset/convert_numbers.h"
 #include "hearth/dataset/copy_rows.h"
 #include "hearth/dataset/dataset_testing.h"
-#include "hearth/feed/row_hash.h"
 
 namespace hearth::dataset {
 namespace {
 
-using feed::ColumnType;
+using batch::ColumnType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -23,7 +23,7 @@ class Gather : public ::testing::Test {
  protected:
   Gather() : rows_({0}, 10), attempt_(0, 0) {}
 
-  void Add(feed::BatchBuilder& rows) { attempt_.Write(rows); }
+  void Add(batch::BatchBuilder& rows) { attempt_.Write(rows); }
   std::shared_ptr<const TakenRows> Take(std::vector<int64_t> indices) {
     attempt_.Announce(rows_, true);
     return rows_.Take(std::move(indices));
@@ -48,7 +48,7 @@ std::vector<T> Lists(const GatheredColumn& column, size_t rows, int64_t length) 
 }
 
 TEST_F(Gather, CopiesNumbersOfSeveralBatches) {
-  feed::BatchBuilder first, second;
+  batch::BatchBuilder first, second;
   first.AddInt64("a", {10, 11, 12}).AddDouble("b", {1.5, 2.5, 3.5});
   second.AddInt64("a", {13, 14}).AddDouble("b", {4.5, 5.5});
   Add(first);
@@ -66,7 +66,7 @@ TEST_F(Gather, CopiesManyRows) {
     numbers[static_cast<size_t>(i)] = i;
     lists[static_cast<size_t>(i)] = std::vector<float>(30, static_cast<float>(i));
   }
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddInt32("n", numbers).AddFloatList("x", lists);
   Add(batch);
   std::vector<int64_t> indices;
@@ -81,7 +81,7 @@ TEST_F(Gather, CopiesManyRows) {
 }
 
 TEST_F(Gather, MakesNullsNaNAmongFloatsOnly) {
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddFloat("f", {1, 2, 3}, {false, true, false})
       .AddDouble("d", {1, 2, 3}, {true, false, false})
       .AddInt32("i", {1, 2, 3}, {false, true, true});
@@ -96,7 +96,7 @@ TEST_F(Gather, MakesNullsNaNAmongFloatsOnly) {
 }
 
 TEST_F(Gather, CopiesListsOfOneLength) {
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddFloatList("x", {{1, 2}, {3, 4}, {5, 6}}).AddInt32List("y", {{1}, {2, 3}, {}});
   Add(batch);
   const auto rows = Take({2, 0, 1});
@@ -112,7 +112,7 @@ TEST_F(Gather, CopiesListsOfOneLength) {
 }
 
 TEST_F(Gather, RefusesNullLists) {
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddFloatList("x", {{1, 2}, {}}, {false, true});
   Add(batch);
   const auto rows = Take({0, 1});
@@ -122,7 +122,7 @@ TEST_F(Gather, RefusesNullLists) {
 }
 
 TEST_F(Gather, GivesBytesWhereTheyLie) {
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddString("s", {"a", "", "ccc"}).AddBinary("b", {"x", "y", "z"}, {false, true, false});
   Add(batch);
   const auto rows = Take({2, 1, 0});
@@ -135,7 +135,7 @@ TEST_F(Gather, GivesBytesWhereTheyLie) {
 }
 
 TEST_F(Gather, KnowsItsColumns) {
-  feed::BatchBuilder batch;
+  batch::BatchBuilder batch;
   batch.AddInt32("n", {1}).AddInt32("twice", {1}).AddInt32("twice", {1});
   Add(batch);
   const auto rows = Take({});
@@ -147,7 +147,7 @@ TEST_F(Gather, KnowsItsColumns) {
 }
 
 TEST_F(Gather, CopiesRowsAsABatch) {
-  feed::BatchBuilder first, second;
+  batch::BatchBuilder first, second;
   first.AddInt64("a", {1, 2}, {false, true})
       .AddFloatList("x", {{1, 2}, {3}})
       .AddString("s", {"one", "two"});
@@ -156,13 +156,13 @@ TEST_F(Gather, CopiesRowsAsABatch) {
       .AddString("s", {"three", ""});
   Add(first);
   Add(second);
-  feed::BatchBuilder expected;
+  batch::BatchBuilder expected;
   expected.AddInt64("a", {4, 1, 2, 3}, {false, false, true, false})
       .AddFloatList("x", {{4, 5, 6}, {1, 2}, {3}, {}}, {false, false, false, true})
       .AddString("s", {"", "one", "two", "three"});
   const auto rows = Take({3, 0, 1, 2});
   const auto copy = CopyRows(*rows, std::nullopt);
-  EXPECT_EQ(feed::HashBatch(0, *copy), feed::HashBatch(0, *expected.Build()));
+  EXPECT_EQ(batch::HashBatch(0, *copy), batch::HashBatch(0, *expected.Build()));
   const auto some = CopyRows(*rows, std::vector<std::string>{"s"});
   ASSERT_EQ(some->columns().size(), 1);
   EXPECT_EQ(some->column("s").Bytes(3), "three");

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/batch/batch_image.h"
+#include "hearth/batch/row_hash.h"
 #include "hearth/dataset/partition_rows.h"
-#include "hearth/feed/batch_image.h"
-#include "hearth/feed/row_hash.h"
 
 namespace hearth::dataset {
 namespace {
@@ -35,8 +35,11 @@ class Receiver {
   bool Next() {
     uint64_t bytes = 0;
     Read(&bytes, sizeof(bytes));
-    if (bytes == 0) return false;
-    feed::ImageHeader header;
+    if (bytes == 0) {
+      file_.Close();
+      return false;
+    }
+    batch::ImageHeader header;
     Require(bytes >= sizeof(header) && bytes <= kMostImageBytes, ErrorCode::kDataLoss,
             "{} announced an image of {} bytes; it is broken or of another version",
             connection_.peer(), bytes);
@@ -79,11 +82,11 @@ class Receiver {
 
   void Commit(int64_t rows) {
     const Committed committed = {file_.bytes(), received_.committed.rows + rows};
-    for (const feed::BatchView& batch : rows_.ReadTo(committed)) {
+    for (const batch::BatchView& batch : rows_.ReadTo(committed)) {
       Require(batch.files().empty(), ErrorCode::kDataLoss,
               "{} sent rows with values in a file of its host, which this host cannot read",
               connection_.peer());
-      received_.hash = feed::HashRows(received_.hash, batch.columns(), batch.rows());
+      received_.hash = batch::HashRows(received_.hash, batch.columns(), batch.rows());
       touched_ += batch.image().size();
     }
     received_.committed = committed;
@@ -115,7 +118,7 @@ void PartitionSender::Send(std::span<const std::byte> image) {
     const auto part = image.subspan(at, std::min(kPart, image.size() - at));
     connection_.Write(part.data(), part.size(), Deadline::After(timeout_s_));
   }
-  bytes_ += feed::AlignImage(bytes);
+  bytes_ += batch::AlignImage(bytes);
 }
 
 void PartitionSender::End() {

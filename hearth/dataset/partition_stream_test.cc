@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "hearth/dataset/dataset_testing.h"
-#include "hearth/feed/mapped_file.h"
-#include "hearth/feed/mapped_file_testing.h"
+#include "hearth/formats/mapped_file.h"
+#include "hearth/formats/testing/mapped_file_testing.h"
 
 namespace hearth::dataset {
 namespace {
@@ -17,7 +17,7 @@ constexpr double kTimeout = 30;
 void Send(PartitionSender& sender, int32_t first, int32_t count) {
   std::vector<int32_t> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), first);
-  feed::BatchBuilder rows;
+  batch::BatchBuilder rows;
   rows.AddInt32("n", values);
   ArrowSchema schema;
   ArrowArray array;
@@ -67,15 +67,15 @@ ErrorCode CodeFor(const std::string& bytes) {
   return error.code();
 }
 
-void WriteViews(const feed::ValuesInFile& values, ArrowSchema* schema, ArrowArray* array,
-                feed::BatchBuilder* rows) {
+void WriteViews(const formats::ValuesInFile& values, ArrowSchema* schema, ArrowArray* array,
+                batch::BatchBuilder* rows) {
   rows->AddBinaryViews("b", values.values());
   rows->Export(schema, array);
 }
 
 TEST(PartitionStream, CopiesValuesThatLieInAFileOfItsHost) {
-  const feed::ValuesInFile values({40'000, 50'000});
-  feed::BatchBuilder builder;
+  const formats::ValuesInFile values({40'000, 50'000});
+  batch::BatchBuilder builder;
   ArrowSchema schema;
   ArrowArray array;
   WriteViews(values, &schema, &array, &builder);
@@ -106,8 +106,8 @@ TEST(PartitionStream, CopiesValuesThatLieInAFileOfItsHost) {
 }
 
 TEST(PartitionStream, RefusesValuesInAFileOfTheReceiversHost) {
-  const feed::ValuesInFile values({40'000});
-  feed::BatchBuilder builder;
+  const formats::ValuesInFile values({40'000});
+  batch::BatchBuilder builder;
   ArrowSchema schema;
   ArrowArray array;
   WriteViews(values, &schema, &array, &builder);

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/batch/arrow_image.h"
+#include "hearth/batch/batch_image.h"
+#include "hearth/batch/batch_view.h"
+#include "hearth/batch/row_hash.h"
 #include "hearth/dataset/copy_rows.h"
-#include "hearth/feed/arrow_image.h"
-#include "hearth/feed/batch_image.h"
-#include "hearth/feed/batch_view.h"
-#include "hearth/feed/row_hash.h"
 
 namespace hearth::dataset {
 
@@ -22,9 +22,10 @@ void PartitionFile::Write(std::span<const std::byte> part) {
           "rows were written to a partition's file after it was closed");
   // Pages whose room is taken beforehand are made quicker (spill_file.cc); NFS cannot, and the
   // write itself says when the disk is full.
-  constexpr uint64_t kAhead = 8 << 20;
+  constexpr uint64_t kMostAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
-    reserved_ = end_ + std::max<uint64_t>(part.size(), kAhead);
+    // A dataset may have thousands of small files.
+    reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMostAhead));
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));
   }
@@ -43,11 +44,17 @@ void PartitionFile::Write(std::span<const std::byte> part) {
   end_ += part.size();
 }
 
-void PartitionFile::EndImage() { end_ = feed::AlignImage(end_); }
+void PartitionFile::Close() {
+  if (!file_.valid()) return;
+  if (reserved_ > end_) (void)::ftruncate(file_.get(), static_cast<off_t>(end_));
+  file_.Reset();
+}
+
+void PartitionFile::EndImage() { end_ = batch::AlignImage(end_); }
 
 void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool in_place,
                       const Take& take) {
-  const feed::ArrowImage batch(schema, array);
+  const batch::ArrowImage batch(schema, array);
   for (int64_t row = 0; row < batch.rows();) {
     const int64_t count = batch.RowsWithin(row, kImageBytes);
     const size_t bytes = batch.ImageBytes(row, count);
@@ -57,8 +64,8 @@ void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool i
     image_.resize(bytes / sizeof(uint64_t));  // images are padded to it
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);
-    const feed::BatchView view(image);
-    hash_ = feed::HashRows(hash_, view.columns(), count);
+    const batch::BatchView view(image);
+    hash_ = batch::HashRows(hash_, view.columns(), count);
     if (in_place || view.files().empty()) {
       take(image);
     } else {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hearth/base/fd.h"
-#include "hearth/feed/arrow_c_abi.h"
+#include "hearth/batch/arrow_c_abi.h"
 
 namespace hearth::dataset {
 
@@ -38,7 +38,8 @@ class PartitionFile {
   void Write(std::span<const std::byte> part);
   void EndImage();
   uint64_t bytes() const { return end_; }
-  void Close() { file_.Reset(); }
+  // Gives back room on the disk that no rows took.
+  void Close();
 
  private:
   Fd file_;

@@ -10,8 +10,8 @@
 namespace hearth::dataset {
 namespace {
 
-using feed::ColumnType;
-using feed::ColumnView;
+using batch::ColumnType;
+using batch::ColumnView;
 
 ColumnType KindOf(const ColumnView& column) {
   switch (column.type()) {
@@ -33,7 +33,7 @@ bool SameColumn(const ColumnView& a, const ColumnView& b);
 bool SameType(const ColumnView& a, const ColumnView& b) {
   return KindOf(a) == KindOf(b) && a.list_size() == b.list_size() &&
          std::equal(a.children().begin(), a.children().end(), b.children().begin(),
-                    b.children().end(), feed::IsList(a.type()) ? SameType : SameColumn);
+                    b.children().end(), batch::IsList(a.type()) ? SameType : SameColumn);
 }
 
 bool SameColumn(const ColumnView& a, const ColumnView& b) {
@@ -69,8 +69,8 @@ size_t ColumnNamed(const std::vector<ColumnView>& columns, std::string_view name
 
 std::string TypeName(const ColumnView& column) {
   const ColumnType kind = KindOf(column);
-  if (feed::IsList(kind)) return fmt::format("list<{}>", TypeName(column.children()[0]));
-  if (kind != ColumnType::kStruct) return std::string(feed::ColumnTypeName(kind));
+  if (batch::IsList(kind)) return fmt::format("list<{}>", TypeName(column.children()[0]));
+  if (kind != ColumnType::kStruct) return std::string(batch::ColumnTypeName(kind));
   std::string fields;
   for (const ColumnView& child : column.children()) {
     fields += fmt::format("{}{}: {}", fields.empty() ? "" : ", ", child.name(), TypeName(child));
@@ -78,7 +78,7 @@ std::string TypeName(const ColumnView& column) {
   return fmt::format("struct<{}>", fields);
 }
 
-void RequireSameColumns(const feed::BatchView& before, const feed::BatchView& batch,
+void RequireSameColumns(const batch::BatchView& before, const batch::BatchView& batch,
                         int64_t partition) {
   const auto& a = before.columns();
   const auto& b = batch.columns();

@@ -14,7 +14,7 @@ namespace hearth::dataset {
 struct TakenRows {
   std::vector<PartitionRows::Place> places;
   // A batch of the dataset, which shows its columns; null: the rank has no rows.
-  const feed::BatchView* form = nullptr;
+  const batch::BatchView* form = nullptr;
   std::vector<int64_t> indices;
   std::vector<std::shared_ptr<const PartitionRows>> keep_alive;
 

@@ -158,10 +158,10 @@ void DefineReceivePartition(nb::module_& m) {
 }
 
 nb::list Columns(DatasetRows& self) {
-  const feed::BatchView* form = WaitWithHandlers([&] { return self.WaitForm(); });
+  const batch::BatchView* form = WaitWithHandlers([&] { return self.WaitForm(); });
   nb::list described;
   if (form == nullptr) return described;
-  for (const feed::ColumnView& column : form->columns()) {
+  for (const batch::ColumnView& column : form->columns()) {
     described.append(
         nb::make_tuple(std::string(column.name()), dataset::TypeName(column), column.list_size()));
   }

@@ -23,11 +23,11 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
+using batch::ColumnType;
 using dataset::GatheredColumn;
-using feed::ColumnType;
 
 std::string_view DtypeOf(const GatheredColumn& column) {
-  return feed::ColumnTypeName(column.number_type());  // NumPy has the same names
+  return batch::ColumnTypeName(column.number_type());  // NumPy has the same names
 }
 
 // The type of the result, where it is another one than the column's.
@@ -44,7 +44,7 @@ template <typename Copy>
 nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>& shape,
                        nb::handle out_dtype, Copy copy) {
   const std::optional<ColumnType> other = OtherType(column, out_dtype);
-  const NewArray array(shape, other ? feed::ColumnTypeName(*other) : DtypeOf(column));
+  const NewArray array(shape, other ? batch::ColumnTypeName(*other) : DtypeOf(column));
   WithoutGil([&] {
     if (!other) {
       copy(array.data());

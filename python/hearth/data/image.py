@@ -87,7 +87,7 @@ def image(
         layout: "nchw" or "nhwc".
         threads: None: one for each core that this process may use.
         scaled_decoding: False decodes every JPEG at its full size, even where the crop is more
-            than twice as large as the output; slower there, and nearer to what PIL gives.
+            than 2.5 times as large as the output; slower there, and nearer to what PIL gives.
 
     Raises:
         ValueError: an option that is not one of these.

@@ -30,6 +30,7 @@ class ArrowFormat:
 
     kind = "Arrow"
     in_folders = False
+    one_database = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)

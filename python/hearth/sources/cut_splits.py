@@ -12,6 +12,9 @@ from hearth.sources.source import Piece, Split
 # With the least number 16 ranks have 12 splits each, so that a split more is 8 % more rows. A split
 # costs an open file or a request, and a partition file in the node that reads it.
 LEAST_SPLITS, MOST_SPLITS = 192, 4096
+# With so many units none of equal size is cut: what reads splits in any order decodes a cut unit
+# from its beginning, time and again.
+_FEW_UNITS = 48
 # Small units are joined up to so many bytes.
 JOINED_BYTES = 32 << 20
 _TOLERANCE = 1.25
@@ -64,14 +67,14 @@ class _Joined:
 def _cut(
     files: Sequence[StoredFile], units: Sequence[Sequence[Unit]], share: float
 ) -> Iterator[_Joined]:
-    """Units that have rows; those larger than a share and a half are cut by rows."""
+    """Units that have rows; those much larger than a share are cut by rows."""
     for number, (file, of_file) in enumerate(zip(files, units, strict=True)):
         for unit in of_file:
             if unit.rows == 0:
                 continue
             hosts = file.hosts_at(unit.start)
             count = 1
-            if unit.rows is not None and unit.bytes > 1.5 * share:
+            if unit.rows is not None and unit.bytes > 1.5 * share * LEAST_SPLITS / _FEW_UNITS:
                 count = min(unit.rows, round(unit.bytes / share))
             for i in range(count):
                 piece, rows = Piece(number, unit.key, unit.rows), unit.rows

@@ -87,7 +87,8 @@ class FileSource:
         """As Source."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
-            check_unchanged(file, self.pinned.host)
+            for part in self.pinned.files if self.format.one_database else (file,):
+                check_unchanged(part, self.pinned.host)
             with errors_of(file.uri, self.format.kind):
                 yield from self._read(file, list(pieces))
 

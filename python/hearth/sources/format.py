@@ -49,6 +49,10 @@ class Format(Protocol):
     def in_folders(self) -> bool:
         """Whether columns may stand in the names of folders (day=1)."""
 
+    @property
+    def one_database(self) -> bool:
+        """Whether a reader of one of the files reads the others, too."""
+
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """Those of the listed files that have rows. May raise ValueError."""
 

@@ -22,6 +22,7 @@ class ParquetFormat:
 
     kind = "Parquet"
     in_folders = True
+    one_database = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)

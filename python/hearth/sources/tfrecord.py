@@ -38,6 +38,7 @@ class TfRecordFormat:
 
     kind = "TFRecord"
     in_folders = False
+    one_database = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)
@@ -90,7 +91,7 @@ class _Reader:
                 raise
             raise ValueError(
                 f"{error}; or its records hold TFRecords themselves, and then it can only be read "
-                f"from its start: write it in files below {_SCANNED_BYTES >> 20} MiB, or as gzip"
+                f"from its beginning: write files below {_SCANNED_BYTES >> 20} MiB, or gzip"
             ) from None
 
 

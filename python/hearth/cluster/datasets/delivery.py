@@ -105,6 +105,7 @@ class Datasets:
         """
         self._spark = spark
         self._kept = KeptPlan(folder if rows else "")
+        rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
             _check_frame(name, frame)
@@ -234,6 +235,13 @@ def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int
 
 def _bare(nodes: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     return tuple({k: v for k, v in node.items() if k != "authkey"} for node in nodes)
+
+
+def _read_by_spark(rows: Any, session: Any) -> Any:
+    """Files that Spark reads as a DataFrame; other rows as they are."""
+    from hearth.sources.spark_files import SparkFiles
+
+    return rows.frame(session) if isinstance(rows, SparkFiles) else rows
 
 
 def _is_frame(name: str, rows: Any) -> bool:
