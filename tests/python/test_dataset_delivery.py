@@ -5,6 +5,24 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from hearth.cluster.datasets.delivery import Delivery, Plan
+from hearth.rows.rank_rows import launch_conf
+
+
+class Session:
+    """A session of Spark Connect with so many cores."""
+
+    def __init__(self, cores):
+        self.settings = {"spark.executor.cores": str(cores)}
+        self.conf = self
+
+    def get(self, key, default=None):
+        return self.settings.get(key, default)
+
+
+def test_frames_are_cut_alike_whatever_cores_there_are():
+    few, many = (launch_conf(Session(cores), 48, [], pieces=48) for cores in (1, 64))
+    assert few == many
+    assert few["spark.sql.leafNodeDefaultParallelism"] == "48"
 
 
 class Running:

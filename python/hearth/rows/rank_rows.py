@@ -27,15 +27,18 @@ _KEPT = "InMemoryTableScanExec"
 _PLACE = "hearth place"  # a column
 
 
-def launch_conf(spark: SparkSession, world: int, frames: Iterable[DataFrame]) -> dict[str, str]:
+def launch_conf(
+    spark: SparkSession, world: int, frames: Iterable[DataFrame], pieces: int | None = None
+) -> dict[str, str]:
     """Settings under which every attempt of a run is planned, so that all get the same partitions.
 
     Spark cuts files, ranges and the results of shuffles by the number of cores that it has at the
-    moment, which is another one after an executor was lost. What the user set stays. Spark sorts
-    rows before it distributes them, which those of steady frames do not need; nor do these have
-    shuffles whose results Spark might cut.
+    moment, which is another one after an executor was lost, and in a later run. What the user set
+    stays, else it is cut as `pieces` cores would do it; None: as those that there are now. Spark
+    sorts rows before it distributes them, which those of steady frames do not need; nor do these
+    have shuffles whose results Spark might cut.
     """
-    cores = str(_cores(spark, world))
+    cores = str(pieces or _cores(spark, world))
     steady = all(map(is_steady, frames))
     sort = "false" if steady else "true"
     conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": sort}

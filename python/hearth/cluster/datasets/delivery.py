@@ -125,7 +125,8 @@ class Datasets:
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
-        conf = launch_conf(session, partitions, frames.values())
+        # A run that is resumed may have other cores, and needs the same rows in its partitions.
+        conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
             frame = rank_rows(session, {name: rows}, partitions)
             steady = is_steady(rows)
