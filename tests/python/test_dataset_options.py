@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 from dataset_ranks import loaders, partitions_of
 
@@ -33,6 +36,37 @@ def test_one_name_in_place_of_several_is_refused(option):
     context = NodeContext(0, "worker", 0, {}, "", "")
     with pytest.raises(ValueError, match=rf"{option} is 'text': give a sequence of names"):
         context.dataset("train", 4, **{option: "text"})
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"batch_size": 4.0},
+        {"batch_size": "4"},
+        {"batch_size": 10**19},
+        {"seed": None},
+        {"seed": 1.5},
+        {"workers": "2"},
+        {"columns": ("id", "id")},
+    ],
+)
+def test_options_of_other_types_are_refused_by_name(option):
+    name = next(iter(option))
+    with pytest.raises(ValueError, match=f"{name} (is|names)"):
+        first(**option)
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])
+def test_what_is_no_epoch_is_refused(epoch):
+    (made,) = loaders(partitions_of(4), 1)
+    with pytest.raises(ValueError, match="epochs are whole numbers that count from 0"):
+        made.set_epoch(epoch)
+
+
+def test_an_epoch_of_numpy_leaves_a_state_that_json_holds():
+    (made,) = loaders(partitions_of(4), 1)
+    made.set_epoch(np.int64(3))
+    assert json.loads(json.dumps(made.state_dict()))["epoch"] == 3
 
 
 def test_a_node_that_takes_no_rows_is_told_so_at_once():

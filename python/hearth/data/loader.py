@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -118,7 +119,14 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration gives this epoch, from its beginning; where a state that was loaded
-        is in the midst of it, from there."""
+        is in the midst of it, from there.
+
+        Raises:
+            ValueError: it is no number of an epoch, which count from 0.
+        """
+        if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
+            raise ValueError(f"set_epoch({epoch!r}): epochs are whole numbers that count from 0")
+        epoch = operator.index(epoch)
         if epoch != self._position.epoch or not self._fresh:
             self._begin_epoch(epoch)
 

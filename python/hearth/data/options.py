@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# Of numbers that the core takes.
+_MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
 
@@ -27,6 +30,11 @@ class LoaderOptions:
     prefetch: int = 2
 
     def __post_init__(self) -> None:
+        for name in ("batch_size", "seed", "workers", "prefetch"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        twice = [name for name in self.columns or () if (self.columns or ()).count(name) > 1]
+        if twice:
+            raise ValueError(f"columns names {twice[0]!r} twice: name each column once")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.uneven not in UNEVEN:
@@ -38,3 +46,14 @@ class LoaderOptions:
     def mode(self) -> str:
         """Of the core's order of an epoch."""
         return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number as Python's own, which JSON holds.
+
+    Raises:
+        ValueError: it is no whole number that the core takes.
+    """
+    if not hasattr(type(value), "__index__") or abs(value) > _MOST:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number of at most 63 bits")
+    return operator.index(value)
