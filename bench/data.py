@@ -86,7 +86,7 @@ class Side:
             "PYSPARK_PYTHON": python,
             "PYTHONPATH": str(bench),
             "RAY_TRAIN_V2_ENABLED": "1",
-            "RAY_DISABLE_IMPORT_WARNING": "1",
+            "RAY_raylet_start_wait_time_s": "120",
             marked_processes.VARIABLE: self.mark,
         }
         with far, log.open("w") as output:
@@ -229,7 +229,9 @@ class Bench:
         modes = [mode for mode in flags.modes.split(",") if wanted(f"{source}/{shape}/{mode}")]
         if not modes or self._is_over():
             return
-        with tempfile.TemporaryDirectory(prefix="hearth-bench-") as folder:
+        # Ray's last processes may still write to it.
+        options = {"prefix": "hearth-bench-", "ignore_cleanup_errors": True}
+        with tempfile.TemporaryDirectory(**options) as folder:
             case = Case(source, shape, flags.fewer, Path(folder))
             with case.running(flags.contenders.split(",")):
                 for mode in modes:
