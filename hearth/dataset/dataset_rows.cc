@@ -68,11 +68,11 @@ void DatasetRows::GrowSlot(Slot& slot, Announcement announcement) {
     attempt.rows = std::make_shared<PartitionRows>(slot.partition, announcement.attempt,
                                                    std::move(announcement.file));
   }
-  std::vector<feed::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
+  std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
   CheckColumns(slot, batches);
   {
     const std::lock_guard lock(mutex_);
-    for (const feed::BatchView& batch : batches) {
+    for (const batch::BatchView& batch : batches) {
       files_.insert(batch.files().begin(), batch.files().end());
     }
     if (first_ == nullptr && !batches.empty()) first_ = attempt.rows;
@@ -85,9 +85,9 @@ void DatasetRows::GrowSlot(Slot& slot, Announcement announcement) {
 }
 
 void DatasetRows::CheckColumns(const Slot& slot,
-                               const std::vector<feed::BatchView>& batches) const {
-  const feed::BatchView* before = first_ == nullptr ? nullptr : &first_->batches().front();
-  for (const feed::BatchView& batch : batches) {
+                               const std::vector<batch::BatchView>& batches) const {
+  const batch::BatchView* before = first_ == nullptr ? nullptr : &first_->batches().front();
+  for (const batch::BatchView& batch : batches) {
     if (before != nullptr) RequireSameColumns(*before, batch, slot.partition);
     before = &batch;
   }
@@ -239,11 +239,11 @@ std::vector<int64_t> DatasetRows::WaitTotals(Deadline deadline) {
   return totals_;
 }
 
-const std::vector<feed::ColumnView>* DatasetRows::WaitColumns() {
+const batch::BatchView* DatasetRows::WaitForm() {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(timeout_s_), "the first row",
        [this] { return first_ != nullptr || rows_ == 0; });
-  return first_ == nullptr ? nullptr : &first_->batches().front().columns();
+  return first_ == nullptr ? nullptr : &first_->batches().front();
 }
 
 std::vector<uint64_t> DatasetRows::WaitHashes() {
@@ -272,7 +272,7 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 
 std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
   auto taken = std::make_shared<TakenRows>();
-  taken->columns = WaitColumns();
+  taken->form = WaitForm();
   taken->places.reserve(indices.size());
   uint64_t bytes = 0;
   {
@@ -330,7 +330,7 @@ void DatasetRows::CountTouched(uint64_t bytes) {
 }
 
 void DatasetRows::CheckFiles() const {
-  std::vector<std::shared_ptr<const feed::MappedFile>> files;
+  std::vector<std::shared_ptr<const formats::MappedFile>> files;
   {
     const std::lock_guard lock(mutex_);
     files.assign(files_.begin(), files_.end());

@@ -19,7 +19,7 @@
 #include "hearth/dataset/partition_rows.h"
 #include "hearth/dataset/taken_rows.h"
 #include "hearth/dataset/wake_up.h"
-#include "hearth/feed/mapped_file.h"
+#include "hearth/formats/mapped_file.h"
 
 namespace hearth::dataset {
 
@@ -56,8 +56,8 @@ class DatasetRows {
   // All rows of the rank: known once its partitions are complete, or all totals are.
   int64_t WaitRows();
   std::vector<int64_t> WaitTotals(Deadline deadline);
-  // The columns, of a batch that lives as long as this; null where no partition has a row.
-  const std::vector<feed::ColumnView>* WaitColumns();
+  // A batch, which shows the columns and lives as long as this; null where no partition has a row.
+  const batch::BatchView* WaitForm();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
   // Waits until the rows before index `end` are there, or all are; how many are.
@@ -89,7 +89,7 @@ class DatasetRows {
 
   void GrowSlot(Slot& slot, Announcement announcement);
   void LoseSlot(Slot& slot, int64_t attempt);
-  void CheckColumns(const Slot& slot, const std::vector<feed::BatchView>& batches) const;
+  void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
   void CheckTotal(const Slot& slot, const Attempt& attempt) const;
   int64_t TakenOf(const Slot& slot) const;
   void Consider(Slot& slot, const Attempt& attempt);
@@ -115,8 +115,8 @@ class DatasetRows {
   std::vector<int64_t> bases_;  // index of each partition's first row, as far as known
   int64_t prefix_ = 0;          // rows that are there without a gap
   int64_t rows_ = -1;           // of the rank, once known
-  std::shared_ptr<const PartitionRows> first_;               // keeps the columns
-  std::set<std::shared_ptr<const feed::MappedFile>> files_;  // in which values lie
+  std::shared_ptr<const PartitionRows> first_;                  // keeps the columns
+  std::set<std::shared_ptr<const formats::MappedFile>> files_;  // in which values lie
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;
 };

@@ -9,8 +9,6 @@
 namespace hearth::dataset {
 namespace {
 
-using feed::MixBits;
-
 constexpr int64_t kFirstWindow = 1024;
 constexpr int kDoublings = 4;  // to 16,384 rows
 constexpr int64_t kLargestWindow = kFirstWindow << kDoublings;
@@ -22,10 +20,10 @@ uint64_t EpochKey(uint64_t seed, int64_t epoch) {
 
 }  // namespace
 
-Shuffle ShuffleOf(std::string_view name) {
-  if (name == "none") return Shuffle::kNone;
-  if (name == "window") return Shuffle::kWindow;
-  if (name == "full") return Shuffle::kFull;
+ShuffleMode ShuffleOf(std::string_view name) {
+  if (name == "none") return ShuffleMode::kNone;
+  if (name == "window") return ShuffleMode::kWindow;
+  if (name == "full") return ShuffleMode::kFull;
   Throw(ErrorCode::kInvalidArgument, "'{}' is no way to shuffle; choose none, window or full",
         name);
 }
@@ -35,7 +33,7 @@ uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row) {
   return MixBits(MixBits(key) + static_cast<uint64_t>(row));
 }
 
-EpochOrder::EpochOrder(Shuffle shuffle, uint64_t seed, int64_t epoch)
+EpochOrder::EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch)
     : shuffle_(shuffle), seed_(seed), epoch_(epoch) {
   Require(epoch >= 0, ErrorCode::kInvalidArgument,
           "epochs count from 0, but epoch {} was asked for", epoch);
@@ -53,17 +51,17 @@ EpochOrder::Window EpochOrder::WindowAt(int64_t position) {
 }
 
 int64_t EpochOrder::RowsNeeded(int64_t position) const {
-  if (shuffle_ == Shuffle::kNone) return position + 1;
-  if (shuffle_ == Shuffle::kWindow && epoch_ == 0) return WindowAt(position).end;
+  if (shuffle_ == ShuffleMode::kNone) return position + 1;
+  if (shuffle_ == ShuffleMode::kWindow && epoch_ == 0) return WindowAt(position).end;
   return std::numeric_limits<int64_t>::max();
 }
 
 int64_t EpochOrder::At(int64_t position, int64_t rows) {
-  if (shuffle_ == Shuffle::kNone) return position;
-  if (shuffle_ == Shuffle::kWindow && epoch_ == 0) return InFirstEpoch(position, rows);
+  if (shuffle_ == ShuffleMode::kNone) return position;
+  if (shuffle_ == ShuffleMode::kWindow && epoch_ == 0) return InFirstEpoch(position, rows);
   if (rows_ != rows) {
     rows_ = rows;
-    if (shuffle_ == Shuffle::kFull) {
+    if (shuffle_ == ShuffleMode::kFull) {
       permutation_.emplace(rows, EpochKey(seed_, epoch_));
     } else {
       blocks_.emplace(rows, seed_, static_cast<uint64_t>(epoch_));
@@ -78,8 +76,7 @@ int64_t EpochOrder::InFirstEpoch(int64_t position, int64_t rows) {
     window.end = std::min(window.end, rows);
     window_order_.resize(static_cast<size_t>(window.end - window.begin));
     std::iota(window_order_.begin(), window_order_.end(), 0);
-    feed::Shuffle(MixBits(EpochKey(seed_, 0) + static_cast<uint64_t>(window.number)),
-                  &window_order_);
+    Shuffle(MixBits(EpochKey(seed_, 0) + static_cast<uint64_t>(window.number)), &window_order_);
     window_ = window;
   }
   return window_.begin + window_order_[static_cast<size_t>(position - window_.begin)];

@@ -6,19 +6,19 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/permutation.h"
-#include "hearth/feed/shuffled_order.h"
+#include "hearth/dataset/permutation.h"
+#include "hearth/dataset/shuffled_order.h"
 
 namespace hearth::dataset {
 
-enum class Shuffle {
+enum class ShuffleMode {
   kNone,    // as the rows come
   kWindow,  // epoch 0 in windows of growing size, as rows arrive; later ones by ShuffledOrder
   kFull,    // one permutation of all rows
 };
 
 // "none", "window" or "full"; throws kInvalidArgument for anything else.
-Shuffle ShuffleOf(std::string_view name);
+ShuffleMode ShuffleOf(std::string_view name);
 
 // A seed for random numbers of one row in one epoch, wherever the row is read.
 uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row);
@@ -27,7 +27,7 @@ uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row);
 // not be known beyond it. One thread uses it.
 class EpochOrder {
  public:
-  EpochOrder(Shuffle shuffle, uint64_t seed, int64_t epoch);
+  EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch);
 
   // How many of the epoch's rows must be known before the row at `position` is: INT64_MAX for all.
   int64_t RowsNeeded(int64_t position) const;
@@ -43,13 +43,13 @@ class EpochOrder {
   static Window WindowAt(int64_t position);
   int64_t InFirstEpoch(int64_t position, int64_t rows);
 
-  Shuffle shuffle_;
+  ShuffleMode shuffle_;
   uint64_t seed_;
   int64_t epoch_;
   // Of the number of rows that they were made for.
   int64_t rows_ = -1;
-  std::optional<feed::ShuffledOrder> blocks_;
-  std::optional<feed::Permutation> permutation_;
+  std::optional<ShuffledOrder> blocks_;
+  std::optional<Permutation> permutation_;
   // The window of epoch 0 that was last made.
   Window window_ = {-1, 0, 0};
   std::vector<int32_t> window_order_;

@@ -7,7 +7,7 @@
 
 namespace hearth::dataset {
 
-EpochReader::EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, Shuffle shuffle)
+EpochReader::EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle)
     : rows_(std::move(rows)), seed_(seed), shuffle_(shuffle), order_(shuffle, seed, 0) {}
 
 void EpochReader::Start(int64_t epoch, std::optional<std::vector<int64_t>> remaining) {

@@ -15,7 +15,7 @@ namespace hearth::dataset {
 // One thread uses it; several may share one DatasetRows. Waits as DatasetRows does.
 class EpochReader {
  public:
-  EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, Shuffle shuffle);
+  EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);
 
   // Goes to another epoch. `remaining`: the indices, rising, of the rows that are left in it; its
   // order is that of an epoch of so many rows. Throws kInvalidArgument where they do not rise.
@@ -38,7 +38,7 @@ class EpochReader {
 
   std::shared_ptr<DatasetRows> rows_;
   uint64_t seed_;
-  Shuffle shuffle_;
+  ShuffleMode shuffle_;
   int64_t epoch_ = 0;
   EpochOrder order_;
   std::optional<std::vector<int64_t>> remaining_;

@@ -4,17 +4,17 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "hearth/base/error.h"
+#include "hearth/dataset/column_ranges.h"
 #include "hearth/dataset/same_columns.h"
 
 namespace hearth::dataset {
 namespace {
 
-using feed::BatchView;
-using feed::ColumnType;
-using feed::ColumnView;
+using batch::BatchView;
+using batch::ColumnType;
+using batch::ColumnView;
 
 bool IsNumber(ColumnType type) { return type <= ColumnType::kFloat64; }
 bool IsFloat(ColumnType type) {
@@ -23,42 +23,17 @@ bool IsFloat(ColumnType type) {
 
 GatheredColumn::Kind KindOfColumn(const ColumnView& column) {
   if (IsNumber(column.type())) return GatheredColumn::Kind::kNumbers;
-  if (feed::IsBytes(column.type())) return GatheredColumn::Kind::kBytes;
-  const bool list = feed::IsList(column.type()) && IsNumber(column.children()[0].type());
+  if (batch::IsBytes(column.type())) return GatheredColumn::Kind::kBytes;
+  const bool list = batch::IsList(column.type()) && IsNumber(column.children()[0].type());
   return list ? GatheredColumn::Kind::kLists : GatheredColumn::Kind::kOther;
 }
 
-struct Range {
-  int64_t begin, end;
-};
-
-// Of the row's items among those of all lists.
-Range ItemsOf(const ColumnView& lists, int64_t row) {
-  if (lists.type() == ColumnType::kFixedSizeList) {
-    return {row * lists.list_size(), (row + 1) * lists.list_size()};
-  }
-  if (lists.type() == ColumnType::kLargeList) {
-    const auto* offsets = static_cast<const int64_t*>(lists.buffers().offsets);
-    return {offsets[row], offsets[row + 1]};
-  }
-  const auto* offsets = static_cast<const int32_t*>(lists.buffers().offsets);
-  return {offsets[row], offsets[row + 1]};
-}
-
-bool AnyNull(const ColumnView& values, Range range) {
+bool AnyNull(const ColumnView& values, ItemRange range) {
   if (values.buffers().validity == nullptr) return false;
   for (int64_t i = range.begin; i < range.end; ++i) {
     if (values.IsNull(i)) return true;
   }
   return false;
-}
-
-std::string NamesOf(const std::vector<ColumnView>& columns) {
-  std::string names;
-  for (const ColumnView& column : columns) {
-    names += (names.empty() ? "" : ", ") + std::string(column.name());
-  }
-  return names;
 }
 
 constexpr size_t kCacheLine = 64;
@@ -69,29 +44,22 @@ constexpr int64_t kRowsAtOnce = 64;
 
 GatheredColumn::GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name)
     : rows_(std::move(rows)), name_(name) {
-  Require(rows_->columns != nullptr, ErrorCode::kInvalidArgument,
+  Require(rows_->form != nullptr, ErrorCode::kInvalidArgument,
           "column '{}' was asked for, but there is not one row that has columns", name);
-  const std::vector<ColumnView>& columns = *rows_->columns;
-  int found = 0;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i].name() != name) continue;
-    ++found;
-    column_ = i;
-  }
-  Require(found == 1, ErrorCode::kInvalidArgument, "the rows have {} column{} '{}': they have {}",
-          found == 0 ? "no" : fmt::to_string(found), found > 1 ? "s" : "", name, NamesOf(columns));
+  const std::vector<ColumnView>& columns = rows_->form->columns();
+  column_ = ColumnNamed(columns, name);
   kind_ = KindOfColumn(columns[column_]);
   if (kind_ == Kind::kNumbers) number_type_ = columns[column_].type();
   if (kind_ == Kind::kLists) number_type_ = columns[column_].children()[0].type();
 }
 
 bool GatheredColumn::is_text() const {
-  const ColumnType type = (*rows_->columns)[column_].type();
+  const ColumnType type = rows_->form->columns()[column_].type();
   return type == ColumnType::kUtf8 || type == ColumnType::kLargeUtf8;
 }
 
 int64_t GatheredColumn::NumberBytes(ColumnType type) {
-  return type == ColumnType::kBool ? 1 : feed::NumberWidth(type);
+  return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
 // `source(view, row)`: where the row's bytes lie.
@@ -168,7 +136,7 @@ void GatheredColumn::CopyItems(const ColumnView& values, int64_t begin, int64_t 
     }
     return;
   }
-  const int64_t width = feed::NumberWidth(number_type_);
+  const int64_t width = batch::NumberWidth(number_type_);
   std::memcpy(to, data + begin * width, static_cast<size_t>(count * width));
   if (IsFloat(number_type_)) PlaceNaNs(values, begin, count, to);
 }
@@ -190,7 +158,7 @@ void GatheredColumn::PlaceNaNs(const ColumnView& values, int64_t begin, int64_t 
 }
 
 int64_t GatheredColumn::FirstLength() const {
-  if (rows_->places.empty()) return (*rows_->columns)[column_].list_size();
+  if (rows_->places.empty()) return rows_->form->columns()[column_].list_size();
   return LengthOf(0);
 }
 
@@ -198,7 +166,7 @@ int64_t GatheredColumn::LengthOf(int64_t row) const {
   const auto& place = rows_->places[static_cast<size_t>(row)];
   const ColumnView& view = ViewOf(*place.batch);
   if (view.IsNull(place.row)) return -1;
-  const Range range = ItemsOf(view, place.row);
+  const ItemRange range = ItemsOf(view, place.row);
   return range.end - range.begin;
 }
 
@@ -222,9 +190,9 @@ void GatheredColumn::CopyLists(int64_t length, std::byte* to) const {
     }
     return;
   }
-  const int64_t width = feed::NumberWidth(number_type_);
+  const int64_t width = batch::NumberWidth(number_type_);
   CopyBlocks(bytes, to, [&](const ColumnView& view, int64_t row) {
-    const Range range = ItemsOf(view, row);
+    const ItemRange range = ItemsOf(view, row);
     if (range.end - range.begin != length) ThrowLengths(length);
     return view.children()[0].buffers().data + range.begin * width;
   });
@@ -233,7 +201,7 @@ void GatheredColumn::CopyLists(int64_t length, std::byte* to) const {
 void GatheredColumn::CopyList(int64_t row, std::byte* to) const {
   const auto& place = rows_->places[static_cast<size_t>(row)];
   const ColumnView& view = ViewOf(*place.batch);
-  const Range range = ItemsOf(view, place.row);
+  const ItemRange range = ItemsOf(view, place.row);
   const ColumnView& items = view.children()[0];
   if (!IsFloat(number_type_) && AnyNull(items, range)) ThrowNulls();
   CopyItems(items, range.begin, range.end - range.begin, to);
@@ -257,7 +225,7 @@ void GatheredColumn::ThrowNulls() const {
     values = 0;
     for (const auto& [batch, row] : rows_->places) {
       const ColumnView& view = ViewOf(*batch);
-      const Range range = ItemsOf(view, row);
+      const ItemRange range = ItemsOf(view, row);
       values += range.end - range.begin;
       for (int64_t i = range.begin; i < range.end; ++i) nulls += view.children()[0].IsNull(i);
     }
@@ -265,7 +233,7 @@ void GatheredColumn::ThrowNulls() const {
   Throw(ErrorCode::kInvalidArgument,
         "column '{}' ({}) has nulls ({} of {} values), which no array of its type holds: drop or "
         "fill them in Spark (na.drop, coalesce)",
-        name_, TypeName((*rows_->columns)[column_]), nulls, values);
+        name_, TypeName(rows_->form->columns()[column_]), nulls, values);
 }
 
 void GatheredColumn::ThrowLengths(int64_t length) const {

@@ -26,11 +26,12 @@ class GatheredColumn {
   // Throws where not exactly one column has the name.
   GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name);
 
+  const std::string& name() const { return name_; }
   Kind kind() const { return kind_; }
   bool is_text() const;
   // Of the numbers, and of those in lists.
-  feed::ColumnType number_type() const { return number_type_; }
-  static int64_t NumberBytes(feed::ColumnType type);  // in an array: a bool is a byte
+  batch::ColumnType number_type() const { return number_type_; }
+  static int64_t NumberBytes(batch::ColumnType type);  // in an array: a bool is a byte
 
   // Copies numbers one behind the other. A null among floats becomes NaN; throws for other nulls.
   void CopyNumbers(std::byte* to) const;
@@ -47,11 +48,13 @@ class GatheredColumn {
   std::optional<std::string_view> BytesOf(int64_t row) const;
 
  private:
-  const feed::ColumnView& ViewOf(const feed::BatchView& batch) const {
+  const batch::ColumnView& ViewOf(const batch::BatchView& batch) const {
     return batch.columns()[column_];
   }
-  void CopyItems(const feed::ColumnView& values, int64_t begin, int64_t count, std::byte* to) const;
-  void PlaceNaNs(const feed::ColumnView& values, int64_t begin, int64_t count, std::byte* to) const;
+  void CopyItems(const batch::ColumnView& values, int64_t begin, int64_t count,
+                 std::byte* to) const;
+  void PlaceNaNs(const batch::ColumnView& values, int64_t begin, int64_t count,
+                 std::byte* to) const;
   template <typename Source>
   void CopyBlocks(size_t bytes, std::byte* to, Source source) const;
   void CopyOneByOne(std::byte* to) const;
@@ -62,7 +65,7 @@ class GatheredColumn {
   std::string name_;
   size_t column_ = 0;
   Kind kind_;
-  feed::ColumnType number_type_ = feed::ColumnType::kBool;
+  batch::ColumnType number_type_ = batch::ColumnType::kBool;
 };
 
 }  // namespace hearth::dataset

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/feed/batch_image.h"
-#include "hearth/feed/row_hash.h"
+#include "hearth/batch/batch_image.h"
+#include "hearth/batch/row_hash.h"
 
 namespace hearth::dataset {
 namespace {
 
-using feed::BatchView;
+using batch::BatchView;
 
 // A mapping is as large as all before it, within these bounds: few mappings, little address space.
 constexpr uint64_t kSmallestMapping = uint64_t{1} << 20;
@@ -64,7 +64,7 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
                   error);
     }
     rows += batches.back().rows();
-    at += feed::AlignImage(image.size());
+    at += batch::AlignImage(image.size());
   }
   RequireSound(rows == committed.rows, "{} rows were committed, but it has {}", committed.rows,
                rows);
@@ -75,7 +75,7 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
 
 // The image may not be sound yet, but it lies before `limit`.
 std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limit) {
-  feed::ImageHeader header;
+  batch::ImageHeader header;
   RequireSound(limit - offset >= sizeof(header), "it ends within an image at byte {}", offset);
   if (offset + sizeof(header) > mapping_end_) MapTo(offset, limit);
   const auto at = [this](uint64_t position) {
@@ -125,7 +125,7 @@ uint64_t PartitionRows::HashOf(int64_t rows) const {
   uint64_t hash = 0;
   for (const BatchView& batch : batches_) {
     if (rows <= 0) break;
-    hash = feed::HashRows(hash, batch.columns(), std::min(rows, batch.rows()));
+    hash = batch::HashRows(hash, batch.columns(), std::min(rows, batch.rows()));
     rows -= batch.rows();
   }
   return hash;

@@ -14,8 +14,8 @@
 
 #include "hearth/base/fd.h"
 #include "hearth/base/shared_memory.h"
+#include "hearth/batch/batch_view.h"
 #include "hearth/dataset/partition_writer.h"
-#include "hearth/feed/batch_view.h"
 
 namespace hearth::dataset {
 
@@ -24,7 +24,7 @@ namespace hearth::dataset {
 class PartitionRows {
  public:
   struct Place {
-    const feed::BatchView* batch;
+    const batch::BatchView* batch;
     int64_t row;
   };
 
@@ -37,16 +37,16 @@ class PartitionRows {
   // Views of the images that are new in `committed`. Throws kDataLoss, naming the partition, where
   // the file is shorter, an image is damaged or has another number of rows, or less is committed
   // than before. Not thread-safe.
-  std::vector<feed::BatchView> ReadTo(const Committed& committed);
+  std::vector<batch::BatchView> ReadTo(const Committed& committed);
 
   // Makes them visible. The calls below are not thread-safe among each other.
-  void Add(std::vector<feed::BatchView> batches);
+  void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
   // 0 <= row < rows().
   Place PlaceOf(int64_t row) const;
   // About how many bytes a row of the batch has.
-  static uint64_t RowBytes(const feed::BatchView& batch);
-  const std::deque<feed::BatchView>& batches() const { return batches_; }
+  static uint64_t RowBytes(const batch::BatchView& batch);
+  const std::deque<batch::BatchView>& batches() const { return batches_; }
   // The rolling hash of the first rows (row_hash.h); reads them.
   uint64_t HashOf(int64_t rows) const;
 
@@ -69,7 +69,7 @@ class PartitionRows {
   std::vector<Mapping> mappings_;
   uint64_t mapping_begin_ = 0, mapping_end_ = 0;  // of the last one, in the file
   // Visible: all batches have rows.
-  std::deque<feed::BatchView> batches_;
+  std::deque<batch::BatchView> batches_;
   std::vector<int64_t> first_rows_;
   std::vector<uint32_t> strides_;  // the batch of every kStride-th row
   int64_t rows_ = 0;

@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <string>
 
-#include "hearth/feed/batch_view.h"
+#include "hearth/batch/batch_view.h"
 
 namespace hearth::dataset {
 
 // What a column's type is called: "float32", "list<float32>", "struct<x: int64>". Types that differ
 // in the width of their offsets, or in where their values lie, have one name.
-std::string TypeName(const feed::ColumnView& column);
+std::string TypeName(const batch::ColumnView& column);
 
 // Throws kDataLoss, naming the column and the partition of the later batch, where they differ.
-void RequireSameColumns(const feed::BatchView& before, const feed::BatchView& batch,
+void RequireSameColumns(const batch::BatchView& before, const batch::BatchView& batch,
                         int64_t partition);
 
 }  // namespace hearth::dataset

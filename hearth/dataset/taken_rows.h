@@ -13,7 +13,8 @@ namespace hearth::dataset {
 // Immutable; reading is thread-safe.
 struct TakenRows {
   std::vector<PartitionRows::Place> places;
-  const std::vector<feed::ColumnView>* columns;  // of all batches; null: the rank has no rows
+  // A batch of the dataset, which shows its columns; null: the rank has no rows.
+  const batch::BatchView* form = nullptr;
   std::vector<int64_t> indices;
   std::vector<std::shared_ptr<const PartitionRows>> keep_alive;
 

@@ -1,4 +1,6 @@
 // hearth.native._core: partition files and the rows of a rank's dataset.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -8,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -23,6 +26,7 @@
 #include "hearth/base/error.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/epoch_reader.h"
+#include "hearth/dataset/partition_stream.h"
 #include "hearth/dataset/partition_writer.h"
 #include "hearth/dataset/same_columns.h"
 #include "module.h"
@@ -40,6 +44,7 @@ using dataset::Committed;
 using dataset::DatasetRows;
 using dataset::EpochOrder;
 using dataset::EpochReader;
+using dataset::PartitionSender;
 using dataset::PartitionWriter;
 
 // One call at a time, whatever Python's threads do. The mutex is taken without the GIL.
@@ -72,6 +77,11 @@ std::pair<uint64_t, int64_t> WriteRows(Writer& writer, nb::handle rows) {
   return {committed.bytes, committed.rows};
 }
 
+template <typename Writer>
+uint64_t HashOf(Writer& writer) {
+  return WithoutGil([&] { return writer.With([](auto& to) { return to.hash(); }); });
+}
+
 void DefinePartitionWriter(nb::module_& m) {
   nb::class_<GuardedWriter>(m, "PartitionWriter",
                             "Appends rows to the file of a partition, whose descriptor it takes "
@@ -82,25 +92,76 @@ void DefinePartitionWriter(nb::module_& m) {
            "Appends the rows of anything with __arrow_c_array__; returns (bytes, rows) of the file "
            "that readers may use now. Raises ValueError for a column type that cannot be fed, "
            "OSError where the disk is full.")
-      .def_prop_ro(
-          "hash",
-          [](GuardedWriter& self) {
-            return WithoutGil([&] {
-              return self.With([](const PartitionWriter& writer) { return writer.hash(); });
-            });
-          },
-          "The hash of all rows so far.")
+      .def_prop_ro("hash", &HashOf<GuardedWriter>, "The hash of all rows so far.")
       .def(
           "close",
           [](GuardedWriter& self) { self.With([](PartitionWriter& writer) { writer.Close(); }); },
           ReleaseGil());
 }
 
+using GuardedSender = OneAtATime<PartitionSender>;
+
+// A connection on a duplicate of the descriptor, which stays Python's.
+Connection OnDuplicate(int fd) {
+  Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", fd));
+  return Connection(std::move(copy), "the other end of a partition's connection");
+}
+
+constexpr double kStreamTimeout = 3600;  // seconds, where the caller gives none
+
+void DefinePartitionSender(nb::module_& m) {
+  nb::class_<GuardedSender>(m, "PartitionSender",
+                            "Sends the rows of a partition over a connected socket, whose "
+                            "descriptor it duplicates, to receive_partition().")
+      .def(
+          "__init__",
+          [](GuardedSender* self, int fd, double timeout_s) {
+            new (self) GuardedSender(OnDuplicate(fd), timeout_s);
+          },
+          "fd"_a, "timeout_s"_a = kStreamTimeout)
+      .def("write", &WriteRows<GuardedSender>, "batch"_a,
+           "Sends the rows of anything with __arrow_c_array__; returns (bytes, rows) sent so far. "
+           "Raises ValueError for a column type that cannot be fed, ConnectionError where the "
+           "receiver is gone, TimeoutError where it takes nothing.")
+      .def(
+          "end",
+          [](GuardedSender& self) {
+            WaitWithHandlers([&] { self.With([](PartitionSender& to) { to.End(); }); });
+          },
+          "After the last row.")
+      .def_prop_ro("hash", &HashOf<GuardedSender>, "The hash of all rows so far.");
+}
+
+std::tuple<uint64_t, int64_t, uint64_t> ReceiveFrom(int socket_fd, int file_fd,
+                                                    nb::object on_commit, double timeout_s) {
+  Connection connection = OnDuplicate(socket_fd);
+  Fd file(::fcntl(file_fd, F_DUPFD_CLOEXEC, 0));
+  if (!file.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", file_fd));
+  const auto received = WaitWithHandlers([&] {
+    return dataset::ReceivePartition(connection, std::move(file), timeout_s,
+                                     [&](const Committed& committed) {
+                                       const AcquiredGil acquired;
+                                       on_commit(committed.bytes, committed.rows);
+                                     });
+  });
+  return {received.committed.bytes, received.committed.rows, received.hash};
+}
+
+void DefineReceivePartition(nb::module_& m) {
+  m.def("receive_partition", &ReceiveFrom, "socket_fd"_a, "file_fd"_a, "on_commit"_a,
+        "timeout_s"_a = kStreamTimeout,
+        "Writes the partition that a PartitionSender sends into an empty file, calling "
+        "on_commit(bytes, rows) as it goes; returns (bytes, rows, hash) at its end. Both "
+        "descriptors stay the caller's. Raises ConnectionError where the connection ends early, "
+        "TimeoutError where nothing comes, HearthError for damaged rows.");
+}
+
 nb::list Columns(DatasetRows& self) {
-  const auto* columns = WaitWithHandlers([&] { return self.WaitColumns(); });
+  const batch::BatchView* form = WaitWithHandlers([&] { return self.WaitForm(); });
   nb::list described;
-  if (columns == nullptr) return described;
-  for (const feed::ColumnView& column : *columns) {
+  if (form == nullptr) return described;
+  for (const batch::ColumnView& column : form->columns()) {
     described.append(
         nb::make_tuple(std::string(column.name()), dataset::TypeName(column), column.list_size()));
   }
@@ -231,6 +292,8 @@ nb::object ConsumedRows(const std::vector<int64_t>& counts, uint64_t seed, int64
 
 void RegisterDataset(nb::module_& m) {
   DefinePartitionWriter(m);
+  DefinePartitionSender(m);
+  DefineReceivePartition(m);
   DefineDatasetRows(m);
   DefineTakenRows(m);
   DefineEpochReader(m);

@@ -1,6 +1,8 @@
 #include "dataset_arrays.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <optional>
@@ -9,6 +11,8 @@
 
 #include "gil.h"
 #include "hearth/base/error.h"
+#include "hearth/dataset/convert_numbers.h"
+#include "hearth/dataset/copy_rows.h"
 #include "hearth/dataset/epoch_order.h"
 #include "hearth/dataset/gather.h"
 #include "new_array.h"
@@ -19,26 +23,54 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
+using batch::ColumnType;
 using dataset::GatheredColumn;
 
 std::string_view DtypeOf(const GatheredColumn& column) {
-  return feed::ColumnTypeName(column.number_type());  // NumPy has the same names
+  return batch::ColumnTypeName(column.number_type());  // NumPy has the same names
 }
 
-nb::object NumberArray(const GatheredColumn& column, int64_t rows) {
-  const NewArray array({rows}, DtypeOf(column));
-  WithoutGil([&] { column.CopyNumbers(array.data()); });
+// The type of the result, where it is another one than the column's.
+std::optional<ColumnType> OtherType(const GatheredColumn& column, nb::handle out_dtype) {
+  if (out_dtype.is_none()) return std::nullopt;
+  const nb::object dtype = nb::module_::import_("numpy").attr("dtype")(out_dtype);
+  const ColumnType type = dataset::NumberTypeOf(nb::cast<std::string>(dtype.attr("name")));
+  if (type == column.number_type()) return std::nullopt;
+  return type;
+}
+
+// An array that `copy(memory)` fills without the GIL, in the type that was asked for.
+template <typename Copy>
+nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>& shape,
+                       nb::handle out_dtype, Copy copy) {
+  const std::optional<ColumnType> other = OtherType(column, out_dtype);
+  const NewArray array(shape, other ? batch::ColumnTypeName(*other) : DtypeOf(column));
+  WithoutGil([&] {
+    if (!other) {
+      copy(array.data());
+      return;
+    }
+    const auto count = static_cast<int64_t>(array.bytes()) / GatheredColumn::NumberBytes(*other);
+    std::vector<std::byte> values(
+        static_cast<size_t>(count * GatheredColumn::NumberBytes(column.number_type())));
+    copy(values.data());
+    dataset::ConvertNumbers({column.number_type(), *other, column.name()}, values.data(), count,
+                            array.data());
+  });
   return array.array();
 }
 
-nb::object ListArray(const GatheredColumn& column, int64_t rows) {
+nb::object NumberArray(const GatheredColumn& column, int64_t rows, nb::handle out_dtype) {
+  return FilledArray(column, {rows}, out_dtype, [&](std::byte* to) { column.CopyNumbers(to); });
+}
+
+nb::object ListArray(const GatheredColumn& column, int64_t rows, nb::handle out_dtype) {
   const int64_t length = column.FirstLength();
-  const NewArray array({rows, std::max<int64_t>(0, length)}, DtypeOf(column));
-  WithoutGil([&] { column.CopyLists(length, array.data()); });
-  return array.array();
+  return FilledArray(column, {rows, std::max<int64_t>(0, length)}, out_dtype,
+                     [&](std::byte* to) { column.CopyLists(length, to); });
 }
 
-nb::object RaggedArrays(const GatheredColumn& column, int64_t rows) {
+nb::object RaggedArrays(const GatheredColumn& column, int64_t rows, nb::handle out_dtype) {
   nb::list arrays;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t length = column.LengthOf(row);
@@ -46,9 +78,8 @@ nb::object RaggedArrays(const GatheredColumn& column, int64_t rows) {
       arrays.append(nb::none());
       continue;
     }
-    const NewArray array({length}, DtypeOf(column));
-    column.CopyList(row, array.data());
-    arrays.append(array.array());
+    arrays.append(
+        FilledArray(column, {length}, out_dtype, [&](std::byte* to) { column.CopyList(row, to); }));
   }
   return arrays;
 }
@@ -110,15 +141,20 @@ nb::object PythonRows::Gather(const std::string& name, nb::handle out_dtype, boo
   const GatheredColumn column(rows_, name);
   switch (column.kind()) {
     case GatheredColumn::Kind::kNumbers:
-      return NumberArray(column, count());
+      return NumberArray(column, count(), out_dtype);
     case GatheredColumn::Kind::kLists:
-      return ragged ? RaggedArrays(column, count()) : ListArray(column, count());
+      return ragged ? RaggedArrays(column, count(), out_dtype)
+                    : ListArray(column, count(), out_dtype);
     case GatheredColumn::Kind::kBytes:
       return column.is_text() ? Texts(column, count()) : Binaries(column, count());
     case GatheredColumn::Kind::kOther:
       break;
   }
   return nb::none();
+}
+
+PythonBatch PythonRows::Batch(const std::optional<std::vector<std::string>>& columns) const {
+  return PythonBatch(WithoutGil([&] { return dataset::CopyRows(*rows_, columns); }));
 }
 
 nb::object PythonRows::Indices() const {
@@ -146,7 +182,14 @@ void DefineTakenRows(nb::module_& m) {
            "A column in new memory: an array [rows] of numbers, [rows, length] of lists of one "
            "length (with `ragged` a list of arrays, None for a null), a list of str or bytes. A "
            "null is NaN among floats, None among str and bytes, else a ValueError. Returns None "
-           "for types that pyarrow must convert.")
+           "for types that are left to pyarrow (record_batch). `out_dtype`: another type for "
+           "numbers; ValueError where it cannot hold one.")
+      .def("record_batch", &PythonRows::Batch, "columns"_a = nb::none(),
+           "The rows as pyarrow.record_batch() takes them, of these columns or of all: a copy.")
+      .def(
+          "__arrow_c_array__",
+          [](const PythonRows& self, nb::handle) { return self.Batch(std::nullopt).Export(); },
+          "requested_schema"_a = nb::none())
       .def("indices", &PythonRows::Indices, "Each row's number in the rank's partitions, int64.")
       .def("ids", &PythonRows::Ids,
            "A seed for random numbers of each row in this epoch, uint64: it depends on nothing but "

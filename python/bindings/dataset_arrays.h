@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "feed_batch.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/taken_rows.h"
 
@@ -23,6 +26,8 @@ class PythonRows {
   int64_t count() const { return rows_->size(); }
   // A column as an array, or as a list; None for types that are left to pyarrow.
   nanobind::object Gather(const std::string& name, nanobind::handle out_dtype, bool ragged) const;
+  // The rows as a batch of their own, of some columns or of all.
+  PythonBatch Batch(const std::optional<std::vector<std::string>>& columns) const;
   nanobind::object Indices() const;
   nanobind::object Ids() const;
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "hearth/feed/arrow_export.h"
+#include "hearth/batch/arrow_export.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -12,7 +12,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::BatchView;
+using batch::BatchView;
 
 // A struct of the C data interface in the capsule that pyarrow asks for.
 template <typename T>
@@ -37,7 +37,7 @@ T* CapsulePointer(nb::handle capsule, const char* name) {
 nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
   auto schema = std::make_unique<ArrowSchema>();
   auto array = std::make_unique<ArrowArray>();
-  feed::ExportBatch(std::move(batch), schema.get(), array.get());
+  batch::ExportBatch(std::move(batch), schema.get(), array.get());
   return Capsules(std::move(schema), std::move(array));
 }
 
@@ -58,12 +58,12 @@ PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
     : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
-  return ExportRows(ring_image_.empty() ? batch_ : feed::CopyBatch(ring_image_));
+  return ExportRows(ring_image_.empty() ? batch_ : batch::CopyBatch(ring_image_));
 }
 
 nb::tuple PythonBatch::Split(nb::handle self) const {
-  const feed::ColumnView& piece = batch_->column("piece");
-  const feed::ColumnView& last = batch_->column("last");
+  const batch::ColumnView& piece = batch_->column("piece");
+  const batch::ColumnView& last = batch_->column("last");
   nb::list pieces, flags;
   for (int64_t row = 0; row < batch_->rows(); ++row) {
     const std::string_view bytes = piece.Bytes(row);
@@ -94,11 +94,11 @@ PythonPieces::~PythonPieces() {
 }
 
 nb::tuple PythonPieces::Export() const {
-  const feed::PiecesImage pieces = image();
+  const batch::PiecesImage pieces = image();
   std::vector<uint64_t> words(pieces.bytes() / sizeof(uint64_t));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
   pieces.Write(bytes);
-  return ExportRows(feed::CopyBatch(bytes));
+  return ExportRows(batch::CopyBatch(bytes));
 }
 
 void DefineBatches(nb::module_& m) {

@@ -8,7 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
-from hearth.native._core import EpochReader, PartitionWriter
+from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.datasets import keeper
@@ -23,21 +23,21 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of partition 0, as a Spark task is one, up to where the test has it go."""
+    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
 
-    def __init__(self, files, attempt):
+    def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
-        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        greeting = {"dataset": "train", "partition": partition, "attempt": attempt}
         peer = Channel(theirs)
         self.served = threading.Thread(target=self._serve, args=(files, peer, greeting))
         self.served.start()
         self.answer, fds = self.channel.receive(10, descriptors=1)
         self.writer = PartitionWriter(fds[0]) if fds else None
 
-    def _serve(self, files, peer, greeting):
+    def _serve(self, files, peer, greeting, remote=False):
         try:
-            files.serve(peer, greeting, remote=False)
+            files.serve(peer, greeting, remote)
         except (OSError, EOFError):
             pass
         finally:
@@ -136,9 +136,30 @@ def test_of_two_attempts_the_first_that_is_complete_wins(node):
     assert Writer(node.files, 3).answer["op"] == "have"
 
 
-def test_a_program_that_is_over_needs_no_rows(node):
+def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
+    slow, quick = Writer(node.files, 1), Writer(node.files, 2)
+    slow.write(batch(0, 20))
+    quick.write(batch(0, 20))
+    quick.end()
+    (kept,) = node.files.complete()
+    assert os.fstat(kept.fd).st_blocks * 512 <= 65536
+    slow.end()
+    with node.files._lock:
+        assert list(node.files._partitions["train", 0].attempts) == [2]
+
+
+def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
     node.files.over = True
-    assert Writer(node.files, 1).answer == {"op": "over"}
+    assert Writer(node.files, 2).answer["op"] == "have"
+    late = Writer(node.files, 3, partition=1)
+    assert late.answer == {"op": "over"}
+    late.channel.send({"op": "counted", "rows": 7})
+    assert late.channel.receive(10)[0] == {"op": "kept"}
+    event = {"event": "dataset", "dataset": "train", "partition": 1, "rows": 7, "hash": ""}
+    assert node.events[-1] == event
 
 
 def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypatch):
@@ -173,3 +194,60 @@ def test_files_of_partitions_that_another_rank_owns_are_closed(node):
         assert node.files.show_adopted("train", [0]) == set()
         with pytest.raises(OSError):
             os.fstat(kept.fd)
+
+
+def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
+    with open("/dev/null", "rb") as file:
+        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        closed = threading.Event()
+        answers = []
+
+        def write():
+            answers.append(Writer(node.files, 1))
+            closed.set()
+
+        threading.Thread(target=write, daemon=True).start()
+        assert not closed.wait(0.2)
+        assert node.files.show_adopted("train", ()) == set()
+        assert closed.wait(10)
+        assert answers[0].answer["op"] == "file"
+
+
+class RemoteWriter(Writer):
+    """A writer on another host: it sends its rows."""
+
+    def __init__(self, files, attempt):
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        peer = Channel(theirs)
+        self.served = threading.Thread(target=self._serve, args=(files, peer, greeting, True))
+        self.served.start()
+        assert self.channel.receive(10)[0] == {"op": "send"}
+        self.sender = PartitionSender(self.channel.fileno())
+
+
+def test_rows_of_another_host_are_the_same(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 10) == list(range(10))
+    writer.sender.write(batch(10, 10))
+    writer.sender.end()
+    assert writer.channel.receive(10)[0] == {"op": "kept"}
+    assert node.take(0, 20) == list(range(20))
+    local = Node()
+    same = Writer(local.files, 1)
+    same.write(batch(0, 20))
+    same.end()
+    assert [event["hash"] for event in local.events] == [event["hash"] for event in node.events]
+
+
+def test_a_lost_writer_of_another_host_is_replaced(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 5) == list(range(5))
+    writer.die()
+    again = Writer(node.files, 2)
+    again.write(batch(0, 20))
+    again.end()
+    assert node.take(0, 20) == list(range(20))

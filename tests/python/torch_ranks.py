@@ -33,11 +33,22 @@ start()
 class Ranks(RankPrograms):
     """Those of one process group."""
 
-    def __init__(self, program, *, world=2, shared=True, case="", seconds=120, port=0):
-        """`port`: where rank 0 opens the store itself, as without torchrun."""
+    def __init__(
+        self,
+        program,
+        *,
+        world=2,
+        shared=True,
+        case="",
+        seconds=120,
+        port=0,
+        package="torch.distributed",
+    ):
+        """`port`: where rank 0 opens the store itself, as without torchrun; `package`: what the
+        ranks have imported when they begin."""
         from torch.distributed import TCPStore
 
-        super().__init__("torch.distributed")
+        super().__init__(package)
         environment = {}
         if not port:
             self.store = TCPStore("127.0.0.1", 0, world, is_master=True, wait_for_workers=False)

@@ -175,3 +175,47 @@ def test_rows_that_cannot_be_computed_end_the_cluster_with_the_reason(spark, not
     )
     with pytest.raises(NodeError, match=r"the rows of dataset 'train': .*these rows are bad"):
         cluster.shutdown()
+
+
+@pytest.mark.parametrize("spool", [True, False])
+def test_ranks_read_files_themselves_beside_a_frame_of_another_dataset(
+    spark, notes, tmp_path, spool
+):
+    import hearth.data
+
+    folder = str(tmp_path / "rows")
+    spark.range(0, 700, 1, 3).selectExpr("id", "cast(id as string) text").write.parquet(folder)
+
+    def main(notes, ctx):
+        loader = ctx.dataset("train", 16, uneven="weight")
+        found = []
+        for _ in range(2):
+            rows = []
+            for batch in loader:
+                assert batch["text"] == [str(i) for i in batch["id"].tolist()]
+                rows += batch["id"][batch["row_weight"] > 0].tolist()
+            found.append(rows)
+        checked = [i for (ids,) in ctx.dataset("eval", 8, ("id",), False) for i in ids.tolist()]
+        notes.write(ctx, [*found, checked])
+
+    datasets = {"train": hearth.data.parquet(folder, spool=spool), "eval": spark.range(30)}
+    TorchCluster.run(spark, main, notes, workers=2, datasets=datasets).shutdown()
+    nodes = notes.read()
+    for epoch in (0, 1):
+        assert sorted(i for node in nodes.values() for i in node[epoch]) == list(range(700))
+    assert nodes["worker0"][0] != nodes["worker0"][1]
+    assert {i for node in nodes.values() for i in node[2]} == set(range(30))
+
+
+def test_files_that_cannot_be_read_end_the_cluster_with_the_reason(spark, notes, tmp_path):
+    import hearth.data
+
+    folder = tmp_path / "rows"
+    spark.range(0, 100, 1, 2).write.parquet(str(folder))
+    source = hearth.data.parquet(str(folder)).pin()
+    file = next(folder.glob("*.parquet"))
+    file.write_bytes(file.read_bytes() + b"more")
+    args = (notes, {"batch_size": 8}, 1, None)
+    cluster = TorchCluster.run(spark, take_epochs, args, workers=1, datasets={"train": source})
+    with pytest.raises(NodeError, match=r"dataset 'train' cannot be read: .*\.parquet"):
+        cluster.shutdown()

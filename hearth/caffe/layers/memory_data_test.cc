@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-LayerCase Fed(const std::string& param, const std::shared_ptr<const feed::BatchView>& batch,
+LayerCase Fed(const std::string& param, const std::shared_ptr<const batch::BatchView>& batch,
               std::vector<std::pair<std::string, std::string>>* bad_rows = nullptr) {
   LayerCase row{"fed",
                 "type: 'MemoryData' source_class: 'com.yahoo.ml.caffe.ImageDataFrame' " + param,
@@ -41,7 +41,7 @@ LayerCase ByArrays() {
 
 TEST(MemoryData, DeliversEncodedRowsAndTheirLabels) {
   const image::Image image = image::GradientImage(2, 2, 1);
-  const auto batch = feed::BatchBuilder()
+  const auto batch = batch::BatchBuilder()
                          .AddString("id", {"a", "b", "c"})
                          .AddString("label", {"3", "4", "5"})
                          .AddBinary("data", {image::EncodePng(image), image::EncodePng(image),
@@ -72,7 +72,7 @@ TEST(MemoryData, DeliversEncodedRowsAndTheirLabels) {
 TEST(MemoryData, SkipsBadRowsWithTheirLabelsAndReportsThem) {
   std::vector<std::pair<std::string, std::string>> bad_rows;
   const std::string good = image::EncodePng(image::GradientImage(2, 2, 1));
-  const auto batch = feed::BatchBuilder()
+  const auto batch = batch::BatchBuilder()
                          .AddString("id", {"a", "b", "c", "d"})
                          .AddInt32("label", {1, 2, 3, 4})
                          .AddBinary("data", {good, "no picture",
@@ -93,7 +93,7 @@ TEST(MemoryData, SkipsBadRowsWithTheirLabelsAndReportsThem) {
 
 TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
   const auto batch =
-      feed::BatchBuilder()
+      batch::BatchBuilder()
           .AddInt32("label", {1, 2})
           .AddInt32("encoded", {0, 1})
           .AddInt32("channels", {1, 1})
@@ -112,7 +112,7 @@ TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
 
 TEST(MemoryData, NamesAColumnThatIsMissing) {
   const LayerCase row = Fed("memory_data_param { batch_size: 2 channels: 1 height: 1 width: 1 }",
-                            feed::BatchBuilder().AddInt32("label", {1}).Build());
+                            batch::BatchBuilder().AddInt32("label", {1}).Build());
   LayerRun run(row);
   try {
     run.layer().Fetch();

@@ -139,6 +139,9 @@ class NodeContext:
         from hearth.cluster.datasets.node import mgr_datasets
         from hearth.data.options import LoaderOptions
 
+        for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
+            if isinstance(named, str):
+                raise ValueError(f"{option} is {named!r}: give a sequence of names, ({named!r},)")
         if "ragged" in options:
             options = {**options, "ragged": tuple(options["ragged"])}
         chosen = None if columns is None else tuple(columns)

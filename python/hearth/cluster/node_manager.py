@@ -50,6 +50,10 @@ class NodeManager:
         """Reports to the driver that the program has made a checkpoint in this life."""
         self._server.note_commit()
 
+    def warn(self, text: str) -> None:
+        """Has the driver log a warning of this node."""
+        self._server.report({"event": "warning", "text": text})
+
     def report_value(self, piece: str) -> None:
         """Sends the driver a piece, of less than a megabyte, of what the main function gives."""
         self._server.report({"event": "value", "piece": piece})

@@ -190,13 +190,13 @@ class Supervisor:
                 return False
             if value["op"] == "dataset_plan":
                 tell = self._inbox.put
-                value = self._datasets.plan(value, self._node, lambda text: tell(("unread", text)))
+                value = self._datasets.plan(value, self._node, lambda *why: tell(("unread", why)))
             if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
                 with suppress(OSError):
                     self._channel.send(value)
             return True
         if kind == "unread":
-            return self._fail(value)
+            return self._fail(*value)
         if kind == "failure":  # perhaps another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)

@@ -53,7 +53,7 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
 
     values = rows.gather(name, ragged=ragged)
     if values is None:  # a type that pyarrow converts
-        values = Columns(pa.record_batch(rows)).array(name, ragged)
+        values = Columns(pa.record_batch(rows.record_batch([name]))).array(name, ragged)
     return values
 
 

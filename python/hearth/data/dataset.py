@@ -17,11 +17,16 @@ class Plan(Protocol):
 
 
 class Dataset(Protocol):
-    """The rows of one rank, in partitions of the core's DatasetRows. Any thread may use it."""
+    """The rows of one rank, in partitions. Any thread may use it."""
 
     name: str
     plan: Plan
-    rows: Any
+
+    def reader(self, seed: int, mode: str) -> Any:
+        """The core's EpochReader, or something like it."""
+
+    def columns(self) -> list[str]:
+        """Their names; waits for the first rows."""
 
     def totals(self) -> tuple[list[int], list[str]]:
         """(rows, hash of the rows) of every partition; waits for them."""

@@ -28,6 +28,11 @@ class ImageTransform:
             **{**options, "threads": len(os.sched_getaffinity(0)) if threads is None else threads}
         )
 
+    @property
+    def to(self) -> str:
+        """The type of the arrays: "uint8", "float32" or "bfloat16"."""
+        return self._options["to"]
+
     def apply(
         self, images: Sequence[bytes | memoryview], seeds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

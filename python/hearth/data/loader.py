@@ -47,6 +47,17 @@ class _Made:
     invalid: int
 
 
+class _Repeated:
+    """The reader of a rank that has no row left in an epoch: it takes its steps with others."""
+
+    def __init__(self, reader: Any):
+        self._reader = reader
+
+    def take(self, position: int, count: int, wrap: bool) -> Any:
+        """Rows to repeat; None where own ones are asked for."""
+        return self._reader.take(position, count, True) if wrap else None
+
+
 class Loader:
     """Minibatches of one dataset, the same number of steps on every rank.
 
@@ -154,9 +165,11 @@ class Loader:
                     f"the state of dataset {name!r} was saved with {key} {state[key]!r}, and the "
                     f"loader has {value!r}: give the same, as the order of rows follows from it"
                 )
-        if state["partitions"] is not None:
-            check_same(name, state["partitions"], *self._dataset.totals())
-        elif state["identity"] != self._dataset.plan.identity:
+        known = state["partitions"]
+        if known is not None:
+            check_same(name, known, *self._dataset.totals())
+        hashed = known is not None and all(digest for _, digest in known)
+        if not hashed and state["identity"] != self._dataset.plan.identity:
             raise ValueError(
                 f"dataset {name!r} has changed since its state was saved: its files or columns "
                 "are others; give the same rows, or start the loader from its beginning"
@@ -216,22 +229,23 @@ class Loader:
 
     def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
         """The core's reader of the last pass, and what counts the rows of each rank in it."""
-        from hearth.native._core import EpochReader
-
         plan, options = self._dataset.plan, self._options
         over = position.passes[:-1]
         seed = pass_seed(options.seed, len(over))
-        reader = EpochReader(self._dataset.rows, seed, options.mode)
+        reader = self._dataset.reader(seed, options.mode)
         if not over:
             reader.start(position.epoch)
             return reader, self._row_counts
         totals, _ = self._dataset.totals()
         left = remaining(over, totals, options.seed, position.epoch, options.mode)
         own = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
-        reader.start(position.epoch, np.flatnonzero(own))
         counts = [0] * plan.world
         for partition, owner in enumerate(plan.owners):
             counts[owner] += int(left[partition].sum())
+        if not own.any():
+            reader.start(position.epoch)
+            return _Repeated(reader), lambda: counts
+        reader.start(position.epoch, np.flatnonzero(own))
         return reader, lambda: counts
 
     def _row_counts(self) -> list[int]:
@@ -246,10 +260,11 @@ class Loader:
         """Rows that each rank gives in an epoch."""
         if self._options.uneven == "drop":
             return min(counts)
-        if max(counts) > 0 and min(counts) == 0:
-            rank = counts.index(0)
+        held = self._row_counts()
+        if max(counts) > 0 and min(held) == 0:
+            rank = held.index(0)
             raise ValueError(
-                f"dataset {self._dataset.name!r} has {sum(counts)} rows for {len(counts)} ranks, "
+                f"dataset {self._dataset.name!r} has {sum(held)} rows for {len(held)} ranks, "
                 f"of which rank {rank} has none to repeat: use fewer ranks, or uneven='drop'"
             )
         return max(counts)
@@ -261,7 +276,7 @@ class Loader:
     def _finish(self, batch: _Step) -> _Made:
         """Any thread."""
         options, rows = self._options, batch.rows
-        names = options.columns or [name for name, *_ in self._dataset.rows.columns()]
+        names = self._names()
         arrays = batch_arrays(rows, names, options.ragged, options.transforms)
         values = dict(arrays.values)
         if options.uneven == "weight":
@@ -273,6 +288,28 @@ class Loader:
         if options.map is not None:
             made = _mapping(options.map)(made, rows)
         return _Made(made, batch.last, rows.count - batch.own, arrays.invalid)
+
+    def _names(self) -> Sequence[str]:
+        """The columns of a batch.
+
+        Raises:
+            ValueError: an option names a column that is not among them, or one has the name of the
+                column of weights.
+        """
+        options, name = self._options, self._dataset.name
+        names = options.columns or self._dataset.columns()
+        for option, named in (("ragged", options.ragged), ("transforms", options.transforms)):
+            if lost := sorted(set(named).difference(names)):
+                raise ValueError(
+                    f"{option} names {', '.join(lost)}, but the batches of dataset {name!r} have "
+                    f"the columns {', '.join(names)}"
+                )
+        if options.uneven == "weight" and WEIGHT in names:
+            raise ValueError(
+                f"dataset {name!r} has a column {WEIGHT}, which uneven='weight' adds: rename it in "
+                "Spark, or name the `columns` to give"
+            )
+        return names
 
     def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
         """The batch in the framework's own types."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
@@ -129,6 +129,65 @@ class TorchContext(NodeContext):
         from hearth.torch.feeds import FileFeed
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
+
+    def checkpoint(self, step: int, *, folder: str = "", keep: int = 2, **parts: Any) -> None:
+        """Saves the state of all ranks after `step` steps, whole or not at all; all ranks call it.
+
+            ctx.checkpoint(step, model=model, optimizer=optimizer, data=loader)
+
+        Rank 0 writes what is equal on all ranks, each rank its shards of an FSDP2 model. Torch's
+        random numbers of each rank are saved, too. The limit of restarts counts from here.
+
+        Args:
+            step: how many steps the model has done.
+            folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
+            keep: older checkpoints than the newest `keep` are removed.
+            parts: model, optimizer, data, and any others: objects with state_dict() and
+                load_state_dict(), or dicts; None: left out.
+
+        Raises:
+            HearthError: on all ranks: it cannot be written, or saved; older ones stay. Or ranks,
+                or model and data, are at different steps.
+        """
+        self._checkpoints.save(step, parts, folder, keep)
+
+    def restore(self, *, folder: str = "", **parts: Any) -> int | None:
+        """Gives the parts their state of the newest whole checkpoint, the same on all ranks, and
+        returns its step; None, with nothing changed, where there is none. All ranks call it.
+
+        Checkpoints that are damaged are skipped, each with a warning that the driver logs. Args
+        are those of checkpoint(); a dict is filled anew.
+
+        Raises:
+            HearthError: on all ranks: it is a checkpoint of another model, has no such part, or
+                has parts of different steps; or the folder cannot be read.
+        """
+        return self._checkpoints.restore(parts, folder)
+
+    def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:
+        """The mean of each metric over all ranks, as numbers of Python; all ranks call it.
+
+            ctx.reduce_metrics({"loss": loss, "accuracy": right / rows}, weight=rows)
+
+        Args:
+            metrics: numbers, or tensors of one value, under the same names on all ranks.
+            weight: of this rank, as its number of rows: the sum over the ranks of weight times
+                value is divided by the sum of the weights. What a rank of weight 0 gives is left
+                out; where all are 0 each mean is nan.
+
+        Raises:
+            HearthError: on all ranks: names differ, or a value is not one number.
+        """
+        from hearth.torch.metrics import reduced
+        from hearth.torch.peers import Peers
+
+        return reduced(metrics, weight, Peers())
+
+    @cached_property
+    def _checkpoints(self) -> Any:
+        from hearth.torch.checkpoints import Checkpoints
+
+        return Checkpoints(self)
 
     def _addresses(self) -> list[str]:
         """host:port of every rank, in their order."""

@@ -47,6 +47,9 @@ class TensorLoader(Loader):
         if isinstance(value, list):
             return value
         tensor = as_tensor(value, name)
+        transform = self._options.transforms.get(name)
+        if transform is not None and transform.to == "bfloat16":  # NumPy has no such type
+            tensor = tensor.view(torch.bfloat16)
         return tensor.pin_memory() if self._pin_memory and torch.is_tensor(tensor) else tensor
 
 

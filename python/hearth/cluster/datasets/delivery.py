@@ -18,7 +18,7 @@ from hearth.cluster.datasets.kept_plan import KeptPlan
 from hearth.cluster.datasets.task import RESULT_SCHEMA, DatasetSpec, deliver_task
 from hearth.cluster.errors import job_error
 from hearth.rows.columns import check_carried
-from hearth.rows.rank_rows import launch_conf, rank_rows
+from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
 from hearth.spark.session_conf import session_conf
@@ -44,12 +44,34 @@ class Plan:
     conf: dict[str, str] = field(default_factory=dict)  # under which Spark plans the frame
     source: Any = None  # files that ranks read themselves, with their splits
     identity: str = ""
+    spool: bool = True  # False: ranks read the source anew in each epoch
+    steady: bool = True  # False: Spark may compute other rows each time
+    # (rows, hash of them) of each partition that any start of the nodes has had.
+    known: dict[int, tuple[int, str]] = field(default_factory=dict)
+
+    def keeps(self) -> bool:
+        """Whether files of an earlier start may be used beside rows that are computed again."""
+        every = len(self.known) == self.partitions
+        return self.steady or (every and all(digest for _, digest in self.known.values()))
+
+    def check(self, partition: int, rows: int, digest: str) -> str:
+        """Why a partition is not the one that an earlier start had; "" where it is, or was the
+        first."""
+        had, before = self.known.setdefault(partition, (rows, digest))
+        if had == rows and (before == digest or not before or not digest):
+            self.known[partition] = rows, before or digest
+            return ""
+        return (
+            f"partition {partition} of dataset {self.name!r} had {had} rows with hash {before} "
+            f"before the cluster started again and has {rows} with {digest} now; rows of a dataset "
+            "must be the same each time they are computed: cache or checkpoint the frame"
+        )
 
     def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:
         """The rank of each partition, for ranks on these hosts."""
         if self.source is None:
             return [partition % len(hosts) for partition in range(self.partitions)]
-        from hearth.sources import owners
+        from hearth.sources.owners import owners
 
         return owners(self.source.splits(), hosts, len(hosts))
 
@@ -89,19 +111,30 @@ class Datasets:
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
             source = rows.pin(self._spark.session)
-            return Plan(name, len(source.splits()), source=source, identity=source.identity())
+            spool = getattr(source, "spool", True)
+            if not spool and any(split.rows is None for split in source.splits()):
+                raise ValueError(
+                    f"dataset {name!r} has spool=False, which needs files that tell how many rows "
+                    f"they have; those of {source.uri} do not: leave spool=False out"
+                )
+            identity, splits = source.identity(), len(source.splits())
+            return Plan(name, splits, source=source, identity=identity, spool=spool)
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
         conf = launch_conf(session, partitions, frames.values())
         with session_conf(session, conf):
             frame = rank_rows(session, {name: rows}, partitions)
+            steady = is_steady(rows)
         kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
-        return Plan(name, partitions, frame, conf, identity=kind)
+        return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
 
-    def meta(self) -> dict[str, str]:
-        """What nodes are started with: for each dataset its source as text."""
-        return {name: plan.packed_source() for name, plan in self.plans.items()}
+    def meta(self) -> dict[str, Message]:
+        """What nodes are started with: for each dataset its source as text, "" for a frame."""
+        return {
+            name: {"source": plan.packed_source(), "spool": plan.spool}
+            for name, plan in self.plans.items()
+        }
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tells the nodes of a start who owns what, and delivers the rows in the background.
@@ -115,9 +148,12 @@ class Datasets:
             owners = self._kept.owners(plan.name, len(fed), plan.partitions, planned)
             delivery = Delivery(plan, running)
             running.watch.datasets[plan.name] = delivery.note
-            message = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
+            named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
-            running.broadcast({**message, "owners": owners, "nodes": ids})
+            message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
+            running.broadcast(message)
+            if not plan.partitions:
+                delivery.tell()
             if plan.frame is None:
                 continue
             spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
@@ -137,21 +173,23 @@ class Delivery:
 
     def note(self, event: Message) -> None:
         """A node has all rows of a partition."""
+        partition, rows, digest = event["partition"], event["rows"], event["hash"]
         with self._lock:
-            self._known[event["partition"]] = event["rows"], event["hash"]
+            self._known[partition] = rows, digest
             over = len(self._known) == self._plan.partitions
-        if over:
-            self._tell()
+            changed = self._plan.check(partition, rows, digest)
+        if changed:
+            self._running.fail(changed)
+        elif over:
+            self.tell()
 
     def end(self, job: SparkJob) -> None:
         """The job that delivers a frame has ended."""
         if job.error is None:
             with self._lock:
                 for partition, rows, digest in job.result:
-                    if rows >= 0:
-                        self._known.setdefault(partition, (rows, digest))
-            if all(row[1] >= 0 for row in job.result):  # else a node needs no more rows
-                self._tell()
+                    self._known.setdefault(partition, (rows, digest))
+            self.tell()
             return
         watch = self._running.watch
         if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
@@ -159,7 +197,7 @@ class Delivery:
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """All rows have been delivered: the ranks learn how many each partition has."""
         with self._lock:
             if self._told:

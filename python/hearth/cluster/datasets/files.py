@@ -20,6 +20,9 @@ from hearth.files.local_folders import spill_folder
 
 # The number of attempts whose files an earlier start of the cluster has written.
 _ADOPTED = -1
+# For the driver to say who owns which partition.
+_PLAN_S = 50.0
+_DRAIN_BYTES = 1 << 20
 # A descriptor for each partition file; more than systems allow a process by default.
 _MAX_FILES = 65536
 
@@ -79,13 +82,16 @@ class PartitionFiles:
         self._report = report
         self._lock = threading.Lock()  # also the order of messages to the program
         self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._unplanned: set[str] = set()  # adopted datasets; whether to use them is not known yet
+        self._planned = threading.Condition(self._lock)
         self.over = False  # the program has returned: no more rows are needed
-        _raise_file_limit()
+        raise_file_limit()
 
     def adopt(self, files: Iterable[KeptFile]) -> None:
         """Takes complete files over, and their descriptors."""
         for file in files:
             with self._lock:
+                self._unplanned.add(file.dataset)
                 partition = self._partitions.setdefault(
                     (file.dataset, file.partition), _Partition()
                 )
@@ -106,13 +112,16 @@ class PartitionFiles:
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Has the program read adopted partitions that it owns, and closes others.
+        """Has the program read adopted partitions that it owns, and closes others. Writers of an
+        adopted dataset wait for this.
 
         Returns:
             those of `owned` that are complete.
         """
         mine = set(owned)
         with self._lock:
+            self._unplanned.discard(dataset)
+            self._planned.notify_all()
             for key, partition in list(self._partitions.items()):
                 attempt = partition.shown
                 if key[0] != dataset or attempt is None or attempt.number != _ADOPTED:
@@ -132,11 +141,15 @@ class PartitionFiles:
 
     def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
         """Serves the connection of a writer until it has written its partition, or is lost."""
-        if self.over:
-            channel.send({"op": "over"})
-            return
         key = (str(greeting["dataset"]), int(greeting["partition"]))
-        attempt = self._begin(key, int(greeting["attempt"]))
+        try:
+            attempt = self._begin(key, int(greeting["attempt"]))
+        except OSError as error:  # no folder, no descriptor
+            channel.send({"error": f"no file can be made for them: {error}"})
+            return
+        if attempt is None:
+            self._count(channel, key)
+            return
         if attempt.complete:
             self._report_complete(key, attempt)
             channel.send({"op": "have", "rows": attempt.rows, "hash": attempt.digest})
@@ -148,18 +161,28 @@ class PartitionFiles:
                 self._follow(channel, key, attempt)
             channel.send({"op": "kept"})
         finally:
-            if not attempt.complete:
+            if not attempt.complete or self._partitions[key].shown is not attempt:
                 self._lose(key, attempt)
 
-    def _begin(self, key: tuple[str, int], number: int) -> _Attempt:
-        """A new attempt, or the one that is complete."""
+    def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
+        """A new attempt, or the one that is complete; None where no more rows are needed."""
         with self._lock:
+            self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S)
             partition = self._partitions.setdefault(key, _Partition())
             if partition.shown is not None and partition.shown.complete:
                 return partition.shown
+            if self.over:
+                return None
             attempt = _Attempt(number, _unnamed_file(spill_folder(key[1])))
             partition.attempts[number] = attempt
             return attempt
+
+    def _count(self, channel: Channel, key: tuple[str, int]) -> None:
+        """Rows that this node does not need are counted, for ranks that wait for their number."""
+        channel.send({"op": "over"})
+        message, _ = channel.receive()
+        self._report({"event": "dataset", **_named(key), "rows": message["rows"], "hash": ""})
+        channel.send({"op": "kept"})
 
     def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
         """Serves a writer of this host, which writes into the file itself."""
@@ -180,13 +203,19 @@ class PartitionFiles:
         def commit(size: int, rows: int) -> None:
             self._commit(key, attempt, size, rows, "")
 
-        size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
+        try:
+            size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
+        except Exception as error:  # as where the disk is full
+            _refuse(channel, str(error))
+            raise
         self._commit(key, attempt, size, rows, f"{digest:016x}")
 
     def _commit(
         self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
     ) -> None:
         """So much of the attempt's file is valid; with a digest the attempt is complete."""
+        if digest:
+            _free_reserved(attempt.fd)
         with self._lock:
             attempt.size, attempt.rows, attempt.digest = size, rows, digest
             partition = self._partitions[key]
@@ -206,7 +235,7 @@ class PartitionFiles:
         self._report({**event, "hash": attempt.digest})
 
     def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
-        """The attempt's writer is gone; another attempt of the partition takes its place."""
+        """The attempt's writer is gone, or came second; another one takes its place."""
         with self._lock:
             partition = self._partitions[key]
             partition.attempts.pop(attempt.number, None)
@@ -239,6 +268,14 @@ def _named(key: tuple[str, int]) -> Message:
     return {"dataset": key[0], "partition": key[1]}
 
 
+def _refuse(channel: Channel, reason: str) -> None:
+    """Tells a sender why its rows are not taken, and lets it come to that answer."""
+    with suppress(OSError):
+        channel.send({"error": reason})
+        while os.read(channel.fileno(), _DRAIN_BYTES):
+            pass
+
+
 def _unnamed_file(folder: str) -> int:
     """Descriptor of a file without a name, for this user alone."""
     try:
@@ -248,7 +285,14 @@ def _unnamed_file(folder: str) -> int:
             return os.dup(file.fileno())
 
 
-def _raise_file_limit() -> None:
+def _free_reserved(fd: int) -> None:
+    """Frees the blocks behind a file's end that its writer has reserved."""
+    with suppress(OSError):
+        os.ftruncate(fd, os.fstat(fd).st_size)
+
+
+def raise_file_limit() -> None:
+    """Lets this process have as many files as partitions may need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft < wanted:

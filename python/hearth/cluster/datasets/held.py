@@ -8,7 +8,7 @@ from typing import Any
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.datasets.files import PartitionFiles
 from hearth.cluster.datasets.keeper import keep, take_over
-from hearth.cluster.datasets.reader import Reader
+from hearth.cluster.datasets.reader import OnError, Reader
 
 
 class HeldDatasets:
@@ -23,14 +23,14 @@ class HeldDatasets:
         if job["restart_count"]:
             self.files.adopt(take_over(job["cluster"], job["keep_key"]))
 
-    def plan(self, message: Message, node: Message, on_error: Callable[[str], None]) -> Message:
+    def plan(self, message: Message, node: Message, on_error: OnError) -> Message:
         """The driver has assigned the partitions of a dataset: starts to read the files of this
         node's share, if it is one of files.
 
         Args:
             message: the driver's.
             node: this one, for its readers.
-            on_error: is told why rows cannot be read, from a thread.
+            on_error: see Reader.
 
         Returns:
             what the program is to be told.
@@ -39,12 +39,16 @@ class HeldDatasets:
         own = job["executor_id"]
         rank = nodes.index(own) if own in nodes else None
         owned = [split for split, owner in enumerate(message["owners"]) if owner == rank]
-        complete = self.files.show_adopted(name, owned)
+        told = {**message, "rank": rank, "world": len(nodes)}
+        held = job["sources"][name]
+        if not held["spool"]:
+            return {**told, "source": held["source"]}
+        complete = self.files.show_adopted(name, owned if message["keeps"] else ())
         splits = [split for split in owned if split not in complete]
-        if splits and (source := job["sources"][name]):
+        if splits and held["source"]:
             task = {"name": name, "splits": splits, "node": node, "token": job["token"]}
-            self._readers.append(Reader(task, source, on_error))
-        return {**message, "rank": rank, "world": len(nodes)}
+            self._readers.append(Reader(task, held["source"], on_error))
+        return told
 
     def close(self) -> None:
         """Ends the readers."""

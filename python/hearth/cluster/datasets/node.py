@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import pickle
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Message
+from hearth.cluster.datasets.files import raise_file_limit
 from hearth.cluster.errors import ClusterError
+from hearth.data.streamed import StreamedDataset
+
+if TYPE_CHECKING:
+    from hearth.data.dataset import Dataset
 
 # For the driver to say which partitions are this node's.
 _PLAN_S = 300.0
@@ -49,6 +56,16 @@ class NodeDataset:
         self._changed = threading.Condition()
         self.failure = ""
 
+    def reader(self, seed: int, mode: str) -> Any:
+        """The core's EpochReader of this rank's rows."""
+        from hearth.native._core import EpochReader
+
+        return EpochReader(self.rows, seed, mode)
+
+    def columns(self) -> list[str]:
+        """Names of the columns; waits for the first rows."""
+        return [name for name, *_ in self.rows.columns()]
+
     def totals(self) -> tuple[list[int], list[str]]:
         """(rows, hash of the rows) of every partition; waits until all have been delivered.
 
@@ -72,20 +89,23 @@ class NodeDataset:
         if self.failure:
             raise ClusterError(self.failure)
 
-    def _note_rows(self, message: Message, fd: int) -> None:
+    def note_rows(self, message: Message, fd: int) -> None:
+        """So much of a partition's file is committed; owns the descriptor."""
         digest = message["hash"]
         self.rows.grow(
             message["partition"], message["attempt"], fd, message["bytes"], message["rows"],
             bool(digest), int(digest or "0", 16),
         )  # fmt: skip
 
-    def _note_totals(self, rows: list[int], hashes: list[str]) -> None:
+    def note_totals(self, rows: list[int], hashes: list[str]) -> None:
+        """All partitions have been delivered."""
         self.rows.set_totals(rows)
         with self._changed:
             self._totals = rows, hashes
             self._changed.notify_all()
 
-    def _fail(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
+        """Ends all waits with this reason."""
         with self._changed:
             self.failure = self.failure or reason
             self._changed.notify_all()
@@ -98,15 +118,16 @@ class NodeDatasets:
     def __init__(self, names: Sequence[str]):
         self._names = list(names)
         self._changed = threading.Condition()
-        self._open: dict[str, NodeDataset] = {}
+        self._open: dict[str, Any] = {}
         self._early: dict[str, list[tuple[Message, int]]] = {}  # reports before the plan
+        self._unfed = False  # the node's role takes no rows
         self._failure = ""
 
-    def open(self, name: str) -> NodeDataset:
+    def open(self, name: str) -> Dataset:
         """The dataset of that name; waits until the driver has planned it.
 
         Raises:
-            ValueError: the cluster has none of that name.
+            ValueError: the cluster has none of that name, or this node takes no rows.
             ClusterError: the cluster failed.
         """
         if name not in self._names:
@@ -115,9 +136,16 @@ class NodeDatasets:
                 f"the cluster has no dataset {name!r} (it has {known}): name it in run(datasets=)"
             )
         with self._changed:
-            self._changed.wait_for(lambda: name in self._open or self._failure, _PLAN_S)
+            self._changed.wait_for(
+                lambda: name in self._open or self._unfed or self._failure, _PLAN_S
+            )
             if name in self._open:
                 return self._open[name]
+        if self._unfed:
+            raise ValueError(
+                f"dataset {name!r} was opened by a node whose role takes no rows (ps, evaluator): "
+                "open it in workers"
+            )
         reason = self._failure or f"the driver did not plan dataset {name!r} within {_PLAN_S:g} s"
         raise ClusterError(reason)
 
@@ -141,15 +169,21 @@ class NodeDatasets:
             self._failure = self._failure or reason
             self._changed.notify_all()
         for dataset in list(self._open.values()):
-            dataset._fail(reason)
+            dataset.fail(reason)
 
     def _plan(self, name: str, message: Message) -> None:
-        if message["rank"] is None:  # a node whose role takes no rows
+        if message["rank"] is None:
+            with self._changed:
+                self._unfed = True
+                self._changed.notify_all()
             return
         plan = Plan(
             message["rank"], message["world"], tuple(message["owners"]), message["identity"]
         )
-        dataset = NodeDataset(name, plan)
+        raise_file_limit()
+        dataset: Any = NodeDataset(name, plan)
+        if text := message.get("source"):  # from Spark's own closure, by the supervisor
+            dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
         with self._changed:
             self._open[name] = dataset
             early = self._early.pop(name, [])
@@ -158,16 +192,18 @@ class NodeDatasets:
             _note(dataset, earlier, fd)
 
 
-def _note(dataset: NodeDataset, message: Message, fd: int) -> None:
+def _note(dataset: Any, message: Message, fd: int) -> None:
+    if isinstance(dataset, StreamedDataset):  # it knows all that its files tell
+        return
     try:
         if message["op"] == "dataset_rows":
-            dataset._note_rows(message, fd)
+            dataset.note_rows(message, fd)
         elif message["op"] == "dataset_lost":
             dataset.rows.lose(message["partition"], message["attempt"])
         elif message["op"] == "dataset_totals":
-            dataset._note_totals(message["rows"], message["hashes"])
+            dataset.note_totals(message["rows"], message["hashes"])
     except Exception as error:  # rows that differ from those of the attempt before, or are damaged
-        dataset._fail(f"dataset {dataset.name!r}: {error}")
+        dataset.fail(f"dataset {dataset.name!r}: {error}")
 
 
 def mgr_datasets(mgr: Any) -> NodeDatasets:

@@ -22,18 +22,19 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.datasets.task import DatasetSpec, deliver
 
 _PR_SET_PDEATHSIG = 1
+OnError = Callable[[str, str], None]
 
 
 class Reader:
     """The supervisor's hold on a reader process."""
 
-    def __init__(self, job: Message, source: str, on_error: Callable[[str], None]):
+    def __init__(self, job: Message, source: str, on_error: OnError):
         """Starts it.
 
         Args:
             job: name of the dataset, splits to read, the node and its token.
             source: the packed source, as it came with the node's start job.
-            on_error: is told why rows cannot be read, from a thread.
+            on_error: is told why rows cannot be read, with a failure's code, from a thread.
         """
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
@@ -46,15 +47,22 @@ class Reader:
         self._channel.send({**job, "bytes": len(source)}, data=source.encode())
         threading.Thread(target=self._watch, args=(job["name"], on_error), daemon=True).start()
 
-    def _watch(self, name: str, on_error: Callable[[str], None]) -> None:
+    def _watch(self, name: str, on_error: OnError) -> None:
         try:
             answer, _ = self._channel.receive()
             if "error" in answer:
-                on_error(answer["error"])
+                on_error(answer["error"], "internal")
         except (EOFError, OSError):
             status = self._process.wait()
-            if status != -signal.SIGTERM:
-                on_error(f"the process that reads dataset {name!r} ended with status {status}")
+            if status == -signal.SIGKILL:  # "unavailable": the cluster may start again after it
+                on_error(
+                    f"the process that reads dataset {name!r} was killed by SIGKILL (as the kernel "
+                    "does when memory runs out)",
+                    "unavailable",
+                )
+            elif status != -signal.SIGTERM:
+                text = f"the process that reads dataset {name!r} ended with status {status}"
+                on_error(f"{text}; see the executor's stderr", "internal")
 
     def close(self) -> None:
         """Ends the process."""

@@ -1,0 +1,196 @@
+"""The files of a checkpoint: written by rank 0, or by all ranks where they have shards; read by
+rank 0 for all. Functions are collective calls and raise HearthError on all ranks alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import IO, Any, cast
+
+import torch
+
+from hearth.checkpoints.checkpoint_folder import (
+    Checkpoint,
+    CheckpointFolder,
+    Draft,
+    invalid,
+    sum_of,
+)
+from hearth.checkpoints.seal import Part, Seal, SealedFile
+from hearth.files.uri import local_path
+from hearth.torch import part_states
+from hearth.torch.peers import Peers
+from hearth.torch.sharded_states import METADATA, ShardedParts
+
+# The part that holds the random numbers of all ranks.
+RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint that was read: the states of its parts that are not sharded."""
+
+    uri: str
+    seal: Seal
+    states: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Of its folder, where that is local."""
+        return local_path(self.uri) or ""
+
+
+def write(
+    peers: Peers,
+    there: CheckpointFolder,
+    step: int,
+    states: Mapping[str, Any],
+    sharded: ShardedParts,
+) -> int:
+    """Writes and seals a checkpoint; its number, on rank 0."""
+    states = {**states, RANDOM: _random_states(peers)}
+    draft = peers.together(lambda: there.begin(step) if peers.rank == 0 else None)
+    try:
+        uri = peers.share(draft.uri if draft else "")
+        shards = _write_shards(peers, sharded, local_path(uri) or "") if sharded.names else {}
+        parts = {name: Part(step, tuple(shards)) for name in sharded.names}
+
+        def seal() -> int:
+            if draft is None:
+                return 0
+            with there.writing(draft):
+                for name, file in shards.items():
+                    draft.add(name, file)
+                for name, state in states.items():
+                    parts[name] = Part(step, (_write_state(draft, name, state),))
+                return draft.seal(parts, peers.world).number
+
+        return peers.together(seal)
+    except BaseException:
+        if draft is not None:
+            draft.discard()
+        raise
+
+
+def _write_state(draft: Draft, name: str, state: Any) -> str:
+    """Into a file of its own; its name."""
+    if name == "data" and part_states.is_json(state):
+        with draft.file(f"{name}.json") as file:
+            file.write(json.dumps(state, indent=1).encode())
+        return f"{name}.json"
+    with draft.file(f"{name}.pt") as file:
+        torch.save(state, cast(IO[bytes], file))
+    return f"{name}.pt"
+
+
+def _write_shards(peers: Peers, sharded: ShardedParts, path: str) -> dict[str, SealedFile]:
+    """Each rank writes its own, and takes the checksums of some of the files."""
+    peers.together(lambda: sharded.save(path))
+    names = json.loads(peers.share(json.dumps(sharded.files(path) if peers.rank == 0 else [])))
+
+    def sums() -> dict[str, Any]:
+        own = names[peers.rank :: peers.world]
+        return {name: asdict(_file_there(f"{path}/{name}")) for name in own}
+
+    told = peers.tell(json.dumps(peers.together(sums)))
+    return {name: SealedFile(**file) for text in told for name, file in json.loads(text).items()}
+
+
+def _file_there(path: str) -> SealedFile:
+    try:
+        with open(path, "rb") as file:
+            return SealedFile(os.fstat(file.fileno()).st_size, sum_of(file))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path}, which another rank has written, is not seen here: shards need a folder that "
+            "all hosts share"
+        ) from None
+
+
+def read(
+    peers: Peers, there: CheckpointFolder, parts: Collection[str], sharded: Collection[str]
+) -> Found | None:
+    """The newest whole checkpoint in rank 0's eyes; None where there is none."""
+    with ExitStack() as ends:
+        opened: Checkpoint | None = None
+
+        def newest() -> str:
+            nonlocal opened
+            if peers.rank != 0 or (opened := there.newest()) is None:
+                return "{}"
+            ends.callback(opened.close)
+            _check_parts(there, opened, parts, sharded)
+            return json.dumps({"uri": opened.uri, "seal": opened.seal.text()})
+
+        answer = json.loads(peers.share(peers.together(newest)))
+        if not answer:
+            return None
+        seal, uri = Seal.read(answer["seal"].encode()), answer["uri"]
+        found = Found(uri, seal, {})
+        for name in sorted({*parts, RANDOM} - set(sharded)):
+            (file,) = seal.parts[name].files
+            given = opened.files[file] if opened else None
+            with peers.share_file(given, seal.files[file].bytes) as source:
+                what = f"{uri}/{file} cannot be loaded: "
+                found.states[name] = peers.together(lambda: _loaded(file, source), what)  # noqa: B023
+        return found
+
+
+def _check_parts(
+    there: CheckpointFolder,
+    checkpoint: Checkpoint,
+    names: Collection[str],
+    sharded: Collection[str],
+) -> None:
+    """Raises HearthError where a checkpoint has not what is asked for, saved at one step."""
+    seal = checkpoint.seal
+    for name in sorted({*names, RANDOM}):
+        if name not in seal.parts:
+            steps = there.steps_of(name)
+            older = f"; the newest that has it is of step {steps[0]}" if steps else ""
+            has = ", ".join(sorted(seal.parts.keys() - {RANDOM}))
+            raise invalid(
+                f"{checkpoint.uri} has {has} of step {seal.step}, but no {name!r}{older}: save "
+                "what belongs together by one call of checkpoint()"
+            )
+        part = seal.parts[name]
+        if part.step != seal.step:
+            raise invalid(
+                f"the parts of {checkpoint.uri} disagree: {name!r} is of step {part.step}, others "
+                f"of step {seal.step}"
+            )
+        if (METADATA in part.files) != (name in sharded):
+            kinds = ("sharded", "whole") if METADATA in part.files else ("whole", "sharded")
+            raise invalid(f"{name!r} is {kinds[0]} in {checkpoint.uri} and {kinds[1]} here")
+
+
+def _loaded(name: str, file: Any) -> Any:
+    """A state, without running code of who wrote it."""
+    if name.endswith(".json"):
+        return json.loads(file.read())
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:  # PyTorch's own text advises weights_only=False
+        raise ValueError("it holds more than plain data, and could run code") from None
+
+
+def _random_states(peers: Peers) -> dict[str, Any]:
+    """Where the generators of all ranks stand: "cpu" and, where all have one, "cuda"."""
+    states = {"cpu": peers.gather_bytes(torch.get_rng_state())}
+    has_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+    if all(text == "gpu" for text in peers.tell("gpu" if has_gpu else "")):
+        states["cuda"] = peers.gather_bytes(torch.cuda.get_rng_state())
+    return states
+
+
+def set_random_state(peers: Peers, seal: Seal, states: Any) -> None:
+    """Goes on with this rank's random numbers, where there are as many ranks as then."""
+    if seal.world != peers.world:
+        return
+    torch.set_rng_state(states["cpu"][peers.rank])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"][peers.rank])

@@ -1,0 +1,166 @@
+"""ctx.checkpoint() and ctx.restore(): the state of all ranks in a folder of sealed checkpoints.
+
+Rank 0 writes what is equal on all ranks, and reads it for them: they learn from it which checkpoint
+is restored, and get its bytes. Both are collective calls, which fail on all ranks alike.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hearth.checkpoints.checkpoint_folder import CheckpointFolder, invalid
+from hearth.files.uri import is_far, scheme
+from hearth.torch import checkpoint_files, part_states
+from hearth.torch.checkpoint_files import RANDOM
+from hearth.torch.peers import Peers
+from hearth.torch.sharded_states import ShardedParts
+
+logger = logging.getLogger(__name__)
+
+_DATA = "data"
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a rank is about to save: `position` is the data's state, as a checksum."""
+
+    states: dict[str, Any]
+    sharded: ShardedParts
+    position: str = ""
+
+
+class Checkpoints:
+    """Those of one program. Its methods are collective calls, made by one thread of each rank."""
+
+    def __init__(self, ctx: Any):
+        self._ctx = ctx
+        self._last: tuple[int, str] | None = None  # step and data's position of the last one
+
+    def save(self, step: int, parts: Mapping[str, Any], folder: str, keep: int) -> None:
+        """As TorchContext.checkpoint()."""
+        peers, there = self._peers(), self._folder(folder)
+        own = peers.together(lambda: self._own(step, parts, keep, there.uri))
+        names = [*own.states, *own.sharded.names]
+        peers.check_same("checkpoint() got another step or other parts", [step, *sorted(names)])
+        peers.check_same("the state of 'data' is another", own.position)
+        number = checkpoint_files.write(peers, there, step, own.states, own.sharded)
+        if own.position:
+            self._last = step, own.position
+        if hasattr(self._ctx.mgr, "note_commit"):
+            self._ctx.mgr.note_commit()
+        if peers.rank == 0:
+            there.remove_older(keep, number)
+
+    def restore(self, parts: Mapping[str, Any], folder: str) -> int | None:
+        """As TorchContext.restore()."""
+        peers, there = self._peers(), self._folder(folder)
+        given = _given(parts)
+        sharded = peers.together(lambda: ShardedParts(given))
+        peers.check_same("restore() got other parts", sorted(given))
+        found = checkpoint_files.read(peers, there, given, sharded.names)
+        if found is None:
+            return None
+        seal, states = found.seal, found.states
+        peers.together(lambda: _check_fits(found, given, sharded), f"{found.uri} does not fit: ")
+        for name in states.keys() - {RANDOM}:
+            failed = f"{name!r} of {found.uri} cannot be loaded: "
+            peers.together(lambda: part_states.load(given[name], states[name]), failed)  # noqa: B023
+        if sharded.names:
+            failed = f"{', '.join(sorted(sharded.names))} of {found.uri} cannot be loaded: "
+            peers.together(lambda: sharded.load(found.path), failed)
+        checkpoint_files.set_random_state(peers, seal, states.get(RANDOM))
+        if _DATA in states:
+            self._last = seal.step, part_states.checksum(states[_DATA])
+        return seal.step
+
+    def _peers(self) -> Peers:
+        peers = Peers()
+        if self._ctx.rank is None:
+            raise invalid("checkpoints are made by the ranks that train: this node is none of them")
+        if peers.world == 1 and self._ctx.world_size > 1:
+            raise invalid(
+                f"checkpoint() and restore() are calls of all {self._ctx.world_size} ranks: call "
+                "torch.distributed.init_process_group(ctx.backend) before them"
+            )
+        return peers
+
+    def _folder(self, folder: str) -> CheckpointFolder:
+        uri = str(folder) or self._ctx.checkpoint_dir
+        if not uri:
+            raise invalid(
+                "no folder for checkpoints is known: give TorchCluster.run(..., checkpoint_dir=URI)"
+                " or checkpoint(..., folder=URI) and restore(..., folder=URI)"
+            )
+        whole = uri if scheme(uri) else self._ctx.absolute_path(uri)
+        return CheckpointFolder(whole, self._report)
+
+    def _own(self, step: int, parts: Mapping[str, Any], keep: int, uri: str) -> Own:
+        """Raises TypeError or ValueError for what cannot be saved."""
+        if type(step) is not int or step < 0:
+            raise ValueError(f"the step is {step!r}, not a number of steps")
+        if type(keep) is not int or keep < 1:
+            raise ValueError(f"keep={keep!r} would keep no checkpoint")
+        given = _given(parts)
+        sharded = ShardedParts(given)
+        if sharded.names and is_far(uri):
+            raise ValueError(
+                f"{', '.join(sorted(sharded.names))}: shards of the ranks are written to a folder "
+                f"that all hosts see by its path, not to {uri}"
+            )
+        plain = given.keys() - sharded.names
+        states = {name: part_states.state_of(name, given[name]) for name in sorted(plain)}
+        if _DATA not in states:
+            return Own(states, sharded)
+        return Own(states, sharded, self._checked_position(step, states[_DATA]))
+
+    def _checked_position(self, step: int, state: Any) -> str:
+        """Raises ValueError where the data's state is of another step than the model's."""
+        _check_step(step, state)
+        position = part_states.checksum(state)
+        if self._last is not None and step > self._last[0] and position == self._last[1]:
+            raise ValueError(
+                f"model and data disagree: the step is {step}, but the state of 'data' is still "
+                f"that of step {self._last[0]}: give the loader that the program takes batches "
+                "from, or its state as it is now"
+            )
+        return position
+
+    def _report(self, line: str) -> None:
+        logger.warning("%s", line)
+        if hasattr(self._ctx.mgr, "warn"):
+            self._ctx.mgr.warn(line)
+
+
+def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Without those that are None, as a scheduler that a program may have or not."""
+    given = {name: value for name, value in parts.items() if value is not None}
+    if not given:
+        raise invalid("nothing to save or restore: give model=, optimizer=, data= or others")
+    for name in given:
+        if not name.isidentifier() or name == RANDOM:
+            raise invalid(f"a part of a checkpoint cannot be named {name!r}: take another name")
+    return given
+
+
+def _check_fits(found: checkpoint_files.Found, given: Mapping[str, Any], sharded: Any) -> None:
+    """Raises ValueError where the states are not those of the program's objects."""
+    for name in found.states.keys() - {RANDOM}:
+        if why := part_states.misfit(name, given[name], found.states[name]):
+            raise ValueError(why)
+    if sharded.names and (why := sharded.misfit(found.path)):
+        raise ValueError(why)
+    if _DATA in found.states:
+        _check_step(found.seal.step, found.states[_DATA])
+
+
+def _check_step(step: int, state: Any) -> None:
+    """The data's state may say after which step it was taken."""
+    own = state.get("step") if isinstance(state, dict) else None
+    if type(own) is int and own != step:
+        raise ValueError(
+            f"model and data disagree: the model is of step {step} and the state of 'data' of step "
+            f"{own}: save both at the same step"
+        )

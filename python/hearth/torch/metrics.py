@@ -1,0 +1,61 @@
+"""Metrics of all ranks as one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hearth.checkpoints.checkpoint_folder import invalid, some_of
+from hearth.torch.peers import Peers
+
+
+def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, float]:
+    """Means over the ranks by weights; see TorchContext.reduce_metrics()."""
+    said = [json.loads(text) for text in peers.tell(json.dumps(_own(metrics, weight)))]
+    for rank, each in enumerate(said):
+        if "error" in each:
+            raise invalid(f"reduce_metrics() on rank {rank}: {each['error']}")
+    names = set(said[0]["values"])
+    for rank, each in enumerate(said):
+        if (others := set(each["values"])) != names:
+            raise invalid(
+                f"reduce_metrics() got other names on rank {rank} than on rank 0: "
+                f"{some_of(names ^ others)} on one of them alone; give the same on every rank"
+            )
+    weights = [float.fromhex(each["weight"]) for each in said]
+    total = math.fsum(weights)
+    return {name: _mean(said, name, weights, total) for name in metrics}
+
+
+def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
+    """What this rank says: floats as hexadecimal text, which is exact, or what is wrong."""
+    try:
+        share = _number("weight", weight)
+        if not 0 <= share < math.inf:
+            raise TypeError(f"the weight is {share:g}, not a number of rows")
+        values = {str(name): _number(name, value).hex() for name, value in metrics.items()}
+    except TypeError as error:
+        return {"error": str(error)}
+    return {"weight": share.hex(), "values": values}
+
+
+def _number(name: object, value: Any) -> float:
+    """A Python float of a number, or of a tensor or array of one value."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        shape = getattr(value, "shape", None)
+        what = type(value).__name__ + (f" of shape {list(shape)}" if shape is not None else "")
+        raise TypeError(f"{name!r} is a {what}, not one number") from None
+
+
+def _mean(said: list[Any], name: str, weights: list[float], total: float) -> float:
+    """On every rank the same additions in the same order, so the same bits."""
+    if total == 0:
+        return math.nan
+    values = (float.fromhex(each["values"][name]) for each in said)
+    # A rank without rows may have a mean of none.
+    parts = [value * share for value, share in zip(values, weights, strict=True) if share]
+    return sum(parts) / total

@@ -1,0 +1,140 @@
+"""Parts of a checkpoint, such as model and optimizer: their state, whether it fits, its content."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from hearth.checkpoints.checkpoint_folder import some_of
+
+_SCALARS = (type(None), bool, int, float, str, bytes, complex, torch.dtype, torch.device)
+_JSON = (type(None), bool, int, float, str)
+
+
+def bare(value: Any) -> Any:
+    """The module inside DistributedDataParallel and torch.compile, whose names fit any run."""
+    while True:
+        if isinstance(value, DistributedDataParallel):
+            value = value.module
+        elif hasattr(value, "_orig_mod"):
+            value = value._orig_mod
+        else:
+            return value
+
+
+def state_of(name: str, value: Any) -> Any:
+    """What is saved of a part.
+
+    Raises:
+        TypeError: it has no state, or one that could not be loaded without running code.
+    """
+    value = bare(value)
+    if isinstance(value, dict):
+        state = value
+    elif hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+        state = value.state_dict()
+    else:
+        raise TypeError(
+            f"{name!r} is a {type(value).__name__}, which has no state_dict() and "
+            "load_state_dict(): give an object that has them, or a dict"
+        )
+    for path, found in _others(state, name):
+        raise TypeError(
+            f"{path} is a {type(found).__name__}, which could not be loaded without running code "
+            "from the checkpoint: keep tensors, numbers, texts, lists, tuples and dicts of them"
+        )
+    return state
+
+
+def is_json(state: Any) -> bool:
+    """Whether JSON gives exactly this back."""
+    if type(state) is dict:
+        return all(type(key) is str and is_json(value) for key, value in state.items())
+    if type(state) is list:
+        return all(map(is_json, state))
+    return type(state) in _JSON and (type(state) is not float or state == state)
+
+
+def checksum(state: Any) -> str:
+    """The same for equal states."""
+    if is_json(state):
+        return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+    data = io.BytesIO()
+    torch.save(state, data)
+    return hashlib.sha256(data.getvalue()).hexdigest()
+
+
+def misfit(name: str, value: Any, state: Any) -> str:
+    """Why a saved state is not one of this part; empty where it is, as far as can be seen."""
+    value = bare(value)
+    if isinstance(value, torch.nn.Module):
+        return other_module(name, _shapes(value.state_dict()), _shapes(state))
+    if isinstance(value, torch.optim.Optimizer):
+        own = [len(group["params"]) for group in value.param_groups]
+        try:
+            saved = [len(group["params"]) for group in state["param_groups"]]
+        except (KeyError, TypeError):
+            return f"what it has of {name!r} is no state of an optimizer"
+        if own != saved:
+            return f"{name!r} has groups of {saved} parameters in it and of {own} here"
+    return ""
+
+
+def load(value: Any, state: Any) -> None:
+    """Gives a part the state. Raises what its load_state_dict() does."""
+    value = bare(value)
+    if isinstance(value, dict):
+        value.clear()
+        value.update(state)
+    else:
+        value.load_state_dict(state)
+
+
+def _others(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Path and value of what is not plain data."""
+    kind = type(value)
+    if isinstance(value, torch.Tensor) or kind in _SCALARS:
+        return
+    if kind in (dict, OrderedDict):
+        for key, each in value.items():
+            if type(key) not in _SCALARS and type(key) is not tuple:
+                yield f"the key {key!r} of {path}", key
+            yield from _others(each, f"{path}[{key!r}]")
+    elif kind in (list, tuple, set, torch.Size):
+        for number, each in enumerate(value):
+            yield from _others(each, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def _shapes(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape of each tensor by name; None for what is not known to have one."""
+    shapes = {}
+    for key, value in state.items():
+        known = isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value)
+        shapes[key] = list(value.shape) if known else None
+    return shapes
+
+
+def other_module(name: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
+    """How the names and shapes of a module and of a saved one differ; empty where they do not."""
+    said = []
+    if missing := own.keys() - saved.keys():
+        said.append(f"it lacks {some_of(missing)}")
+    if unexpected := saved.keys() - own.keys():
+        said.append(f"it has {some_of(unexpected)}, which {name!r} here has not")
+    shapes = {
+        f"{key} is {saved[key]} in it and {own[key]} here"
+        for key in own.keys() & saved.keys()
+        if None not in (own[key], saved[key]) and own[key] != saved[key]
+    }
+    if shapes:
+        said.append(some_of(shapes))
+    return f"it is of another {name!r}: " + ", and ".join(said) if said else ""

@@ -1,0 +1,154 @@
+"""Parts of a checkpoint of which each rank has shards (FSDP2), by torch.distributed.checkpoint.
+
+The ranks write to, and read from, a folder that all of them see. Methods are collective calls.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+
+from hearth.torch.part_states import bare, other_module
+
+METADATA = ".metadata"
+_METADATA_CLASSES = {
+    "torch": ("Size", "device"),
+    "torch.serialization": ("_get_layout",),
+    "torch.distributed.checkpoint.metadata": (
+        "BytesStorageMetadata",
+        "ChunkStorageMetadata",
+        "Metadata",
+        "MetadataIndex",
+        "StorageMeta",
+        "TensorProperties",
+        "TensorStorageMetadata",
+        "_MEM_FORMAT_ENCODING",
+    ),
+    "torch.distributed.checkpoint.filesystem": ("_StorageInfo",),
+    "collections": ("OrderedDict",),
+    "pathlib": ("Path", "PosixPath", "PurePosixPath"),
+}
+
+
+class ShardedParts:
+    """Those of a program's parts that are sharded: modules, and optimizers of their parameters."""
+
+    def __init__(self, parts: Mapping[str, Any]):
+        """Raises TypeError where an optimizer's module is not among the parts."""
+        bared = {name: bare(value) for name, value in parts.items()}
+        self._modules = {name: value for name, value in bared.items() if _has_shards(value)}
+        self._optimizers: dict[str, tuple[Any, Any]] = {}
+        for name, value in bared.items():
+            if isinstance(value, torch.optim.Optimizer) and _any_shards(_parameters(value)):
+                self._optimizers[name] = (self._owner(name, value), value)
+
+    @property
+    def names(self) -> set[str]:
+        return {*self._modules, *self._optimizers}
+
+    def save(self, path: str) -> None:
+        """Each rank writes its shards into the folder. Raises on all ranks where one fails."""
+        writer = FileSystemWriter(path, single_file_per_rank=True, sync_files=True)
+        dcp.save(self._states(), storage_writer=writer)
+
+    def files(self, path: str) -> list[str]:
+        """The names of the files that save() has written, of all ranks."""
+        stored = _Reader(path).read_metadata().storage_data.values()
+        return sorted({METADATA, *(each.relative_path for each in stored)})
+
+    def misfit(self, path: str) -> str:
+        """Why what the folder has is not of these modules; empty where it is."""
+        saved = _Reader(path).read_metadata().state_dict_metadata
+        for name, module in self._modules.items():
+            own = {f"{name}.{key}": value for key, value in get_model_state_dict(module).items()}
+            of_name = {key: value for key, value in saved.items() if key.startswith(f"{name}.")}
+            if why := other_module(name, _sizes(own), _sizes(of_name)):
+                return why
+        return ""
+
+    def load(self, path: str) -> None:
+        """Each rank reads its shards. Raises on all ranks where one fails."""
+        states = self._states()
+        dcp.load(states, storage_reader=_Reader(path), planner=_Planner())
+        for name, module in self._modules.items():
+            set_model_state_dict(module, states[name])
+        for name, (module, optimizer) in self._optimizers.items():
+            set_optimizer_state_dict(module, optimizer, states[name])
+
+    def _states(self) -> dict[str, Any]:
+        states: dict[str, Any] = {
+            name: get_model_state_dict(module) for name, module in self._modules.items()
+        }
+        for name, (module, optimizer) in self._optimizers.items():
+            states[name] = get_optimizer_state_dict(module, optimizer)
+        return states
+
+    def _owner(self, name: str, optimizer: Any) -> Any:
+        own = {id(parameter) for parameter in _parameters(optimizer)}
+        for module in self._modules.values():
+            if own <= {id(parameter) for parameter in module.parameters()}:
+                return module
+        raise TypeError(f"the parameters of {name!r} are sharded: give their module with it")
+
+
+class _Reader(FileSystemReader):
+    """Looks at what a pickle names before PyTorch loads it."""
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
+        with self.fs.create_stream(self.fs.concat_path(self.path, METADATA), "rb") as file:
+            _OnlyMetadata(file).load()
+        return super().read_metadata(*args, **kwargs)
+
+
+class _Planner(DefaultLoadPlanner):
+    """Runs no code of what is not a tensor either."""
+
+    def load_bytes(self, read_item: Any, value: io.BytesIO) -> None:
+        torch.load(value, weights_only=True)
+        value.seek(0)
+        super().load_bytes(read_item, value)
+
+
+class _OnlyMetadata(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        is_type = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
+        if not is_type and name not in _METADATA_CLASSES.get(module, ()):
+            raise ValueError(f"{METADATA} names {module}.{name}, which is no part of metadata")
+        return super().find_class(module, name)
+
+
+def _has_shards(value: Any) -> bool:
+    return isinstance(value, torch.nn.Module) and _any_shards(value.parameters())
+
+
+def _any_shards(tensors: Iterable[Any]) -> bool:
+    from torch.distributed.tensor import DTensor
+
+    return any(isinstance(tensor, DTensor) for tensor in tensors)
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _sizes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Shapes by name; None for what has none, in the program and in metadata alike."""
+    sizes = {}
+    for key, value in values.items():
+        size = getattr(value, "size", None)
+        size = size() if callable(size) else size
+        sizes[key] = None if size is None else list(size)
+    return sizes
