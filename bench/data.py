@@ -16,8 +16,8 @@ epoch 1 cpu   ... of what is written and from when the first rank begins until e
 epoch 2 cpu   ... of epoch 2
 
 All rows of both epochs are checked by their ids and a sum over their values: a peer's missing or
-repeated rows are in the table. `--fewer 50` tries everything out on few rows; `--limit MINUTES`
-begins no further round after so long.
+repeated rows are in the table. `--fewer 50 --rounds 1` tries everything out on few rows; with
+`--limit MINUTES` rows take fewer rounds where their share of the time is over, one at least.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Side:
             "PYSPARK_PYTHON": python,
             "PYTHONPATH": str(bench),
             "RAY_TRAIN_V2_ENABLED": "1",
-            "RAY_DISABLE_IMPORT_WARNING": "1",
+            "RAY_raylet_start_wait_time_s": "120",
             marked_processes.VARIABLE: self.mark,
         }
         with far, log.open("w") as output:
@@ -213,7 +213,7 @@ class Case:
 
 
 class Bench:
-    """All cases; one thread."""
+    """All cases that are wanted; one thread."""
 
     def __init__(self, flags: argparse.Namespace):
         self._flags = flags
@@ -221,26 +221,37 @@ class Bench:
         self._table = report.Report()
         self._runs: list[dict[str, Any]] = []
         self._sections: list[str] = []
-
-    def case(self, source: str, shape: str) -> None:
-        """The rows SOURCE/SHAPE/SHUFFLE of all kinds of shuffle that are wanted."""
-        flags = self._flags
         wanted = report.Report(flags.only).wants
-        modes = [mode for mode in flags.modes.split(",") if wanted(f"{source}/{shape}/{mode}")]
-        if not modes or self._is_over():
-            return
-        with tempfile.TemporaryDirectory(prefix="hearth-bench-") as folder:
-            case = Case(source, shape, flags.fewer, Path(folder))
-            with case.running(flags.contenders.split(",")):
-                for mode in modes:
-                    self._rounds(case, mode)
+        self._left = [
+            (source, shape, mode)
+            for source in SOURCES
+            for shape in data_rows.SHAPES
+            for mode in flags.modes.split(",")
+            if wanted(f"{source}/{shape}/{mode}")
+        ]
+
+    def run(self) -> None:
+        """Sides live for all kinds of shuffle of a source and a shape."""
+        while self._left:
+            source, shape, _ = self._left[0]
+            # Ray's last processes may still write to it.
+            options = {"prefix": "hearth-bench-", "ignore_cleanup_errors": True}
+            with tempfile.TemporaryDirectory(**options) as folder:
+                case = Case(source, shape, self._flags.fewer, Path(folder))
+                with case.running(self._flags.contenders.split(",")):
+                    while self._left and self._left[0][:2] == (source, shape):
+                        self._rounds(case, self._left[0][2])
+                        self._left.pop(0)
 
     def _rounds(self, case: Case, mode: str) -> None:
+        """As many rounds as were asked for, or as fit into this row's share of the time."""
+        now = time.monotonic()
+        until = now + (self._until - now) / len(self._left)
         name = f"{case.name}/{mode}"
         own = []
-        # The first is not measured where all rows are taken.
-        for turn in range(self._flags.fewer > 1, self._flags.rounds + 1):
-            if turn > 1 and self._is_over():
+        rounds = self._flags.rounds
+        for turn in range(rounds == 1, rounds + 1):  # the first of several is not measured
+            if turn > 1 and time.monotonic() > until:
                 break
             for run in case.turn(mode):
                 shown = {k: round(v, 3) for k, v in run.items() if isinstance(v, float)}
@@ -252,11 +263,8 @@ class Bench:
         self._sections.append(data_table.summary(name, own, case.failed))
         self._save()
 
-    def _is_over(self) -> bool:
-        return time.monotonic() > self._until
-
     def _save(self) -> None:
-        """After each case: what was measured stays where a later one is interrupted."""
+        """After each row: what was measured stays where a later one is interrupted."""
         if self._flags.markdown:
             self._flags.markdown.write_text("\n".join(self._sections))
         if self._flags.json:
@@ -277,10 +285,7 @@ def main() -> None:
         if environment:
             data_environments.python(environment)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its sides and files go, too
-    bench = Bench(flags)
-    for source in SOURCES:
-        for shape in data_rows.SHAPES:
-            bench.case(source, shape)
+    Bench(flags).run()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,13 @@ REQUIREMENTS = {
     # Where aiohttp is not there, two of its reading threads race to find that out, and one fails.
     "ray": ["ray[data,train]==2.60.0", "aiohttp==3.14.5"],
     # It imports pyarrow.filesystem, which pyarrow 16 removed; pyarrow 14 needs NumPy 1.
-    "petastorm": ["petastorm==0.13.1", "pyarrow==14.0.2", "numpy==1.26.4", "setuptools<70"],
+    "petastorm": [
+        "petastorm==0.13.1",
+        "pyarrow==14.0.2",
+        "numpy==1.26.4",
+        "pandas==2.2.3",
+        "setuptools<70",
+    ],
     "mds": ["mosaicml-streaming==0.13.0"],
 }
 

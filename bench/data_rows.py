@@ -38,9 +38,9 @@ class Shape:
 
 
 SHAPES = {
-    "784 floats": Shape(100_000, 100, 16_384, 784, False, 4_096),
-    "10 floats": Shape(1_000_000, 256, 16_384, 10, False, 32_768),
-    "150 KB images": Shape(2_000, 32, 1_024, IMAGE_BYTES, True, 64),
+    "784 floats": Shape(60_000, 100, 16_384, 784, False, 4_096),
+    "10 floats": Shape(400_000, 256, 16_384, 10, False, 32_768),
+    "150 KB images": Shape(1_500, 32, 1_024, IMAGE_BYTES, True, 64),
 }
 
 

@@ -138,6 +138,7 @@ class Ray(Side):
             logging_level="error",
             log_to_driver=False,
             object_store_memory=3 << 30,
+            _temp_dir=str(Path(job["path"]).parent / "ray"),
         )
         ray.data.DataContext.get_current().enable_progress_bars = False
 

@@ -7,11 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 VARIABLE = "HEARTH_BENCH_MARK"
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def own_mark() -> str:
@@ -41,19 +43,28 @@ def cpu_seconds(mark: str) -> float:
     return total
 
 
+@dataclass(frozen=True)
+class Times:
+    """Processor time of a process, in seconds."""
+
+    parent: int
+    total: float  # with that of its children that it has waited for
+    children: float
+
+
 class Meter:
     """Samples the processor time of the marked processes all the time, in a thread of its own.
 
-    A process that ends is counted on: by its parent's time where that is marked, else by its own.
-    One that begins and ends between two samples is missed where its parent does not wait for it.
+    A process that ends is counted on: its time is its parent's where that has waited for it, else
+    what it was at the last sample.
     """
 
     def __init__(self, mark: str, interval_s: float = 0.1):
         self._mark = f"{VARIABLE}={mark}".encode()
         self._interval_s = interval_s
-        self._marked: dict[int, tuple[int, float]] = {}  # parent and seconds at the last sample
+        self._marked: dict[int, Times] = {}  # at the last sample
         self._others: set[int] = set()
-        self._orphans = 0.0  # seconds of ended ones that no marked parent counts
+        self._orphans = 0.0  # seconds of ended ones that no marked parent has got
         self._samples: list[tuple[float, float]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -90,20 +101,30 @@ class Meter:
         for pid in pids - self._others - self._marked.keys():
             environment = _environment(pid)
             if self._mark in environment:
-                self._marked[pid] = (0, 0.0)
+                self._marked[pid] = Times(0, 0.0, 0.0)
             elif environment:  # in the middle of an exec it is empty
                 self._others.add(pid)
-        before = set(self._marked)
-        for pid in before:
-            found = _times(pid)
-            if found is not None:
-                self._marked[pid] = found
-                continue
-            parent, seconds = self._marked.pop(pid)
-            if parent not in before:
-                self._orphans += seconds
-        total = self._orphans + sum(seconds for _, seconds in self._marked.values())
+        before = dict(self._marked)
+        found = {pid: _times(pid) for pid in before}
+        self._marked = {pid: times for pid, times in found.items() if times is not None}
+        self._orphans += sum(self._uncounted(before))
+        total = self._orphans + sum(times.total for times in self._marked.values())
         self._samples.append((now, total))
+
+    def _uncounted(self, before: dict[int, Times]) -> Iterator[float]:
+        """Seconds of those that have ended and whose time their parents have not got."""
+        got: dict[int, float] = {}
+        for pid, times in self._marked.items():
+            got[pid] = times.children - before[pid].children
+        lost = {pid: times.total for pid, times in before.items() if pid not in self._marked}
+        for pid in sorted(lost, reverse=True):  # children before their parents
+            parent = before[pid].parent
+            if parent in lost:
+                lost[parent] += lost[pid]
+            elif got.get(parent, -1.0) + 2 * TICK_S >= lost[pid]:
+                got[parent] -= lost[pid]
+            else:
+                yield lost[pid]
 
 
 def _environment(pid: int) -> bytes:
@@ -113,10 +134,11 @@ def _environment(pid: int) -> bytes:
         return b""
 
 
-def _times(pid: int) -> tuple[int, float] | None:
-    """Parent of a process, and seconds of it and its children that have ended; None: it is gone."""
+def _times(pid: int) -> Times | None:
+    """None: the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    own, children = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
+    return Times(int(fields[1]), (own + children) * TICK_S, children * TICK_S)

@@ -14,6 +14,8 @@ namespace hearth::image {
 namespace {
 
 constexpr int64_t kMaxSide = 16384;
+// Of JPEG files. In longer PNG files one output pixel may have millions of the image's.
+constexpr int64_t kMaxImageSide = 65500;
 
 // What a thread works in.
 struct Scratch {
@@ -103,6 +105,9 @@ int64_t ImageTransform::bytes_per_image() const {
 void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* out) const {
   Scratch& scratch = ScratchOfThisThread();
   const auto reader = OpenRegion(encoded, options_.kind, &scratch.reader);
+  Require(std::max(reader->height(), reader->width()) <= kMaxImageSide, ErrorCode::kDataLoss,
+          "image of {} x {} pixels: sides are {} at most", reader->height(), reader->width(),
+          kMaxImageSide);
   Placement placement = Place(options_, reader->height(), reader->width(), seed);
   const bool reduces = options_.scaled_decoding && reader->reduces();
   const int factor = reduces ? ReductionOf(placement) : 1;

@@ -172,6 +172,14 @@ TEST(ImageTransform, RefusesAHugeHeaderBeforeTakingMemory) {
             "67108864 pixels");
 }
 
+TEST(ImageTransform, RefusesAnImageOfALongerSideThanAnyJpegHas) {
+  ImageOptions options;
+  options.kind = ImageKind::kAny;
+  const Image line{1, 65501, 1, std::vector<uint8_t>(65501)};
+  EXPECT_THAT([&] { Applied(options, EncodePng(line)); },
+              ThrowsMessage<Error>("image of 1 x 65501 pixels: sides are 65500 at most"));
+}
+
 // Damaged bytes must give an error or pixels, never a crash (run under sanitizers, too).
 TEST(ImageTransform, SurvivesRandomDamage) {
   std::mt19937 random(7);

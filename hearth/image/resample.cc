@@ -21,16 +21,17 @@ uint8_t Rounded(int sum) {
   return static_cast<uint8_t>(std::clamp((sum + kTriangleHalf) >> kTriangleBits, 0, 255));
 }
 
-// Makes the sum of the rounded weights one, so that even areas keep their level.
+// Rounds the sums up to each weight, so that all add up to one, and even areas keep their level,
+// however many and small they are.
 void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights) {
-  int total = 0;
-  size_t largest = 0;
-  for (size_t k = 0; k < exact.size(); ++k) {
-    weights[k] = static_cast<int16_t>(std::lrint(exact[k] / sum * kTriangleOne));
-    total += weights[k];
-    if (weights[k] > weights[largest]) largest = k;
+  double total = 0;
+  int64_t rounded = 0;
+  for (const double weight : exact) {
+    total += weight;
+    const int64_t next = std::llrint(total / sum * kTriangleOne);
+    *weights++ = static_cast<int16_t>(next - rounded);
+    rounded = next;
   }
-  weights[largest] = static_cast<int16_t>(weights[largest] + kTriangleOne - total);
 }
 
 void ResampleLinePlainly(const uint8_t* line, const ResampleTable& table, uint32_t* out) {

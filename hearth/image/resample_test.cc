@@ -57,6 +57,16 @@ TEST(ResampleTable, WeightsOfEveryPixelAddUpToOne) {
   }
 }
 
+TEST(ResampleTable, WeighsThousandsOfPixelsEvenly) {
+  ResampleTable table;
+  table.Build(Whole(65500, 1), 1, kColumnGroup, false);
+  std::vector<uint8_t> line(65500 * 3 + LinePadding(table));
+  for (int64_t i = 0; i < 65500 * 3; ++i) line[i] = static_cast<uint8_t>(i / 3 * 200 / 65500);
+  uint32_t out = 0;
+  ResampleLine(line.data(), table, &out);
+  EXPECT_NEAR(out & 255, 100, 1);
+}
+
 TEST(ResampleTable, ReadsOnlyThePixelsOfItsPart) {
   ResampleTable table;
   table.Build({0, 1000, 300, 2}, 100, kColumnGroup, false);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -56,3 +57,45 @@ def test_a_ddp_program_goes_on_from_its_checkpoint_and_has_seen_every_row(spark,
     assert restarts == 1
     assert (began != 0).sum() > 20  # it did not begin anew
     assert (ended != 0).all()
+
+
+def resumes(dies, ctx):
+    """Takes seven steps; a rank is killed at the fifth, after the checkpoint of the third."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group(ctx.backend)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    data = {"batch": 0}
+    begin = ctx.restore(model=model, optimizer=optimizer, data=data) or 0
+    for step in range(begin + 1, 8):
+        optimizer.zero_grad()
+        rows = torch.tensor([[float(step), float(ctx.rank)]])
+        model(torch.nn.functional.dropout(rows)).sum().backward()
+        optimizer.step()
+        data["batch"] = step
+        if step % 3 == 0:
+            ctx.checkpoint(step, model=model, optimizer=optimizer, data=data)
+        if dies and (ctx.rank, step, ctx.restart_count) == (1, 5, 0):
+            os.kill(os.getpid(), signal.SIGKILL)
+    mean = ctx.reduce_metrics({"weight": model.module.weight[0, 0]}, weight=1 + ctx.rank)
+    if ctx.rank == 0:
+        end = [ctx.restart_count, begin, model.module.weight.tolist(), mean["weight"]]
+        Path(ctx.checkpoint_dir, "end.json").write_text(json.dumps(end))
+
+
+def test_a_program_whose_rank_is_killed_resumes_from_its_newest_checkpoint(spark, tmp_path):
+    ends = []
+    for dies in (True, False):
+        folder = tmp_path / str(dies)
+        options = {"feeds": (), "restart": True, "checkpoint_dir": str(folder)}
+        with TorchCluster.run(spark, resumes, dies, workers=2, **options) as cluster:
+            pass
+        assert cluster.restarts.count == dies
+        ends.append(json.loads((folder / "end.json").read_text()))
+    assert ends[0][:2] == [1, 3]
+    assert ends[1][:2] == [0, 0]
+    assert ends[0][2:] == ends[1][2:]

@@ -20,6 +20,8 @@ from hearth.native.failure import Failure
 _NAME = re.compile(r"checkpoint-(\d{6,18})-step-(\d{1,18})")
 _HIDDEN = re.compile(r"\.checkpoint-(\d{6,18})-step-\d{1,18}\.[0-9a-f]{8}\.(part|old)")
 _BLOCK_BYTES = 8 << 20
+# As many digits as a name may have.
+MOST_STEPS = 10**18
 
 
 class Writer:
@@ -124,10 +126,10 @@ class CheckpointFolder:
 
     def __init__(self, uri: str, report: Callable[[str], None]):
         """`report` gets a line on what is skipped, or cannot be removed."""
-        self.uri = uri.rstrip("/") or "/"
+        self.uri = local_path(uri) or uri.rstrip("/")
         self._report = report
         self._damaged: set[str] = set()
-        self._store = store_of(uri)
+        self._store = store_of(self.uri)
 
     def begin(self, step: int) -> Draft:
         """A new checkpoint, which nobody sees before it is sealed."""
@@ -155,6 +157,11 @@ class CheckpointFolder:
                     self._damaged.add(name)
                     self._report(f"{self.uri}/{name} is not whole and is skipped: {damage}")
         return None
+
+    def last(self) -> tuple[int, str]:
+        """Number and name of the newest one, whole or not; (0, "none") where there is none."""
+        with self._refusals("checkpoints cannot be read from"):
+            return max(self._listed(), default=(0, "none"))
 
     def steps_of(self, part: str) -> list[int]:
         """The steps of the checkpoints whose seals name the part, the newest first."""

@@ -6,12 +6,13 @@ is restored, and get its bytes. Both are collective calls, which fail on all ran
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hearth.checkpoints.checkpoint_folder import CheckpointFolder, invalid
+from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
 from hearth.files.uri import is_far, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.checkpoint_files import RANDOM
@@ -57,10 +58,11 @@ class Checkpoints:
     def restore(self, parts: Mapping[str, Any], folder: str) -> int | None:
         """As TorchContext.restore()."""
         peers, there = self._peers(), self._folder(folder)
-        given = _given(parts)
+        given = peers.together(lambda: _given(parts))
         sharded = peers.together(lambda: ShardedParts(given))
         peers.check_same("restore() got other parts", sorted(given))
         found = checkpoint_files.read(peers, there, given, sharded.names)
+        self._compare_views(peers, there)
         if found is None:
             return None
         seal, states = found.seal, found.states
@@ -99,7 +101,7 @@ class Checkpoints:
 
     def _own(self, step: int, parts: Mapping[str, Any], keep: int, uri: str) -> Own:
         """Raises TypeError or ValueError for what cannot be saved."""
-        if type(step) is not int or step < 0:
+        if type(step) is not int or not 0 <= step < MOST_STEPS:
             raise ValueError(f"the step is {step!r}, not a number of steps")
         if type(keep) is not int or keep < 1:
             raise ValueError(f"keep={keep!r} would keep no checkpoint")
@@ -127,6 +129,19 @@ class Checkpoints:
                 "from, or its state as it is now"
             )
         return position
+
+    def _compare_views(self, peers: Peers, there: CheckpointFolder) -> None:
+        """Reports that this rank sees a newer checkpoint than rank 0, as on another host where the
+        folder is not shared."""
+        own = (0, "none")
+        if not is_far(there.uri):
+            own = peers.together(there.last)
+            number, name = json.loads(peers.share(json.dumps(own)))
+            if own[0] > number:
+                self._report(
+                    f"rank {peers.rank} sees {own[1]} in {there.uri}, but rank 0, which decides "
+                    f"what is restored, {name}: it must be a folder that all hosts share"
+                )
 
     def _report(self, line: str) -> None:
         logger.warning("%s", line)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from hearth.checkpoints.checkpoint_folder import some_of
 
 _SCALARS = (type(None), bool, int, float, str, bytes, complex, torch.dtype, torch.device)
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _JSON = (type(None), bool, int, float, str)
 
 
@@ -46,6 +48,10 @@ def state_of(name: str, value: Any) -> Any:
             "load_state_dict(): give an object that has them, or a dict"
         )
     for path, found in _others(state, name):
+        if isinstance(found, DTensor):
+            raise TypeError(
+                f"{path} has shards on other ranks: give the model and its optimizer themselves"
+            )
         raise TypeError(
             f"{path} is a {type(found).__name__}, which could not be loaded without running code "
             "from the checkpoint: keep tensors, numbers, texts, lists, tuples and dicts of them"
@@ -100,7 +106,7 @@ def load(value: Any, state: Any) -> None:
 def _others(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Path and value of what is not plain data."""
     kind = type(value)
-    if isinstance(value, torch.Tensor) or kind in _SCALARS:
+    if kind in _TENSORS or kind in _SCALARS:
         return
     if kind in (dict, OrderedDict):
         for key, each in value.items():

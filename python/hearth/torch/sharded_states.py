@@ -20,6 +20,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_optimizer_state_dict,
 )
+from torch.distributed.tensor import DTensor
 
 from hearth.torch.part_states import bare, other_module
 
@@ -135,8 +136,6 @@ def _has_shards(value: Any) -> bool:
 
 
 def _any_shards(tensors: Iterable[Any]) -> bool:
-    from torch.distributed.tensor import DTensor
-
     return any(isinstance(tensor, DTensor) for tensor in tensors)
 
 

@@ -1,0 +1,75 @@
+"""Programs whose ranks make checkpoints: plain processes, without Spark."""
+
+from __future__ import annotations
+
+from hearth.torch.context import TorchContext
+
+CONTEXT = """
+from hearth.torch.context import TorchContext
+
+class Manager:
+    def __init__(self):
+        self.commits, self.warnings = 0, []
+    def note_commit(self):
+        self.commits += 1
+    def warn(self, text):
+        self.warnings.append(text)
+
+folders = json.loads(case)
+ctx = TorchContext(
+    node_id=rank, role="worker", index=rank, cluster_spec={"worker": ["127.0.0.1:1"] * world},
+    default_fs="file://", working_dir="/", mgr=Manager(),
+    checkpoint_dir=folders[min(rank, len(folders) - 1)],
+)
+
+def make(seed=0):
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout())
+    return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+def train(model, optimizer, first, last):
+    for step in range(first, last):
+        optimizer.zero_grad()
+        rows = torch.full((2, 4), float(step)) + torch.arange(2.0)[:, None]
+        model(rows).square().sum().backward()
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+        optimizer.step()
+
+def bits(*modules):
+    return [t.tolist() for m in modules for t in m.state_dict().values()]
+
+def attempt(call):
+    try:
+        return call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+"""
+
+
+def said(group, world=2):
+    return [group.say(rank) for rank in range(world)]
+
+
+class Manager:
+    def __init__(self):
+        self.commits, self.warnings = 0, []
+
+    def note_commit(self):
+        self.commits += 1
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+def alone(folder, **values):
+    """The context of a program of one rank."""
+    known = {"role": "worker", "cluster_spec": {"worker": ["127.0.0.1:1"]}, "working_dir": "/"}
+    return TorchContext(
+        node_id=0,
+        index=0,
+        default_fs="file://",
+        mgr=Manager(),
+        checkpoint_dir=str(folder),
+        **{**known, **values},
+    )
