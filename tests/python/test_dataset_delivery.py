@@ -59,6 +59,12 @@ def test_files_of_a_dataset_that_may_change_are_kept_only_where_all_partitions_a
     assert plan.keeps()
 
 
+def test_partitions_for_which_spark_runs_no_task_are_known_to_be_empty():
+    plan = Plan("train", 2, steady=False)
+    Delivery(plan, Running()).end(SimpleNamespace(error=None, result=[(0, 4, "aa")]))
+    assert plan.known == {0: (4, "aa"), 1: (0, "0" * 16)} and plan.keeps()
+
+
 def test_totals_are_sent_once_all_partitions_are_known_of_ranks_that_have_returned_too():
     running = Running()
     delivery = Delivery(Plan("train", 2), running)

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 _FRAME_PARTITIONS = 48
 # Ranks are told of complete partitions in about so many messages.
 _PARTS = 48
+# The hash of a partition without rows.
+_NO_ROWS = "0" * 16
 # A delivery that fails may be the echo of a lost rank, which the rendezvous reports then.
 _ECHO_WAIT_S = 5.0
 
@@ -215,7 +217,9 @@ class Delivery:
                 return
             self._told = True
             # Spark runs no task for a partition that it knows to be empty.
-            each = [self._known.get(p, (0, "")) for p in range(self._plan.partitions)]
+            each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
+            for partition, known in enumerate(each):
+                self._plan.known.setdefault(partition, known)
         totals = {"rows": [rows for rows, _ in each], "hashes": [digest for _, digest in each]}
         self._send({"op": "dataset_totals", **totals})
         logger.info(

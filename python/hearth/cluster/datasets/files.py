@@ -167,7 +167,8 @@ class PartitionFiles:
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
         """A new attempt, or the one that is complete; None where no more rows are needed."""
         with self._lock:
-            self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S)
+            if not self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S):
+                raise TimeoutError(f"the driver did not plan the dataset within {_PLAN_S:g} s")
             partition = self._partitions.setdefault(key, _Partition())
             if partition.shown is not None and partition.shown.complete:
                 return partition.shown
