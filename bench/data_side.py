@@ -3,7 +3,7 @@
 Its argument is JSON: the contender, the source ("frame": a cached DataFrame; "parquet": files), the
 folder of the Parquet files, the shape of the rows, Spark's settings and the descriptor of the
 socket to the bench. It says "ready", then answers each line, a JSON object with the kind of shuffle
-and a folder, by the clock's times of one run. The socket's end ends it.
+and a folder, by the clock's times of one run, or by its error. The socket's end ends it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -264,10 +265,14 @@ def main() -> None:
         print("ready", file=lines, flush=True)
         for line in lines:
             run = {**job, **json.loads(line)}
-            times = side.run(run)
-            times.setdefault("ended", time.time())
-            side.clear(run)
-            print(json.dumps(times), file=lines, flush=True)
+            try:
+                answer: dict[str, Any] = {"ended": 0.0, **side.run(run)}
+                answer["ended"] = answer["ended"] or time.time()
+                side.clear(run)
+            except Exception as error:
+                traceback.print_exc()
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), file=lines, flush=True)
     side.close()
 
 
