@@ -196,9 +196,9 @@ class OwnRanks(Side):
             }
             command = [sys.executable, data_ranks.__file__, program]
             ranks.append(subprocess.Popen(command, env=environment))
-        for process in ranks:
-            if process.wait() != 0:
-                raise RuntimeError(f"a rank ended with {process.returncode}")
+        statuses = [process.wait() for process in ranks]
+        if any(statuses):
+            raise RuntimeError(f"the ranks ended with {statuses}")
         return {"called": called, "written": written}
 
     def prepare(self, job: Job) -> Job:
@@ -220,7 +220,11 @@ class Petastorm(OwnRanks):
         folder.mkdir()
         key = SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF
         self.spark.conf.set(key, f"file://{folder}")
-        self._converter = make_spark_converter(self.frame)
+        # Where a rank has no more than three row groups, as by the default of 32 MB, its reader
+        # now and then ends without a row.
+        size = job["rows"] * job["width"] * (1 if job["image"] else 4)
+        group = min(8 << 20, size // 16)
+        self._converter = make_spark_converter(self.frame, parquet_row_group_size_bytes=group)
         return {"converter": pickle.dumps(self._converter).hex()}
 
     def clear(self, job: Job) -> None:
