@@ -67,6 +67,10 @@ class Failed(Exception):
     """A side that ended, or was too slow; the text is the end of what it printed."""
 
 
+class FailedRun(Failed):
+    """The side goes on."""
+
+
 class Side:
     """The running side of one contender. One thread uses it."""
 
@@ -106,7 +110,10 @@ class Side:
         """One run, whose ranks leave their files in the folder; the times of its driver."""
         job = {"mode": mode, "folder": str(folder), "port": port}
         print(json.dumps(job), file=self._lines, flush=True)
-        return json.loads(self._answer(RUN_TIMEOUT_S))
+        times = json.loads(self._answer(RUN_TIMEOUT_S))
+        if "error" in times:
+            raise FailedRun(f"{self._log.read_text()[-2000:]}\n{times['error']}")
+        return times
 
     def _answer(self, timeout_s: float) -> str:
         self._socket.settimeout(timeout_s)
@@ -149,7 +156,7 @@ class Case:
         self._window = max(self._shape.batch_size, self._shape.window // fewer)
         self._folder = folder
         self._data = folder / "rows"
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, list[str]] = {}
         self._sides: dict[str, Side] = {}
 
     @contextmanager
@@ -187,8 +194,9 @@ class Case:
         try:
             yield
         except Failed as error:
-            self._sides.pop(name, None)
-            self.failed[name] = str(error)
+            if not isinstance(error, FailedRun):
+                self._sides.pop(name, None)
+            self.failed.setdefault(name, []).append(str(error))
             print(f"{self.name}: {name} failed:\n{error}", file=sys.stderr, flush=True)
 
     def _job(self) -> dict[str, Any]:

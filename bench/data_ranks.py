@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,9 @@ def loops(job: Job, rank: int, ready: float, epoch_of: Callable[[int], Batches])
             marks.setdefault("first", time.time())
         marks["ends"].append(time.time())
         marks["sums"].append(total)
-    arrays = {name: np.concatenate([np.asarray(a) for a in found]) for name, found in ids.items()}
+        marks.setdefault("first", marks["ends"][-1])
+    none = np.empty(0, np.int64)
+    arrays = {name: np.concatenate([none, *map(np.asarray, found)]) for name, found in ids.items()}
     folder = Path(job["folder"])
     np.savez(folder / f"rank{rank}.npz", **arrays)
     (folder / f"rank{rank}.json").write_text(json.dumps(marks))
@@ -92,8 +95,6 @@ def ray(job: Job) -> None:
 
 
 def petastorm(job: Job, rank: int) -> None:
-    from functools import partial
-
     import petastorm.pytorch as pytorch
     from petastorm import make_batch_reader
 
@@ -131,9 +132,9 @@ def petastorm(job: Job, rank: int) -> None:
             batch_size=job["batch_size"],
             shuffling_queue_capacity=queue,
         )
-    begin = partial(_petastorm_epochs, made, job["batch_size"] if full else 0)
-    epochs = begin()
-    loops(job, rank, ready, lambda epoch: next(epochs))
+    # Its threads must have ended before the interpreter does.
+    with closing(_petastorm_epochs(made, job["batch_size"] if full else 0)) as epochs:
+        loops(job, rank, ready, lambda epoch: next(epochs))
 
 
 def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:

@@ -3,7 +3,7 @@
 Its argument is JSON: the contender, the source ("frame": a cached DataFrame; "parquet": files), the
 folder of the Parquet files, the shape of the rows, Spark's settings and the descriptor of the
 socket to the bench. It says "ready", then answers each line, a JSON object with the kind of shuffle
-and a folder, by the clock's times of one run. The socket's end ends it.
+and a folder, by the clock's times of one run, or by its error. The socket's end ends it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +196,9 @@ class OwnRanks(Side):
             }
             command = [sys.executable, data_ranks.__file__, program]
             ranks.append(subprocess.Popen(command, env=environment))
-        for process in ranks:
-            if process.wait() != 0:
-                raise RuntimeError(f"a rank ended with {process.returncode}")
+        statuses = [process.wait() for process in ranks]
+        if any(statuses):
+            raise RuntimeError(f"the ranks ended with {statuses}")
         return {"called": called, "written": written}
 
     def prepare(self, job: Job) -> Job:
@@ -219,7 +220,11 @@ class Petastorm(OwnRanks):
         folder.mkdir()
         key = SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF
         self.spark.conf.set(key, f"file://{folder}")
-        self._converter = make_spark_converter(self.frame)
+        # Where a rank has no more than three row groups, as by the default of 32 MB, its reader
+        # now and then ends without a row.
+        size = job["rows"] * job["width"] * (1 if job["image"] else 4)
+        group = min(8 << 20, size // 16)
+        self._converter = make_spark_converter(self.frame, parquet_row_group_size_bytes=group)
         return {"converter": pickle.dumps(self._converter).hex()}
 
     def clear(self, job: Job) -> None:
@@ -264,10 +269,14 @@ def main() -> None:
         print("ready", file=lines, flush=True)
         for line in lines:
             run = {**job, **json.loads(line)}
-            times = side.run(run)
-            times.setdefault("ended", time.time())
-            side.clear(run)
-            print(json.dumps(times), file=lines, flush=True)
+            try:
+                answer: dict[str, Any] = {"ended": 0.0, **side.run(run)}
+                answer["ended"] = answer["ended"] or time.time()
+                side.clear(run)
+            except Exception as error:
+                traceback.print_exc()
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), file=lines, flush=True)
     side.close()
 
 

@@ -94,7 +94,7 @@ def mixing(ids: Any) -> float:
     return float(np.abs(places - np.arange(len(ids))).mean() * 3 / max(1, len(ids)))
 
 
-def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, str]) -> str:
+def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, list[str]]) -> str:
     """A case as a table in Markdown: best / median of each contender."""
     columns = [*FIGURES, "writing", "start"]
     lines = [
@@ -113,7 +113,8 @@ def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, str]) -> st
             cells.append(" / ".join(f"{f(values):.4g}" for f in shown) if values else "")
         cells += [_mixing_of(own), _rows_of(own)]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += [f"\n{contender}: failed: `{last_line(text)}`" for contender, text in failed.items()]
+    for contender, texts in failed.items():
+        lines += ["", f"{contender}: {len(texts)} failed, the last by `{last_line(texts[-1])}`"]
     return "\n".join([*lines, ""])
 
 
