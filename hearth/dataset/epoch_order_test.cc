@@ -95,7 +95,8 @@ TEST(EpochOrder, CountsTheRowsOfItsFirstPositions) {
 TEST(EpochOrder, RefusesOtherNamesAndEpochs) {
   EXPECT_EQ(ShuffleOf("none"), ShuffleMode::kNone);
   EXPECT_EQ(Thrown([] { ShuffleOf("blocks"); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Thrown([] { EpochOrder(ShuffleMode::kFull, 1, -1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([] { EpochOrder(ShuffleMode::kFull, 1, -1); }).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST(RowSeed, DependsOnAllOfItsNumbers) {

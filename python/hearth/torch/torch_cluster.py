@@ -36,9 +36,8 @@ class TorchCluster(Cluster):
     ) -> TorchCluster:
         """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
 
-        Before main_fun, the environment has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-        GROUP_RANK, MASTER_ADDR and MASTER_PORT, so that init_process_group() needs a backend
-        alone.
+        Before main_fun, the environment has RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and so on, so
+        that init_process_group() needs a backend alone.
 
         Args:
             spark: a SparkSession, of Spark Connect, too, or a SparkContext.
@@ -46,9 +45,8 @@ class TorchCluster(Cluster):
                 second argument is a TorchContext.
             args: its first argument; a list becomes the node's sys.argv.
             workers: how many nodes; each is one rank of the process group. (least, most), with
-                restart: as many as there are slots; where an executor is lost and not replaced
-                within spark.hearth.executorWait, training goes on with fewer, and where slots come,
-                with more after the next ctx.checkpoint(). ctx.world_size says how many there are.
+                restart: as many as there are slots. After a loss that is not replaced within
+                spark.hearth.executorWait it goes on with fewer; with more after ctx.checkpoint().
             roles_of_nodes: number of nodes by role instead of `workers`. Those of "ps" and
                 "evaluator" get no rows, are no ranks, and are ended after the others.
             feeds: names of the feeds by which train() and inference() bring rows; none: the nodes
@@ -58,36 +56,27 @@ class TorchCluster(Cluster):
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
             restart: where an executor is lost, or a node killed by SIGKILL, train() and
-                shutdown() start all nodes again, with ctx.restart_count one higher, and send
-                all rows again that are not safe (see DataFeed.commit). main_fun resumes from its
-                own checkpoint. It does so up to ten times without a checkpoint in between.
+                shutdown() start all nodes again, up to ten times without a checkpoint in between,
+                with ctx.restart_count one higher. main_fun resumes from its own checkpoint. Rows of
+                feeds that are not safe are sent again (see DataFeed.commit).
             checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes to and
                 ctx.restore() reads from.
             timeout_s: seconds for all nodes to come.
 
         Raises:
             ReservationTimeoutError: not all nodes came; says which, and why that may be.
-            NodeError: a node failed while it started.
-            HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+            NodeError, HearthError: a node failed while it started; Spark would end idle nodes.
             TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
         """
-        datasets = datasets or {}
-        least, most = workers if isinstance(workers, tuple) else (0, workers)
-        _check_workers(least, most, restart, roles_of_nodes)
-        options = NodeOptions(
-            queues=tuple(feeds),
-            background=bool(feeds or datasets),
-            num_gpus=gpus_per_worker,
-            checkpoint_dir=checkpoint_dir,
-        )
+        background = bool(feeds or datasets)
         plan = Plan(
-            roles.template_of(roles_of_nodes or {"worker": most}),
-            options,
+            _template_of(workers, restart, roles_of_nodes),
+            NodeOptions(tuple(feeds), background, gpus_per_worker, checkpoint_dir=checkpoint_dir),
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
-            datasets=datasets,
-            least_workers=least,
+            datasets=datasets or {},
+            least_workers=workers[0] if isinstance(workers, tuple) else 0,
         )
         return cls.of_plan(spark, plan, main_fun, args)
 
@@ -101,14 +90,16 @@ class TorchCluster(Cluster):
         return cluster
 
 
-def _check_workers(
-    least: int, most: int, restart: bool, roles_of_nodes: Mapping[str, int] | None
-) -> None:
-    """Raises ValueError where the number of workers cannot be what is asked for."""
+def _template_of(
+    workers: int | tuple[int, int], restart: bool, roles_of_nodes: Mapping[str, int] | None
+) -> dict[str, list[int]]:
+    """Ids of the nodes of each role, at most. Raises ValueError for numbers that cannot be."""
+    least, most = workers if isinstance(workers, tuple) else (0, workers)
     if most < 1 or least > most or least < 0:
-        raise ValueError(f"workers is ({least}, {most}): give a number, or (least, most)")
+        raise ValueError(f"workers is {workers}: give a number, or (least, most)")
     if least and (roles_of_nodes or not restart):
         raise ValueError(
             "workers=(least, most) needs restart=True, and no roles_of_nodes: the number of "
             "workers changes by starting the cluster again"
         )
+    return roles.template_of(roles_of_nodes or {"worker": most})
