@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pickle
 import random
@@ -205,6 +206,17 @@ def test_thousands_of_files_make_a_small_closure(tmp_path):
     source = data.parquet(str(tmp_path)).pin()
     assert sum(split.rows for split in source.splits()) == 6002
     assert len(pickle.dumps(source)) < 80_000
+
+
+def test_a_pickled_source_is_the_same(tmp_path):
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    source = data.parquet(str(tmp_path), ["id"], spool=False)
+    for one in (source, source.pin()):
+        _ = one.packed and one.schema()  # what is cached does not travel
+        other = pickle.loads(pickle.dumps(one))
+        assert set(vars(other)) == {field.name for field in dataclasses.fields(one)}
+        assert (other.uri, other.columns, other.packed) == (one.uri, one.columns, one.packed)
+        assert other.spool is False
 
 
 @pytest.mark.parametrize("columns", ["id", []])

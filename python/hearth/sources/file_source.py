@@ -9,7 +9,7 @@ import socket
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,7 @@ class FileSource:
         return pickle.loads(zlib.decompress(self.packed))
 
     def __getstate__(self) -> dict[str, Any]:  # what is cached does not travel
-        return {name: getattr(self, name) for name in ("format", "uri", "columns", "packed")}
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property
     def _schema(self) -> pa.Schema:
