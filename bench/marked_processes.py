@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import os
+import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
@@ -35,3 +39,84 @@ def cpu_seconds(mark: str) -> float:
         except psutil.Error:
             continue
     return total
+
+
+class Meter:
+    """Samples the processor time of the marked processes all the time, in a thread of its own.
+
+    A process that ends is counted on: by its parent's time where that is marked, else by its own.
+    One that begins and ends between two samples is missed where its parent does not wait for it.
+    """
+
+    def __init__(self, mark: str, interval_s: float = 0.1):
+        self._mark = f"{VARIABLE}={mark}".encode()
+        self._interval_s = interval_s
+        self._marked: dict[int, tuple[int, float]] = {}  # parent and seconds at the last sample
+        self._others: set[int] = set()
+        self._orphans = 0.0  # seconds of ended ones that no marked parent counts
+        self._samples: list[tuple[float, float]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Meter:
+        self._sample()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._sample()
+
+    def between(self, start: float, end: float) -> float:
+        """Seconds spent between two times of time.time(), by interpolation."""
+        return self._at(end) - self._at(start)
+
+    def _at(self, when: float) -> float:
+        later = bisect.bisect_left(self._samples, (when, 0.0))
+        if later in (0, len(self._samples)):
+            return self._samples[min(later, len(self._samples) - 1)][1]
+        (t0, v0), (t1, v1) = self._samples[later - 1 : later + 1]
+        return v0 + (v1 - v0) * (when - t0) / (t1 - t0)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            self._sample()
+
+    def _sample(self) -> None:
+        now = time.time()
+        pids = set(psutil.pids())
+        self._others &= pids
+        for pid in pids - self._others - self._marked.keys():
+            environment = _environment(pid)
+            if self._mark in environment:
+                self._marked[pid] = (0, 0.0)
+            elif environment:  # in the middle of an exec it is empty
+                self._others.add(pid)
+        before = set(self._marked)
+        for pid in before:
+            found = _times(pid)
+            if found is not None:
+                self._marked[pid] = found
+                continue
+            parent, seconds = self._marked.pop(pid)
+            if parent not in before:
+                self._orphans += seconds
+        total = self._orphans + sum(seconds for _, seconds in self._marked.values())
+        self._samples.append((now, total))
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _times(pid: int) -> tuple[int, float] | None:
+    """Parent of a process, and seconds of it and its children that have ended; None: it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -18,7 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = [
     "hearth/base",
     "hearth/rendezvous",
-    "hearth/feed",
+    "hearth/formats",
+    "hearth/batch",
+    "hearth/ring",
+    "hearth/dataset",
+    "hearth/partitions",
     "hearth/collective",
     "hearth/storage",
     "hearth/board",

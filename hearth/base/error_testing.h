@@ -20,4 +20,7 @@ inline Error Thrown(const std::function<void()>& call) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
+// The same, where only the code matters.
+inline ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
+
 }  // namespace hearth

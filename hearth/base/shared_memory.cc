@@ -46,6 +46,16 @@ Fd CreateSharedMemory(const std::string& name, size_t bytes) {
 
 Mapping::Mapping(int fd, size_t offset, size_t bytes, Access access) {
   CheckRange(fd, offset, bytes);
+  Map(fd, offset, bytes, access);
+}
+
+Mapping Mapping::OfGrowingFile(int fd, size_t offset, size_t bytes) {
+  Mapping mapping;
+  mapping.Map(fd, offset, bytes, Access::kRead);
+  return mapping;
+}
+
+void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
   void* address =
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
   if (address == MAP_FAILED) ThrowErrno(errno, fmt::format("mapping {} bytes of fd {}", bytes, fd));

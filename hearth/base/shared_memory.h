@@ -25,6 +25,9 @@ class Mapping {
   Mapping() = default;
   // Throws kInvalidArgument when the file is shorter than offset + bytes. `offset` is page aligned.
   Mapping(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
+  // The same for a file that still grows: it may be shorter, but bytes behind its end must not be
+  // touched before they are written (SIGBUS).
+  static Mapping OfGrowingFile(int fd, size_t offset, size_t bytes);
 
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -35,6 +38,8 @@ class Mapping {
   bool valid() const { return data_ != nullptr; }
 
  private:
+  void Map(int fd, size_t offset, size_t bytes, Access access);
+
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

@@ -4,13 +4,13 @@
 
 #include "hearth/base/error.h"
 #include "hearth/board/event_fields.h"
-#include "hearth/feed/tfrecord.h"
-#include "hearth/feed/wire.h"
+#include "hearth/formats/tfrecord.h"
+#include "hearth/formats/wire.h"
 
 namespace hearth::board {
 namespace {
 
-using feed::WireReader;
+using formats::WireReader;
 
 struct Event {
   double at = 0;
@@ -96,7 +96,7 @@ Event EventOf(std::string_view record) {
 
 std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
   std::vector<Point> points;
-  feed::TfRecordReader records(feed::OpenMemorySource(bytes), name);
+  formats::TfRecordReader records(formats::OpenMemorySource(bytes), name);
   bool any = false;
   try {
     while (const auto record = records.Next()) {

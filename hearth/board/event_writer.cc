@@ -12,17 +12,17 @@
 #include "hearth/base/fd.h"
 #include "hearth/base/host_name.h"
 #include "hearth/board/event_fields.h"
-#include "hearth/feed/tfrecord.h"
-#include "hearth/feed/wire.h"
+#include "hearth/formats/tfrecord.h"
+#include "hearth/formats/wire.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
 
 namespace hearth::board {
 namespace {
 
-using feed::PutHead;
-using feed::PutVarint;
-using feed::WireReader;
+using formats::PutHead;
+using formats::PutVarint;
+using formats::WireReader;
 
 void PutInt(uint32_t field, uint64_t value, std::string* out) {
   PutVarint(field << 3 | WireReader::kVarint, out);
@@ -71,7 +71,7 @@ std::string FileName(double now) {
 }  // namespace
 
 // Collects whole records; at a flush they go out in one piece, so that no reader sees half of one.
-class EventWriter::File : public feed::ByteSink {
+class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {
     if (!storage::IsLocal(uri)) {
@@ -114,7 +114,7 @@ EventWriter::EventWriter(const std::string& folder, double now)
     : path_(storage::Join(folder, FileName(now))) {
   auto file = std::make_unique<File>(path_);
   file_ = file.get();
-  records_ = std::make_unique<feed::TfRecordWriter>(std::move(file));
+  records_ = std::make_unique<formats::TfRecordWriter>(std::move(file));
   Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
   Flush();
 }

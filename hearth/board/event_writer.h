@@ -8,7 +8,7 @@
 
 #include "hearth/board/histogram.h"
 #include "hearth/board/point.h"
-#include "hearth/feed/tfrecord.h"
+#include "hearth/formats/tfrecord.h"
 
 namespace hearth::board {
 
@@ -43,7 +43,7 @@ class EventWriter {
   void Put(double at, int64_t step, const std::string& rest);
 
   std::string path_;
-  std::unique_ptr<feed::TfRecordWriter> records_;
+  std::unique_ptr<formats::TfRecordWriter> records_;
   File* file_ = nullptr;  // where they go; theirs
 };
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/data/image/encode.h"
-#include "hearth/caffe/data/image/image.h"
+#include "hearth/image/encode.h"
+#include "hearth/image/image.h"
 #include "hearth/trainer/trainer_process_testing.h"
 
 namespace hearth::trainer {
@@ -27,11 +27,11 @@ struct Row {
 using Rows = std::vector<Row>;
 
 std::string Picture(int number, int64_t width = 4) {
-  caffe::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
+  image::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     image.pixels[i] = static_cast<uint8_t>(37 * static_cast<size_t>(number) + 11 * i);
   }
-  return caffe::EncodePng(image);
+  return image::EncodePng(image);
 }
 
 Row Good(int number) { return {fmt::format("good{}", number), Picture(number), number % 4}; }
@@ -63,7 +63,7 @@ Rows MixedRows(const Rows& good, const Rows& bad) {
   return rows;
 }
 
-void FeedBatches(feed::RingWriter& writer, const Rows& rows) {
+void FeedBatches(ring::RingWriter& writer, const Rows& rows) {
   std::vector<std::string> ids, pictures;
   std::vector<int32_t> labels;
   for (const Row& row : rows) {
@@ -71,7 +71,7 @@ void FeedBatches(feed::RingWriter& writer, const Rows& rows) {
     pictures.push_back(row.picture);
     labels.push_back(row.label);
   }
-  feed::BatchBuilder builder;
+  batch::BatchBuilder builder;
   builder.AddString("id", ids).AddBinary("data", pictures).AddInt32("label", labels);
   ArrowSchema schema;
   ArrowArray array;
@@ -271,12 +271,12 @@ TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLaye
     ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
   }
   FeedBatches(ranks[0]->train(), GoodRows(0, 40));
-  feed::BatchBuilder good, odd;
+  batch::BatchBuilder good, odd;
   const std::vector<std::string> pictures(8, Picture(1));
   good.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
   odd.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
   odd.AddString("encoded", std::vector<std::string>(8, "yes"));
-  for (feed::BatchBuilder* builder : {&good, &odd}) {
+  for (batch::BatchBuilder* builder : {&good, &odd}) {
     ArrowSchema schema;
     ArrowArray array;
     builder->Export(&schema, &array);

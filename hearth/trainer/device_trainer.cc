@@ -239,11 +239,11 @@ void DeviceTrainer::BuildValidator() {
   validator_ = std::make_unique<Validator>(*options_.group, solver_->net(), std::move(options));
 }
 
-const feed::Minibatch& DeviceTrainer::LastRows() const {
+const dataset::Minibatch& DeviceTrainer::LastRows() const {
   for (const caffe::NetLayer& layer : solver_->net().layers()) {
-    if (const feed::Minibatch* rows = layer.layer->fetched_rows()) return *rows;
+    if (const dataset::Minibatch* rows = layer.layer->fetched_rows()) return *rows;
   }
-  static const feed::Minibatch kNone;
+  static const dataset::Minibatch kNone;
   return kNone;
 }
 

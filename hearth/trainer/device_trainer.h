@@ -9,9 +9,9 @@
 
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
-#include "hearth/feed/minibatch.h"
-#include "hearth/feed/row_stream.h"
-#include "hearth/feed/spool.h"
+#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/row_stream.h"
+#include "hearth/dataset/spool.h"
 #include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/distributed_sync.h"
 #include "hearth/trainer/job.h"
@@ -37,9 +37,9 @@ struct DeviceOptions {
   int device = 0;  // of this process
   DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
-  std::shared_ptr<feed::MinibatchSource> rows;
-  std::shared_ptr<feed::RowStream> stream;       // that the rows of this process come from, if any
-  std::shared_ptr<feed::Spool> validation_rows;  // given to one device of each process
+  std::shared_ptr<dataset::MinibatchSource> rows;
+  std::shared_ptr<dataset::RowStream> stream;  // that the rows of this process come from, if any
+  std::shared_ptr<dataset::Spool> validation_rows;  // given to one device of each process
   BadRows* bad_rows = nullptr;
   SignalEffects* signals = nullptr;  // may be null
   std::function<void(const nlohmann::json&)> send;
@@ -92,7 +92,7 @@ class DeviceTrainer {
   void WriteModel();
   int SyncEvery() const;
   int64_t EffectiveBatch() const;
-  const feed::Minibatch& LastRows() const;
+  const dataset::Minibatch& LastRows() const;
 
   const Job& job_;
   const DeviceOptions options_;

@@ -19,7 +19,7 @@ constexpr double kResultTimeoutSeconds = 3600;
 
 Deadline ResultDeadline() { return Deadline::After(kResultTimeoutSeconds); }
 
-feed::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.signal_fd)}; }
+ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.signal_fd)}; }
 
 }  // namespace
 
@@ -34,19 +34,19 @@ FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&
     : job_(std::move(job)),
       send_(std::move(send)),
       bad_rows_(job_.max_bad_rows, send_),
-      source_(std::make_shared<feed::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
+      source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
-  feed::RingEnd results = TakeEnd(*job_.results);
+  ring::RingEnd results = TakeEnd(*job_.results);
   try {
     BuildNet();
-    results_ = std::make_unique<feed::ResultWriter>(std::move(results), "SampleID", blobs_);
+    results_ = std::make_unique<ring::ResultWriter>(std::move(results), "SampleID", blobs_);
     send_({{"event", "ready"}});
     while (ServePartition()) {
     }
     results_->End(ResultDeadline());
   } catch (const Error& error) {
-    if (!results_) feed::RingWriter(std::move(results)).Fail(error);
+    if (!results_) ring::RingWriter(std::move(results)).Fail(error);
     if (results_) results_->ring().Fail(error);
     throw;
   }
@@ -112,7 +112,7 @@ void FeatureSession::CheckBadRows(int64_t fetched, bool no_more) const {
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {
-  const feed::Minibatch* fetched = nullptr;
+  const dataset::Minibatch* fetched = nullptr;
   for (const caffe::NetLayer& layer : net_->layers()) {
     if (!fetched) fetched = layer.layer->fetched_rows();
   }

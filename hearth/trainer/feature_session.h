@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/feed/result_writer.h"
-#include "hearth/feed/ring_source.h"
+#include "hearth/dataset/ring_source.h"
+#include "hearth/ring/result_writer.h"
 #include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/job.h"
 
@@ -35,10 +35,10 @@ class FeatureSession {
   const Job job_;
   const std::function<void(const nlohmann::json&)> send_;
   BadRows bad_rows_;
-  std::shared_ptr<feed::RingSource> source_;
+  std::shared_ptr<dataset::RingSource> source_;
   std::unique_ptr<caffe::Net> net_;
   std::vector<std::string> blobs_;
-  std::unique_ptr<feed::ResultWriter> results_;
+  std::unique_ptr<ring::ResultWriter> results_;
   int64_t rows_ = 0;  // written
 };
 

@@ -36,7 +36,7 @@ TEST(RowValuesTest, ABatchValueIsRepeated) {
 }
 
 TEST(RowIdTest, IsTheIdColumnElseTheRunningNumber) {
-  feed::BatchBuilder named, sample, bare;
+  batch::BatchBuilder named, sample, bare;
   EXPECT_EQ(RowId(*named.AddInt64("id", {7, 8}).Build(), 1, 0), "8");
   EXPECT_EQ(RowId(*sample.AddString("SampleID", {"a", "b"}, {false, true}).Build(), 0, 5), "a");
   EXPECT_EQ(RowId(*sample.AddString("SampleID", {"a", "b"}, {false, true}).Build(), 1, 5),

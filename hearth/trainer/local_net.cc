@@ -10,20 +10,21 @@
 #include "hearth/base/log.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/upgrade/net_file.h"
-#include "hearth/feed/spool_source.h"
+#include "hearth/dataset/spool_source.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 
 namespace hearth::trainer {
 namespace {
 
-std::shared_ptr<feed::MinibatchSource> OpenRows(const caffe::NetParameter& net, LocalRows* rows) {
+std::shared_ptr<dataset::MinibatchSource> OpenRows(const caffe::NetParameter& net,
+                                                   LocalRows* rows) {
   auto end = rows->Open(net);
   if (!end) return nullptr;
-  feed::SpoolOptions spool;
+  dataset::SpoolOptions spool;
   spool.directory = TemporaryFolder();
-  return std::make_shared<feed::SpoolSource>(std::make_shared<feed::Spool>(std::move(*end), spool),
-                                             feed::ReplayOptions{false, 0});
+  return std::make_shared<dataset::SpoolSource>(
+      std::make_shared<dataset::Spool>(std::move(*end), spool), dataset::ReplayOptions{false, 0});
 }
 
 }  // namespace

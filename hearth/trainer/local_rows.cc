@@ -4,10 +4,10 @@
 
 namespace hearth::trainer {
 
-std::optional<feed::RingEnd> LocalRows::Open(const caffe::NetParameter& net) {
+std::optional<ring::RingEnd> LocalRows::Open(const caffe::NetParameter& net) {
   const auto source = RowSourceOf(net);
   if (!source) return std::nullopt;
-  feed::RingEnds ends = feed::CreateRing();
+  ring::RingEnds ends = ring::CreateRing();
   readers_.push_back(std::make_unique<ReaderProcess>(
       ReaderProcess::Options{source->uri, source->format, source->columns}, ends.writer));
   return std::move(ends.reader);

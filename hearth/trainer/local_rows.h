@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/feed/ring.h"
+#include "hearth/ring/ring.h"
 #include "hearth/trainer/reader_process.h"
 
 namespace hearth::trainer {
@@ -15,7 +15,7 @@ namespace hearth::trainer {
 class LocalRows {
  public:
   // The reader's end of a ring with the rows of the net's fed layer; nothing where it has none.
-  std::optional<feed::RingEnd> Open(const caffe::NetParameter& net);
+  std::optional<ring::RingEnd> Open(const caffe::NetParameter& net);
 
  private:
   std::vector<std::unique_ptr<ReaderProcess>> readers_;

@@ -40,7 +40,7 @@ Job LocalJob(const LocalOptions& options) {
   return job;
 }
 
-StreamFds Release(feed::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
+StreamFds Release(ring::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
 
 double Now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();

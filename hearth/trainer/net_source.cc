@@ -88,8 +88,8 @@ caffe::NetParameter TestNetOf(const Job& job) {
   return net;
 }
 
-std::function<std::shared_ptr<feed::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
-    std::shared_ptr<feed::MinibatchSource> source, std::string stream_name) {
+std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
+    std::shared_ptr<dataset::MinibatchSource> source, std::string stream_name) {
   auto user = std::make_shared<std::string>();
   return [source = std::move(source), stream = std::move(stream_name),
           user](const caffe::LayerParameter& layer) {

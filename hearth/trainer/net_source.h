@@ -7,7 +7,7 @@
 
 #include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
@@ -22,7 +22,7 @@ caffe::NetParameter TestNetOf(const Job& job);
 
 // An open_source that gives `source` to the one fed layer of a net. Throws kInvalidArgument for a
 // second one, and where there is no source.
-std::function<std::shared_ptr<feed::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
-    std::shared_ptr<feed::MinibatchSource> source, std::string stream_name);
+std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
+    std::shared_ptr<dataset::MinibatchSource> source, std::string stream_name);
 
 }  // namespace hearth::trainer

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/feed/memory_source.h"
+#include "hearth/dataset/memory_source.h"
 #include "hearth/trainer/trainer_testing.h"
 
 namespace hearth::trainer {
@@ -85,8 +85,8 @@ TEST(NetSourceTest, TheTestNetHasTheTestState) {
 }
 
 TEST(NetSourceTest, OnlyOneLayerOfANetIsFed) {
-  auto source =
-      std::make_shared<feed::MemorySource>(std::vector<std::shared_ptr<const feed::BatchView>>{});
+  auto source = std::make_shared<dataset::MemorySource>(
+      std::vector<std::shared_ptr<const batch::BatchView>>{});
   caffe::LayerParameter first, second;
   first.set_name("data");
   second.set_name("more");

@@ -40,7 +40,7 @@ std::string PythonInterpreter() {
   return beside.empty() ? "python3" : beside;
 }
 
-ReaderProcess::ReaderProcess(const Options& options, const feed::RingEnd& writer) {
+ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer) {
   const int ring_fd = writer.memory.get();
   const int signal_fd = writer.signal.get();
   const std::string python = PythonInterpreter();

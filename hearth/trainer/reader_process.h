@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/feed/ring.h"
+#include "hearth/ring/ring.h"
 
 namespace hearth::trainer {
 
@@ -21,7 +21,7 @@ class ReaderProcess {
 
   // Starts `python3 -m hearth.rows.file_reader` on the writer's end of a ring, which the caller
   // then closes. Throws kNotFound when there is no interpreter.
-  ReaderProcess(const Options& options, const feed::RingEnd& writer);
+  ReaderProcess(const Options& options, const ring::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;

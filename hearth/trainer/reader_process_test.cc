@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "hearth/base/error.h"
-#include "hearth/feed/ring_reader.h"
+#include "hearth/ring/ring_reader.h"
 #include "hearth/storage/file.h"
 #include "hearth/trainer/trainer_testing.h"
 
@@ -31,7 +31,7 @@ class ReaderProcessTest : public ::testing::Test {
   }
 
   TestFolder folder_;
-  feed::RingEnds ring_ = feed::CreateRing(1 << 20);
+  ring::RingEnds ring_ = ring::CreateRing(1 << 20);
 };
 
 TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
@@ -39,7 +39,7 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
                  folder_.path("fds"));
   const std::string ring_fd = std::to_string(ring_.writer.memory.get());
   const std::string signal_fd = std::to_string(ring_.writer.signal.get());
-  feed::RingReader reader(std::move(ring_.reader));
+  ring::RingReader reader(std::move(ring_.reader));
   ReaderProcess process({"file:/data/x.parquet", "parquet", {"image", "label"}}, ring_.writer);
   ring_.writer = {};
   EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child's end is seen";
@@ -55,7 +55,7 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
 TEST_F(ReaderProcessTest, CtrlCAtTheTerminalDoesNotReachTheReader) {
   UseInterpreter("read pid name state parent group rest < /proc/$$/stat; echo $pid $group > " +
                  folder_.path("ids"));
-  feed::RingReader reader(std::move(ring_.reader));
+  ring::RingReader reader(std::move(ring_.reader));
   ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer);
   ring_.writer = {};
   EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child has ended";
@@ -79,7 +79,7 @@ TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheWayOut) {
 
 TEST_F(ReaderProcessTest, EndsTheChildThatStillReads) {
   UseInterpreter("exec sleep 1000");
-  feed::RingReader reader(std::move(ring_.reader));
+  ring::RingReader reader(std::move(ring_.reader));
   { ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer); }
   ring_.writer = {};
   EXPECT_THROW(reader.Next(Deadline::After(10)), Error);

@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/feed/row_hash.h"
+#include "hearth/batch/row_hash.h"
 #include "hearth/rendezvous/rank_name.h"
 #include "hearth/trainer/device_trainer.h"
 
@@ -19,18 +19,18 @@ constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
 std::string WhyNotCompared(const caffe::TrainingPosition& position) {
   const std::string what =
-      position.row_hash == feed::kRowHashVersion
+      position.row_hash == batch::kRowHashVersion
           ? fmt::format("names the rows of {} ranks instead of {}", position.rows.size(),
                         position.ranks)
           : fmt::format("has them by hash {}, this version of Hearth by hash {}", position.row_hash,
-                        feed::kRowHashVersion);
+                        batch::kRowHashVersion);
   return fmt::format("the rows before the snapshot of iteration {} cannot be compared: {} {}",
                      position.iteration, position.seal, what);
 }
 
 }  // namespace
 
-std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const feed::Minibatch& last) {
+std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Minibatch& last) {
   if (!rows_) return {};
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
   const auto own =
@@ -52,7 +52,7 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   // A state of Caffe's names no rows, and another number of ranks begins the epoch again anyway.
   const bool matters = position.has_feed_position() && static_cast<size_t>(position.ranks) == world;
   if (!rows_ || !matters) return true;
-  if (position.row_hash != feed::kRowHashVersion || position.rows.size() != world) {
+  if (position.row_hash != batch::kRowHashVersion || position.rows.size() != world) {
     if (rank == 0) Refuse(position, WhyNotCompared(position));
     return false;
   }

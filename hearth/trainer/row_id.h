@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <string>
 
-#include "hearth/feed/batch_view.h"
+#include "hearth/batch/batch_view.h"
 
 namespace hearth::trainer {
 
 // The row's `id` or `SampleID` column; where there is none or it is null, its running number with
 // eight digits.
-inline std::string RowId(const feed::BatchView& batch, int64_t row, int64_t running_number) {
+inline std::string RowId(const batch::BatchView& batch, int64_t row, int64_t running_number) {
   for (const char* name : {"id", "SampleID"}) {
-    const feed::ColumnView* column = batch.FindColumn(name);
+    const batch::ColumnView* column = batch.FindColumn(name);
     if (column && !column->IsNull(row)) return column->AsText(row);
   }
   return fmt::format("{:08d}", running_number);

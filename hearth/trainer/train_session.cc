@@ -7,9 +7,9 @@
 #include "hearth/base/thread.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/random.h"
-#include "hearth/feed/deal_source.h"
-#include "hearth/feed/spool_source.h"
-#include "hearth/feed/streamed_source.h"
+#include "hearth/dataset/deal_source.h"
+#include "hearth/dataset/spool_source.h"
+#include "hearth/dataset/streamed_source.h"
 
 namespace hearth::trainer {
 namespace {
@@ -20,10 +20,11 @@ constexpr double kConnectTimeoutSeconds = 300;
 // How much later than its leaving the reason for which a rank left may come by the rendezvous.
 constexpr std::chrono::milliseconds kReasonDelay{500};
 
-std::shared_ptr<feed::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
-  feed::SpoolOptions options;
+std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
+  dataset::SpoolOptions options;
   options.directory = fds.spill_dir.empty() ? directory : fds.spill_dir;
-  return std::make_shared<feed::Spool>(feed::RingEnd{Fd(fds.ring_fd), Fd(fds.signal_fd)}, options);
+  return std::make_shared<dataset::Spool>(ring::RingEnd{Fd(fds.ring_fd), Fd(fds.signal_fd)},
+                                          options);
 }
 
 // Whether a wait ended since another rank left, or since it was told to.
@@ -72,23 +73,24 @@ void TrainSession::OpenFeeds() {
   if (job_.settings.devices == 1) {
     rows_ = {std::move(source)};
   } else {
-    rows_ = feed::DealSource(std::move(source), job_.settings.devices);
+    rows_ = dataset::DealSource(std::move(source), job_.settings.devices);
   }
 }
 
 // Its order follows from the seed and the rank, whether rows are kept or sent anew in each epoch.
-std::shared_ptr<feed::MinibatchSource> TrainSession::OpenTrainRows() {
+std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
   const uint64_t seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
   if (!job_.train->files_hash) {
     auto spool = OpenSpool(*job_.train, job_.spill_dir);
     train_rows_ = spool;
-    return std::make_shared<feed::SpoolSource>(std::move(spool), feed::ReplayOptions{.seed = seed});
+    return std::make_shared<dataset::SpoolSource>(std::move(spool),
+                                                  dataset::ReplayOptions{.seed = seed});
   }
-  feed::StreamedOptions options;
+  dataset::StreamedOptions options;
   options.seed = seed;
   options.hash = *job_.train->files_hash;
-  auto source = std::make_shared<feed::StreamedSource>(
-      feed::RingEnd{Fd(job_.train->ring_fd), Fd(job_.train->signal_fd)}, options,
+  auto source = std::make_shared<dataset::StreamedSource>(
+      ring::RingEnd{Fd(job_.train->ring_fd), Fd(job_.train->signal_fd)}, options,
       // The feeder is this process's own worker, so the cluster is not told.
       [this](int64_t epoch) {
         hooks_.send({{"event", "rows"}, {"stream", "train"}, {"epoch", epoch}});

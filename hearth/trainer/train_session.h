@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "hearth/collective/group.h"
-#include "hearth/feed/row_stream.h"
-#include "hearth/feed/spool.h"
+#include "hearth/dataset/row_stream.h"
+#include "hearth/dataset/spool.h"
 #include "hearth/rendezvous/member.h"
 #include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/device_trainer.h"
@@ -49,7 +49,7 @@ class TrainSession {
   void Prepare();
   void JoinCluster();
   void OpenFeeds();
-  std::shared_ptr<feed::MinibatchSource> OpenTrainRows();
+  std::shared_ptr<dataset::MinibatchSource> OpenTrainRows();
   void RunDevices();
   void RunDevice(int device);
   void Finish();
@@ -66,9 +66,9 @@ class TrainSession {
   std::unique_ptr<rendezvous::Member> member_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   DeviceTeam team_;
-  std::vector<std::shared_ptr<feed::MinibatchSource>> rows_;
-  std::shared_ptr<feed::RowStream> train_rows_;
-  std::shared_ptr<feed::Spool> validation_rows_;
+  std::vector<std::shared_ptr<dataset::MinibatchSource>> rows_;
+  std::shared_ptr<dataset::RowStream> train_rows_;
+  std::shared_ptr<dataset::Spool> validation_rows_;
   TrainOutcome outcome_;
 
   std::mutex mutex_;

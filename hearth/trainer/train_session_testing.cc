@@ -16,8 +16,8 @@ namespace hearth::trainer {
 namespace {
 
 StreamFds FeedRing(const Batches& batches, std::vector<Thread>* feeders) {
-  feed::RingEnds ends = feed::CreateRing(1 << 20);
-  auto writer = std::make_shared<feed::RingWriter>(std::move(ends.writer));
+  ring::RingEnds ends = ring::CreateRing(1 << 20);
+  auto writer = std::make_shared<ring::RingWriter>(std::move(ends.writer));
   feeders->emplace_back("feeder", [writer, batches] { WriteRows(writer.get(), batches); });
   return {ends.reader.memory.Release(), ends.reader.signal.Release()};
 }
@@ -26,7 +26,7 @@ StreamFds FeedRing(const Batches& batches, std::vector<Thread>* feeders) {
 class EpochFeeder {
  public:
   explicit EpochFeeder(Batches batches) : batches_(std::move(batches)) {
-    feed::RingEnds ends = feed::CreateRing(1 << 20);
+    ring::RingEnds ends = ring::CreateRing(1 << 20);
     writer_.emplace(std::move(ends.writer));
     reader_ = std::move(ends.reader);
   }
@@ -47,8 +47,8 @@ class EpochFeeder {
 
  private:
   const Batches batches_;
-  std::optional<feed::RingWriter> writer_;
-  feed::RingEnd reader_;
+  std::optional<ring::RingWriter> writer_;
+  ring::RingEnd reader_;
   Thread thread_;  // last: it uses the others
 };
 

@@ -72,10 +72,10 @@ TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
   TrainerHarness good(RankJob(0, 2), Streams{}), failing(RankJob(1, 2), Streams{});
   good.FeedTrain({Numbers(0, 40)});
   // The second minibatch of rank 1 has rows without the column that the net reads.
-  feed::BatchBuilder rows, other;
+  batch::BatchBuilder rows, other;
   AddRows(Numbers(0, 4), &rows);
   other.AddInt32("label", {1, 2, 3, 0});
-  for (feed::BatchBuilder* builder : {&rows, &other}) {
+  for (batch::BatchBuilder* builder : {&rows, &other}) {
     ArrowSchema schema;
     ArrowArray array;
     builder->Export(&schema, &array);

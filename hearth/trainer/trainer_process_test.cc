@@ -70,7 +70,7 @@ TEST_F(TrainerProcessTest, EndsAtOnceWhenItsWorkerIsGone) {
 
 TEST_F(TrainerProcessTest, IsDoneThoughItsFeederIsNot) {
   TrainerHarness trainer(TrainJob(6), Streams{});
-  feed::BatchBuilder rows;
+  batch::BatchBuilder rows;
   AddRows(Numbers(0, 24), &rows);  // what six iterations take, and no end of the stream
   ArrowSchema schema;
   ArrowArray array;
@@ -101,8 +101,8 @@ class FeaturesTest : public TrainerProcessTest {
             {"features", {"ip2", "label", "loss"}}};
   }
 
-  static void Write(feed::RingWriter& ring, const std::vector<int64_t>& numbers) {
-    feed::BatchBuilder builder;
+  static void Write(ring::RingWriter& ring, const std::vector<int64_t>& numbers) {
+    batch::BatchBuilder builder;
     AddRows(numbers, &builder);
     ArrowSchema schema;
     ArrowArray array;
@@ -112,13 +112,13 @@ class FeaturesTest : public TrainerProcessTest {
 
   // Rows up to the next mark, by id; a row that comes twice fails the test.
   static std::map<std::string, std::vector<std::vector<float>>> ReadPartition(
-      feed::RingReader& ring, const std::vector<std::string>& columns) {
+      ring::RingReader& ring, const std::vector<std::string>& columns) {
     std::map<std::string, std::vector<std::vector<float>>> rows;
     std::vector<float> scratch;
     for (;;) {
-      const feed::RingEntry entry = ring.Next(Deadline::After(20));
-      if (entry.kind != feed::EntryKind::kBatch) return rows;
-      const feed::BatchView batch(entry.image);
+      const ring::RingEntry entry = ring.Next(Deadline::After(20));
+      if (entry.kind != ring::EntryKind::kBatch) return rows;
+      const batch::BatchView batch(entry.image);
       for (int64_t row = 0; row < batch.rows(); ++row) {
         auto& values = rows[std::string(batch.column("SampleID").Bytes(row))];
         EXPECT_TRUE(values.empty()) << "a row came twice";

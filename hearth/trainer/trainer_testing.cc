@@ -29,7 +29,7 @@ layer {{ name: "data" type: "CoSData" top: "x" top: "label" include {{ phase: {}
                      phase, batch_size);
 }
 
-nlohmann::json FdsOf(const feed::RingEnd& end) {
+nlohmann::json FdsOf(const ring::RingEnd& end) {
   return {{"ring_fd", end.memory.get()}, {"signal_fd", end.signal.get()}};
 }
 
@@ -59,7 +59,7 @@ std::string TestSolver(int max_iter, const std::string& more) {
   return text;
 }
 
-void AddRows(const std::vector<int64_t>& numbers, feed::BatchBuilder* builder) {
+void AddRows(const std::vector<int64_t>& numbers, batch::BatchBuilder* builder) {
   std::vector<std::vector<float>> x;
   std::vector<int32_t> label;
   std::vector<std::string> id;
@@ -83,9 +83,9 @@ std::vector<int64_t> Numbers(int64_t begin, int64_t end) {
 
 namespace {
 
-bool WriteBatches(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+bool WriteBatches(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
   for (const auto& numbers : batches) {
-    feed::BatchBuilder builder;
+    batch::BatchBuilder builder;
     AddRows(numbers, &builder);
     ArrowSchema schema;
     ArrowArray array;
@@ -97,14 +97,14 @@ bool WriteBatches(feed::RingWriter* writer, const std::vector<std::vector<int64_
 
 }  // namespace
 
-void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+void WriteRows(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
   try {
     if (WriteBatches(writer, batches)) writer->WriteEnd(Deadline::After(kFeedSeconds));
   } catch (const Error&) {
   }
 }
 
-bool WriteEpoch(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
+bool WriteEpoch(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches) {
   try {
     return WriteBatches(writer, batches) && writer->WriteFlush(Deadline::After(kFeedSeconds));
   } catch (const Error&) {
@@ -122,20 +122,20 @@ TestFolder::~TestFolder() { std::filesystem::remove_all(path_); }
 TrainerHarness::TrainerHarness(nlohmann::json job, Streams streams) {
   auto [ours, theirs] = Connection::Pair();
   control_.emplace(std::move(ours));
-  std::vector<feed::RingEnd> child_ends;
-  auto feeding = [&](const char* name, std::unique_ptr<feed::RingWriter>* writer) {
-    feed::RingEnds ends = feed::CreateRing(1 << 20);
+  std::vector<ring::RingEnd> child_ends;
+  auto feeding = [&](const char* name, std::unique_ptr<ring::RingWriter>* writer) {
+    ring::RingEnds ends = ring::CreateRing(1 << 20);
     job["streams"][name] = FdsOf(ends.reader);
-    *writer = std::make_unique<feed::RingWriter>(std::move(ends.writer));
+    *writer = std::make_unique<ring::RingWriter>(std::move(ends.writer));
     child_ends.push_back(std::move(ends.reader));
   };
   if (streams.train) feeding("train", &train_);
   if (streams.epochs) job["streams"]["train"]["files_hash"] = 1;
   if (streams.test) feeding("test", &test_);
   if (streams.results) {
-    feed::RingEnds ends = feed::CreateRing(1 << 20);
+    ring::RingEnds ends = ring::CreateRing(1 << 20);
     job["results"] = FdsOf(ends.writer);
-    results_ = std::make_unique<feed::RingReader>(std::move(ends.reader));
+    results_ = std::make_unique<ring::RingReader>(std::move(ends.reader));
     child_ends.push_back(std::move(ends.writer));
   }
   std::vector<int> inherited;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "hearth/base/socket.h"
-#include "hearth/feed/batch_builder.h"
-#include "hearth/feed/ring_reader.h"
-#include "hearth/feed/ring_writer.h"
+#include "hearth/batch/batch_builder.h"
+#include "hearth/ring/ring_reader.h"
+#include "hearth/ring/ring_writer.h"
 
 namespace hearth::trainer {
 
@@ -25,14 +25,14 @@ std::string TestNet(int batch_size);
 std::string TestSolver(int max_iter, const std::string& more = "");
 
 // Rows with the given running numbers; the numbers alone decide x, label and id ("r<number>").
-void AddRows(const std::vector<int64_t>& numbers, feed::BatchBuilder* builder);
+void AddRows(const std::vector<int64_t>& numbers, batch::BatchBuilder* builder);
 std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 
 // Writes batches of such rows into a ring and ends it; gives up quietly when the reader has died,
 // whose own report says why.
-void WriteRows(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
+void WriteRows(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 // The same, but marks the end of an epoch instead; false when nobody reads any more.
-bool WriteEpoch(feed::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
+bool WriteEpoch(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 
 // A fresh folder, removed at the end.
 class TestFolder {
@@ -62,9 +62,9 @@ class TrainerHarness {
   // meanwhile ends the thread.
   void FeedTrain(std::vector<std::vector<int64_t>> batches);
   void FeedTest(std::vector<std::vector<int64_t>> batches);
-  feed::RingWriter& train() { return *train_; }
-  feed::RingWriter& test() { return *test_; }
-  feed::RingReader& results() { return *results_; }
+  ring::RingWriter& train() { return *train_; }
+  ring::RingWriter& test() { return *test_; }
+  ring::RingReader& results() { return *results_; }
 
   // The next event; nullopt at end of stream. Fails the test after `seconds`: RDMA is tested in an
   // emulated machine, which is slow where the real one is busy.
@@ -85,8 +85,8 @@ class TrainerHarness {
   std::optional<Connection> control_;
   std::string pending_;
   std::vector<nlohmann::json> events_;
-  std::unique_ptr<feed::RingWriter> train_, test_;
-  std::unique_ptr<feed::RingReader> results_;
+  std::unique_ptr<ring::RingWriter> train_, test_;
+  std::unique_ptr<ring::RingReader> results_;
   std::vector<std::thread> feeders_;
   pid_t pid_ = -1;
   std::optional<int> exit_code_;

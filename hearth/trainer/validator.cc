@@ -4,14 +4,14 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/feed/memory_source.h"
+#include "hearth/dataset/memory_source.h"
 #include "hearth/trainer/net_source.h"
 
 namespace hearth::trainer {
 
 Validator::Validator(collective::Group& group, caffe::Net& train_net, Options options)
     : group_(group), timeout_s_(options.timeout_s) {
-  if (options.rows) source_ = std::make_shared<feed::SliceSource>(options.rows);
+  if (options.rows) source_ = std::make_shared<dataset::SliceSource>(options.rows);
   const int64_t own_rows = source_ ? source_->rows() : 0;
   std::vector<int64_t> total{own_rows};
   AllReduce(&total, collective::Op::kSum);
@@ -20,8 +20,8 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
           "validation is on (test_interval and test_iter), but its source has no rows");
 
   // Ranks that evaluate nothing build the net too: its outputs tell what is summed.
-  auto no_rows =
-      std::make_shared<feed::MemorySource>(std::vector<std::shared_ptr<const feed::BatchView>>{});
+  auto no_rows = std::make_shared<dataset::MemorySource>(
+      std::vector<std::shared_ptr<const batch::BatchView>>{});
   options.context.phase = caffe::TEST;
   options.context.on_bad_row = [this, report = options.context.on_bad_row](
                                    const std::string& id, const std::string& reason) {
@@ -29,7 +29,7 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
     if (report) report(id, reason);
   };
   options.context.open_source = OpenOnce(
-      source_ ? std::static_pointer_cast<feed::MinibatchSource>(source_) : no_rows, "test");
+      source_ ? std::static_pointer_cast<dataset::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
   net_->ShareTrainedLayersWith(train_net);
   // Until a range is set there are no rows; this takes note of it before a range is set, when the

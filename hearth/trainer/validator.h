@@ -9,7 +9,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/collective/group.h"
-#include "hearth/feed/slice_source.h"
+#include "hearth/dataset/slice_source.h"
 #include "hearth/trainer/output_means.h"
 #include "hearth/trainer/validation_plan.h"
 
@@ -22,7 +22,7 @@ class Validator {
   struct Options {
     caffe::NetParameter net;    // the TEST net
     caffe::NetContext context;  // open_source is set here
-    std::shared_ptr<feed::Spool> rows;
+    std::shared_ptr<dataset::Spool> rows;
     int64_t test_iter = 0;  // minibatches per validation, over all ranks
     double timeout_s = 3600;
   };
@@ -53,7 +53,7 @@ class Validator {
 
   collective::Group& group_;
   const double timeout_s_;
-  std::shared_ptr<feed::SliceSource> source_;
+  std::shared_ptr<dataset::SliceSource> source_;
   std::unique_ptr<caffe::Net> net_;
   int64_t total_rows_ = 0;
   int64_t bad_rows_ = 0;  // of this rank, in this validation

@@ -10,9 +10,9 @@
 #include "caffe_module.h"
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/data_transformer.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/resize.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,7 +21,6 @@ namespace hearth::bindings {
 namespace {
 
 using caffe::DataTransformer;
-using caffe::Image;
 using caffe::PictureView;
 
 template <typename T>
@@ -38,29 +37,29 @@ NewArray3<T> ImageToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
   return NewArray3<T>(data, {a, b, c}, owner);
 }
 
-NewArray3<uint8_t> ImageToArray(Image image) {
+NewArray3<uint8_t> ImageToArray(image::Image image) {
   const int64_t height = image.height, width = image.width, channels = image.channels;
   return ImageToArray(std::move(image.pixels), height, width, channels);
 }
 
-caffe::ColorMode ColorModeOf(const std::string& name) {
-  if (name == "color") return caffe::ColorMode::kColor;
-  if (name == "gray") return caffe::ColorMode::kGray;
-  if (name == "unchanged") return caffe::ColorMode::kUnchanged;
+image::ColorMode ColorModeOf(const std::string& name) {
+  if (name == "color") return image::ColorMode::kColor;
+  if (name == "gray") return image::ColorMode::kGray;
+  if (name == "unchanged") return image::ColorMode::kUnchanged;
   Throw(ErrorCode::kInvalidArgument, "colors '{}' are not one of color, gray, unchanged", name);
 }
 
 NewArray3<uint8_t> Decode(const nb::bytes& bytes, const std::string& colors) {
-  return ImageToArray(caffe::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
+  return ImageToArray(image::DecodeImage({bytes.c_str(), bytes.size()}, ColorModeOf(colors)));
 }
 
 NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int64_t width) {
-  Image image{static_cast<int64_t>(array.shape(0)),
-              static_cast<int64_t>(array.shape(1)),
-              static_cast<int64_t>(array.shape(2)),
-              {}};
+  image::Image image{static_cast<int64_t>(array.shape(0)),
+                     static_cast<int64_t>(array.shape(1)),
+                     static_cast<int64_t>(array.shape(2)),
+                     {}};
   image.pixels.assign(array.data(), array.data() + array.size());
-  return ImageToArray(caffe::Resize(image, height, width));
+  return ImageToArray(image::Resize(image, height, width));
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
 // Rings between this Python process and a trainer, in both directions.
-#include "hearth/feed/ring.h"
+#include "hearth/ring/ring.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
@@ -14,8 +14,8 @@
 #include "feed_drain.h"
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/feed/ring_reader.h"
-#include "hearth/feed/ring_writer.h"
+#include "hearth/ring/ring_reader.h"
+#include "hearth/ring/ring_writer.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -29,12 +29,12 @@ namespace {
 template <typename Side>
 class PythonRing {
  public:
-  explicit PythonRing(feed::RingEnd own) : side_(std::move(own)) {}
-  PythonRing(feed::RingEnd own, feed::RingEnd child)
+  explicit PythonRing(ring::RingEnd own) : side_(std::move(own)) {}
+  PythonRing(ring::RingEnd own, ring::RingEnd child)
       : side_(std::move(own)), child_(std::move(child)) {}
 
   static std::shared_ptr<PythonRing> Attach(int ring_fd, int signal_fd) {
-    return std::make_shared<PythonRing>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)});
+    return std::make_shared<PythonRing>(ring::RingEnd{Fd(ring_fd), Fd(signal_fd)});
   }
 
   std::pair<int, int> Fds() const {
@@ -51,45 +51,35 @@ class PythonRing {
 
  private:
   Side side_;
-  feed::RingEnd child_;
+  ring::RingEnd child_;
 };
 
-using PythonRingWriter = PythonRing<feed::RingWriter>;
-using PythonRingReader = PythonRing<feed::RingReader>;
-
-template <typename T>
-T* CapsulePointer(nb::handle capsule, const char* name) {
-  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
-  if (pointer == nullptr) nb::raise_python_error();
-  return static_cast<T*>(pointer);
-}
+using PythonRingWriter = PythonRing<ring::RingWriter>;
+using PythonRingReader = PythonRing<ring::RingReader>;
 
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
   if (nb::isinstance<PythonPieces>(rows)) {
-    const feed::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
+    const batch::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
     const ReleasedGil released;
     return ring.side().WritePieces(image, Deadline::After(timeout_s));
   }
-  // The capsules own the two structs and release them at the end of this scope.
-  const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
-  const auto* schema = CapsulePointer<ArrowSchema>(capsules[0], "arrow_schema");
-  const auto* array = CapsulePointer<ArrowArray>(capsules[1], "arrow_array");
+  const ArrowBatch batch(rows);
   const ReleasedGil released;
-  return ring.side().WriteArrow(*schema, *array, Deadline::After(timeout_s));
+  return ring.side().WriteArrow(batch.schema(), batch.array(), Deadline::After(timeout_s));
 }
 
 nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
-  feed::EntryKind kind;
-  std::shared_ptr<const feed::BatchView> batch;
+  ring::EntryKind kind;
+  std::shared_ptr<const batch::BatchView> batch;
   {
     const ReleasedGil released;
-    const feed::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
+    const ring::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
     kind = entry.kind;
-    if (kind == feed::EntryKind::kBatch) batch = feed::CopyBatch(entry.image);
+    if (kind == ring::EntryKind::kBatch) batch = batch::CopyBatch(entry.image);
     ring.side().Release();
   }
-  if (kind != feed::EntryKind::kBatch) {
-    return nb::make_tuple(kind == feed::EntryKind::kFlush ? "flush" : "end", nb::none());
+  if (kind != ring::EntryKind::kBatch) {
+    return nb::make_tuple(kind == ring::EntryKind::kFlush ? "flush" : "end", nb::none());
   }
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
@@ -115,10 +105,10 @@ void DefineWriter(nb::module_& m) {
   writer.def(
       "__init__",
       [](PythonRingWriter* self, size_t capacity_bytes) {
-        feed::RingEnds ends = feed::CreateRing(capacity_bytes);
+        ring::RingEnds ends = ring::CreateRing(capacity_bytes);
         new (self) PythonRingWriter(std::move(ends.writer), std::move(ends.reader));
       },
-      "capacity_bytes"_a = feed::kDefaultRingBytes);
+      "capacity_bytes"_a = ring::kDefaultRingBytes);
   DefineRing(writer, "(ring_fd, signal_fd) for the reading child to inherit.");
   writer.def("write", Write, "rows"_a, "timeout_s"_a = kRingTimeout,
              "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError when the "
@@ -150,10 +140,10 @@ void DefineRingReader(nb::module_& m) {
   reader.def(
       "__init__",
       [](PythonRingReader* self, size_t capacity_bytes) {
-        feed::RingEnds ends = feed::CreateRing(capacity_bytes);
+        ring::RingEnds ends = ring::CreateRing(capacity_bytes);
         new (self) PythonRingReader(std::move(ends.reader), std::move(ends.writer));
       },
-      "capacity_bytes"_a = feed::kDefaultRingBytes);
+      "capacity_bytes"_a = ring::kDefaultRingBytes);
   DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
   reader.def("next", NextEntry, "timeout_s"_a = kRingTimeout,
              "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "

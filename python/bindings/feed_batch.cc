@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "hearth/feed/arrow_export.h"
+#include "hearth/batch/arrow_export.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -12,7 +12,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::BatchView;
+using batch::BatchView;
 
 // A struct of the C data interface in the capsule that pyarrow asks for.
 template <typename T>
@@ -27,10 +27,17 @@ nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
   return nb::steal(capsule);
 }
 
+template <typename T>
+T* CapsulePointer(nb::handle capsule, const char* name) {
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (pointer == nullptr) nb::raise_python_error();
+  return static_cast<T*>(pointer);
+}
+
 nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
   auto schema = std::make_unique<ArrowSchema>();
   auto array = std::make_unique<ArrowArray>();
-  feed::ExportBatch(std::move(batch), schema.get(), array.get());
+  batch::ExportBatch(std::move(batch), schema.get(), array.get());
   return Capsules(std::move(schema), std::move(array));
 }
 
@@ -41,17 +48,22 @@ nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArr
   return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
 }
 
+ArrowBatch::ArrowBatch(nb::handle rows)
+    : capsules_(nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")())),
+      schema_(CapsulePointer<ArrowSchema>(capsules_[0], "arrow_schema")),
+      array_(CapsulePointer<ArrowArray>(capsules_[1], "arrow_array")) {}
+
 PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
                          std::span<const std::byte> ring_image)
     : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
-  return ExportRows(ring_image_.empty() ? batch_ : feed::CopyBatch(ring_image_));
+  return ExportRows(ring_image_.empty() ? batch_ : batch::CopyBatch(ring_image_));
 }
 
 nb::tuple PythonBatch::Split(nb::handle self) const {
-  const feed::ColumnView& piece = batch_->column("piece");
-  const feed::ColumnView& last = batch_->column("last");
+  const batch::ColumnView& piece = batch_->column("piece");
+  const batch::ColumnView& last = batch_->column("last");
   nb::list pieces, flags;
   for (int64_t row = 0; row < batch_->rows(); ++row) {
     const std::string_view bytes = piece.Bytes(row);
@@ -82,11 +94,11 @@ PythonPieces::~PythonPieces() {
 }
 
 nb::tuple PythonPieces::Export() const {
-  const feed::PiecesImage pieces = image();
+  const batch::PiecesImage pieces = image();
   std::vector<uint64_t> words(pieces.bytes() / sizeof(uint64_t));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
   pieces.Write(bytes);
-  return ExportRows(feed::CopyBatch(bytes));
+  return ExportRows(batch::CopyBatch(bytes));
 }
 
 void DefineBatches(nb::module_& m) {

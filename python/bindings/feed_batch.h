@@ -10,21 +10,36 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/arrow_c_abi.h"
-#include "hearth/feed/batch_view.h"
-#include "hearth/feed/pieces_image.h"
+#include "hearth/batch/arrow_c_abi.h"
+#include "hearth/batch/batch_view.h"
+#include "hearth/batch/pieces_image.h"
 
 namespace hearth::bindings {
 
 // The capsules that pyarrow asks for, which own the structs: (schema, array).
 nanobind::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array);
 
+// The rows of anything with __arrow_c_array__, borrowed from its capsules, which this keeps. Made
+// and destroyed with the GIL; throws Python's error for other objects.
+class ArrowBatch {
+ public:
+  explicit ArrowBatch(nanobind::handle rows);
+
+  const ArrowSchema& schema() const { return *schema_; }
+  const ArrowArray& array() const { return *array_; }
+
+ private:
+  nanobind::tuple capsules_;
+  const ArrowSchema* schema_;
+  const ArrowArray* array_;
+};
+
 // A batch that was read.
 class PythonBatch {
  public:
   // `ring_image`: where the rows lie in a ring, which the view keeps; they hold until its reader
   // goes on. Empty: they stay.
-  explicit PythonBatch(std::shared_ptr<const feed::BatchView> batch,
+  explicit PythonBatch(std::shared_ptr<const batch::BatchView> batch,
                        std::span<const std::byte> ring_image = {});
 
   int64_t rows() const { return batch_->rows(); }
@@ -34,7 +49,7 @@ class PythonBatch {
   nanobind::tuple Split(nanobind::handle self) const;
 
  private:
-  std::shared_ptr<const feed::BatchView> batch_;
+  std::shared_ptr<const batch::BatchView> batch_;
   std::span<const std::byte> ring_image_;
 };
 
@@ -48,7 +63,7 @@ class PythonPieces {
   PythonPieces(const PythonPieces&) = delete;
 
   int64_t rows() const { return static_cast<int64_t>(views_.size()); }
-  feed::PiecesImage image() const { return {views_, last_}; }  // borrows this
+  batch::PiecesImage image() const { return {views_, last_}; }  // borrows this
   nanobind::tuple Export() const;
 
  private:

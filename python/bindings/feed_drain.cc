@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/feed/spool_source.h"
+#include "hearth/dataset/spool_source.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,11 +42,11 @@ double SumOf(const std::vector<float>& values) {
 // as into a top; strings and binaries (encoded pictures) are read where they lie.
 class Gatherer {
  public:
-  double Gather(const feed::Minibatch& minibatch, const std::string& name) {
+  double Gather(const dataset::Minibatch& minibatch, const std::string& name) {
     double sum = 0;
     floats_.clear();
-    for (const feed::Minibatch::Row& row : minibatch.rows) {
-      const feed::ColumnView& column = row.batch->column(name);
+    for (const dataset::Minibatch::Row& row : minibatch.rows) {
+      const batch::ColumnView& column = row.batch->column(name);
       if (IsBytes(column.type())) {
         const std::string_view value = column.Bytes(row.index);
         sum += SumOfLines(value.data(), value.size());
@@ -64,18 +64,18 @@ class Gatherer {
 };
 
 struct PythonSpoolSource {
-  std::shared_ptr<feed::Spool> spool;
-  feed::SpoolSource source;
+  std::shared_ptr<dataset::Spool> spool;
+  dataset::SpoolSource source;
 };
 
 // Takes all minibatches of the epoch, then starts the next one.
 std::pair<int64_t, double> DrainEpoch(PythonSpoolSource& spooled, int64_t batch_size,
                                       const std::string& column) {
-  feed::SpoolSource& source = spooled.source;
+  dataset::SpoolSource& source = spooled.source;
   int64_t rows = 0;
   double sum = 0;
   Gatherer gatherer;
-  feed::Minibatch minibatch;
+  dataset::Minibatch minibatch;
   while (source.Next(batch_size, &minibatch) > 0) {
     rows += minibatch.size();
     sum += gatherer.Gather(minibatch, column);
@@ -86,14 +86,14 @@ std::pair<int64_t, double> DrainEpoch(PythonSpoolSource& spooled, int64_t batch_
 
 }  // namespace
 
-std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s) {
+std::pair<int64_t, int64_t> DrainRing(ring::RingReader& ring, double timeout_s) {
   int64_t rows = 0;
   int64_t bytes = 0;
   volatile double touched = 0;  // so that the reads are not optimized away
   for (;;) {
-    const feed::RingEntry entry = ring.Next(Deadline::After(timeout_s));
-    if (entry.kind != feed::EntryKind::kBatch) return {rows, bytes};
-    rows += feed::BatchView(entry.image).rows();
+    const ring::RingEntry entry = ring.Next(Deadline::After(timeout_s));
+    if (entry.kind != ring::EntryKind::kBatch) return {rows, bytes};
+    rows += batch::BatchView(entry.image).rows();
     bytes += static_cast<int64_t>(entry.image.size());
     touched =
         touched + SumOfLines(reinterpret_cast<const char*>(entry.image.data()), entry.image.size());
@@ -107,9 +107,9 @@ void DefineSpoolSource(nb::module_& m) {
           "__init__",
           [](PythonSpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
              bool shuffle, uint64_t seed) {
-            auto spool = std::make_shared<feed::Spool>(feed::RingEnd{Fd(ring_fd), Fd(signal_fd)},
-                                                       feed::SpoolOptions{directory, 600.0});
-            new (self) PythonSpoolSource{spool, feed::SpoolSource(spool, {shuffle, seed})};
+            auto spool = std::make_shared<dataset::Spool>(ring::RingEnd{Fd(ring_fd), Fd(signal_fd)},
+                                                          dataset::SpoolOptions{directory, 600.0});
+            new (self) PythonSpoolSource{spool, dataset::SpoolSource(spool, {shuffle, seed})};
           },
           "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
       .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "hearth/feed/ring_reader.h"
+#include "hearth/ring/ring_reader.h"
 
 namespace hearth::bindings {
 
 // Reads to the next mark or the end, touching each cache line; (rows, bytes of images).
-std::pair<int64_t, int64_t> DrainRing(feed::RingReader& ring, double timeout_s);
+std::pair<int64_t, int64_t> DrainRing(ring::RingReader& ring, double timeout_s);
 
 // The class SpoolSource, whose drain_epoch() stands for a trainer.
 void DefineSpoolSource(nanobind::module_& m);

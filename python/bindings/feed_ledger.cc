@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gil.h"
-#include "hearth/feed/ledger.h"
+#include "hearth/partitions/ledger.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -16,7 +16,7 @@ using namespace nb::literals;
 
 namespace hearth::bindings {
 
-using feed::Ledger;
+using partitions::Ledger;
 
 void RegisterFeedLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",

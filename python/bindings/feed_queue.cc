@@ -15,9 +15,9 @@
 #include "feed_batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/feed/partition_queue.h"
-#include "hearth/feed/row_reader.h"
-#include "hearth/feed/task_link.h"
+#include "hearth/partitions/partition_queue.h"
+#include "hearth/partitions/row_reader.h"
+#include "hearth/partitions/task_link.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -26,10 +26,10 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::PartitionQueue;
-using feed::RowReader;
-using feed::TaskLink;
-using feed::TaskPartition;
+using partitions::PartitionQueue;
+using partitions::RowReader;
+using partitions::TaskLink;
+using partitions::TaskPartition;
 using Json = nlohmann::json;
 
 // A Python function that any thread may call, copy and drop, with or without the GIL.
@@ -141,19 +141,19 @@ Args:
 }
 
 nb::object NextBatch(RowReader& reader) {
-  std::optional<feed::Partition::Batch> batch;
+  std::optional<partitions::Partition::Batch> batch;
   {
     const ReleasedGil released;
     batch = reader.Next();
   }
   if (!batch) return nb::none();
-  const feed::RowFormat format = batch->format;
+  const partitions::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
                         format.batched, format.from_afar);
 }
 
 bool WriteResults(RowReader& reader, const PythonPieces& results) {
-  const feed::PiecesImage image = results.image();
+  const batch::PiecesImage image = results.image();
   const ReleasedGil released;
   return reader.WriteResults(image);
 }

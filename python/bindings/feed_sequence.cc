@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gil.h"
-#include "hearth/feed/mapped_file.h"
-#include "hearth/feed/sequence_records.h"
+#include "hearth/formats/mapped_file.h"
+#include "hearth/formats/sequence_records.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -19,12 +19,12 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::SequenceRecords;
+using formats::SequenceRecords;
 
 class PythonRecords {
  public:
   PythonRecords(const std::string& path, uint64_t low, uint64_t high)
-      : records_(feed::MappedFile::Open(path), low, high) {}
+      : records_(formats::MappedFile::Open(path), low, high) {}
 
   static nb::object Next(nb::handle self, size_t most_records, size_t most_bytes) {
     auto& reader = nb::cast<PythonRecords&>(self);
@@ -33,7 +33,7 @@ class PythonRecords {
     {
       const ReleasedGil released;
       records = reader.records_.Next(most_records, most_bytes);
-      views = feed::BinaryViews(records);
+      views = formats::BinaryViews(records);
     }
     if (records.empty()) return nb::none();
     nb::list keys;

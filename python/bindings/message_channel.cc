@@ -3,7 +3,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/message_channel.h"
 #include "python_json.h"
+#include "signal_handlers.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -36,20 +36,13 @@ struct Terms {
 
 using Handshake = void(Connection&, const rendezvous::Credentials&, rendezvous::Identity, Deadline);
 
-// Python runs the handlers of signals in its main thread, and a handler may raise.
-void RunHandlers() {
-  if (::gettid() != ::getpid()) return;
-  const AcquiredGil gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 // Other threads go on meanwhile, and a signal's handler runs at once. Where it raises the channel
 // is ended, as half a message is of no use to anybody.
 template <typename Wait>
 auto WaitAsPython(MessageChannel& self, Wait wait) {
   try {
     const ReleasedGil released;
-    const OnSignal handlers(RunHandlers);
+    const OnSignal handlers(RunSignalHandlers);
     return wait();
   } catch (const nb::python_error&) {
     self.End();
@@ -70,7 +63,7 @@ void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
 bool WaitReadable(const MessageChannel& self, Deadline deadline) {
   const auto connection = self.connection();
   const ReleasedGil released;
-  const OnSignal handlers(RunHandlers);
+  const OnSignal handlers(RunSignalHandlers);
   return connection == nullptr || connection->WaitReadable(deadline);  // Receive says that it is
 }
 

@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterSettings(m);
   hearth::bindings::RegisterRendezvous(m);
   hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterDataset(m);
   hearth::bindings::RegisterFeedLedger(m);
   hearth::bindings::RegisterFeedQueue(m);
   hearth::bindings::RegisterFeedSequence(m);
@@ -20,5 +21,6 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterCollective(m);
   hearth::bindings::RegisterStorage(m);
   hearth::bindings::RegisterBoard(m);
+  hearth::bindings::RegisterImage(m);
   hearth::bindings::RegisterBase(m);
 }

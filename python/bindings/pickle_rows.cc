@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "buffer_view.h"
-#include "hearth/feed/pickle_guard.h"
-#include "hearth/feed/pickle_reader.h"
-#include "hearth/feed/pickled_columns.h"
+#include "hearth/formats/pickle_guard.h"
+#include "hearth/formats/pickle_reader.h"
+#include "hearth/formats/pickled_columns.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -138,20 +138,20 @@ class PythonBuilder {
 
 bool IsSound(nb::handle pickle) {
   const BufferView view(pickle);
-  return feed::PickleIsSound(view.bytes());
+  return formats::PickleIsSound(view.bytes());
 }
 
 nb::object LoadPlain(nb::handle pickle) {
   const BufferView view(pickle);
   PythonBuilder builder;
-  feed::PickleReader reader(view.bytes(), &builder);
+  formats::PickleReader reader(view.bytes(), &builder);
   const std::optional<PyObject*> value = reader.Read();
   PyErr_Clear();  // what failed is tried once more by Python's own reader
   return value ? nb::steal(*value) : nb::none();
 }
 
 template <typename Number>
-nb::object ToNumpy(feed::NumberColumn column, int64_t rows) {
+nb::object ToNumpy(formats::NumberColumn column, int64_t rows) {
   auto owned = std::make_unique<std::vector<uint64_t>>(std::move(column.values));
   auto* numbers = reinterpret_cast<Number*>(owned->data());
   const nb::capsule owner(owned.release(), [](void* kept) noexcept {
@@ -164,10 +164,10 @@ nb::object ToNumpy(feed::NumberColumn column, int64_t rows) {
 
 nb::object LoadColumns(nb::handle pickle) {
   const BufferView view(pickle);
-  auto found = feed::ReadPickledColumns(view.bytes());
+  auto found = formats::ReadPickledColumns(view.bytes());
   if (!found) return nb::none();
   nb::list columns;
-  for (feed::NumberColumn& column : found->columns) {
+  for (formats::NumberColumn& column : found->columns) {
     columns.append(column.floating ? ToNumpy<double>(std::move(column), found->rows)
                                    : ToNumpy<int64_t>(std::move(column), found->rows));
   }

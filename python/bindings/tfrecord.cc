@@ -1,5 +1,5 @@
 // TFRecord files of tf.train.Example: rows out as columns, Arrow batches in.
-#include "hearth/feed/tfrecord.h"
+#include "hearth/formats/tfrecord.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,9 +18,10 @@
 
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/feed/arrow_image.h"
-#include "hearth/feed/batch_view.h"
-#include "hearth/feed/tf_example.h"
+#include "hearth/batch/arrow_image.h"
+#include "hearth/batch/batch_view.h"
+#include "hearth/batch/tf_example_encode.h"
+#include "hearth/formats/tf_example.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/file_system.h"
 #include "hearth/storage/uri.h"
@@ -32,9 +33,9 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using feed::ExampleColumns;
-using feed::FeatureColumn;
-using feed::FeatureKind;
+using formats::ExampleColumns;
+using formats::FeatureColumn;
+using formats::FeatureKind;
 
 // Of records in one batch: a few images or many numbers, whose memory the next batch takes over.
 constexpr size_t kBatchBytes = size_t{4} << 20;
@@ -86,7 +87,7 @@ nb::dict ToPython(FeatureColumn&& column) {
 }
 
 // A file of another file system than this machine's, from its beginning on.
-class FarSource : public feed::ByteSource {
+class FarSource : public formats::ByteSource {
  public:
   explicit FarSource(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
 
@@ -109,13 +110,13 @@ std::optional<std::string> LocalPathOf(const std::string& path) {
   return std::nullopt;
 }
 
-std::unique_ptr<feed::ByteSource> OpenSource(const std::string& path) {
-  if (const auto local = LocalPathOf(path)) return feed::OpenFileSource(*local);
+std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
+  if (const auto local = LocalPathOf(path)) return formats::OpenFileSource(*local);
   return std::make_unique<FarSource>(path);
 }
 
 // A file of another file system; it has its name when it is finished.
-class FarSink : public feed::ByteSink {
+class FarSink : public formats::ByteSink {
  public:
   explicit FarSink(const std::string& uri) : file_(uri) {}
 
@@ -138,15 +139,15 @@ class FarSink : public feed::ByteSink {
   std::string block_;
 };
 
-std::unique_ptr<feed::ByteSink> OpenSink(const std::string& path, bool gzip) {
+std::unique_ptr<formats::ByteSink> OpenSink(const std::string& path, bool gzip) {
   const ReleasedGil released;  // a server may be asked
-  std::unique_ptr<feed::ByteSink> sink;
+  std::unique_ptr<formats::ByteSink> sink;
   if (const auto local = LocalPathOf(path)) {
-    sink = feed::OpenFileSink(*local);
+    sink = formats::OpenFileSink(*local);
   } else {
     sink = std::make_unique<FarSink>(path);
   }
-  return gzip ? feed::OpenGzipSink(std::move(sink)) : std::move(sink);
+  return gzip ? formats::OpenGzipSink(std::move(sink)) : std::move(sink);
 }
 
 // Keeps the bytes that it reads from, where it does not read a file.
@@ -156,7 +157,7 @@ class PythonReader {
       : records_(OpenSource(path), path, largest) {}
   PythonReader(nb::bytes data, const std::string& name, uint64_t largest)
       : data_(std::move(data)),
-        records_(feed::OpenMemorySource({data_.c_str(), data_.size()}), name, largest) {}
+        records_(formats::OpenMemorySource({data_.c_str(), data_.size()}), name, largest) {}
 
   nb::object Read(const std::vector<std::pair<std::string, std::string>>& columns,
                   int64_t max_rows) {
@@ -190,7 +191,7 @@ class PythonReader {
       const auto record = records_.Next();
       if (!record) break;
       auto& row = rows.emplace_back();
-      feed::ForEachFeature(*record, [&](std::string_view name, FeatureKind kind, int64_t count) {
+      formats::ForEachFeature(*record, [&](std::string_view name, FeatureKind kind, int64_t count) {
         Require(row.size() < kMostFeatures, ErrorCode::kDataLoss,
                 "an example has more than {} features: it is malformed", kMostFeatures);
         row.emplace_back(name, KindText(kind), count);
@@ -201,7 +202,7 @@ class PythonReader {
 
  private:
   nb::bytes data_ = nb::bytes("", 0);
-  feed::TfRecordReader records_;
+  formats::TfRecordReader records_;
 };
 
 class PythonWriter {
@@ -219,16 +220,16 @@ class PythonWriter {
         static_cast<ArrowArray*>(PyCapsule_GetPointer(capsules[1].ptr(), "arrow_array"));
     if (schema == nullptr || array == nullptr) nb::raise_python_error();
     const ReleasedGil released;
-    const feed::ArrowImage image(*schema, *array);
+    const batch::ArrowImage image(*schema, *array);
     std::vector<std::byte> bytes(image.ImageBytes(0, image.rows()) + 64);
     void* start = bytes.data();
     size_t room = bytes.size();
     std::align(64, room - 64, start, room);
     const std::span<std::byte> aligned(static_cast<std::byte*>(start), bytes.size() - 64);
     image.Write(0, image.rows(), aligned);
-    const feed::BatchView view(aligned);
-    feed::TfRecordWriter& records = Records();
-    feed::EncodeExamples(view, [&](std::string_view example) { records.Write(example); });
+    const batch::BatchView view(aligned);
+    formats::TfRecordWriter& records = Records();
+    batch::EncodeExamples(view, [&](std::string_view example) { records.Write(example); });
     return view.rows();
   }
   void Finish() {
@@ -243,13 +244,13 @@ class PythonWriter {
   }
 
  private:
-  feed::TfRecordWriter& Records() {
+  formats::TfRecordWriter& Records() {
     Require(records_.has_value(), ErrorCode::kInvalidArgument,
             "the file is complete, or was given up");
     return *records_;
   }
 
-  std::optional<feed::TfRecordWriter> records_;
+  std::optional<formats::TfRecordWriter> records_;
 };
 
 }  // namespace
@@ -258,10 +259,10 @@ void RegisterTfRecord(nb::module_& m) {
   nb::class_<PythonReader>(m, "TfRecordReader",
                            "Examples of a TFRecord file, plain or gzip. One thread uses it.")
       .def(nb::init<const std::string&, uint64_t>(), "path"_a,
-           "largest_record_bytes"_a = feed::kLargestRecordBytes,
+           "largest_record_bytes"_a = formats::kLargestRecordBytes,
            "Reads a file, by path or URI. A record that is larger than told is an error.")
       .def(nb::init<nb::bytes, const std::string&, uint64_t>(), "data"_a, "name"_a,
-           "largest_record_bytes"_a = feed::kLargestRecordBytes,
+           "largest_record_bytes"_a = formats::kLargestRecordBytes,
            "Reads bytes; `name` is for messages.")
       .def("read", &PythonReader::Read, "columns"_a, "max_rows"_a,
            "Up to max_rows examples, or 4 MiB of them, as (rows, {name: {values, value_offsets "

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/feed/arrow_export.h"
-#include "hearth/feed/arrow_image.h"
-#include "hearth/feed/batch_view.h"
+#include "hearth/batch/arrow_export.h"
+#include "hearth/batch/arrow_image.h"
+#include "hearth/batch/batch_view.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRowsRead = 64;
 
 // Everything that a layer may ask of a column.
-void ReadValues(const feed::ColumnView& column, int64_t row) {
+void ReadValues(const batch::ColumnView& column, int64_t row) {
   std::vector<float> scratch;
   fuzz::Refusable([&] { column.AsDouble(row); });
   fuzz::Refusable([&] { column.AsText(row); });
@@ -34,25 +34,25 @@ void ReadValues(const feed::ColumnView& column, int64_t row) {
   column.PrefetchValue(row);
 }
 
-void ReadBatch(const feed::BatchView& batch) {
-  for (const feed::ColumnView& column : batch.columns()) {
+void ReadBatch(const batch::BatchView& batch) {
+  for (const batch::ColumnView& column : batch.columns()) {
     for (int64_t row = 0; row < std::min(batch.rows(), kRowsRead); ++row) ReadValues(column, row);
     if (batch.rows() > 0) ReadValues(column, batch.rows() - 1);
   }
 }
 
 // Out as Arrow's structs and back into an image, which must be sound.
-void ThroughArrow(const std::shared_ptr<const feed::BatchView>& batch) {
+void ThroughArrow(const std::shared_ptr<const batch::BatchView>& batch) {
   ArrowSchema schema;
   ArrowArray array;
-  feed::ExportBatch(batch, &schema, &array);
+  batch::ExportBatch(batch, &schema, &array);
   fuzz::Refusable([&] {
-    const feed::ArrowImage image(schema, array);
+    const batch::ArrowImage image(schema, array);
     const size_t bytes = image.ImageBytes(0, image.rows());
     std::vector<uint64_t> memory(bytes / 8 + 1);
     const std::span<std::byte> to(reinterpret_cast<std::byte*>(memory.data()), bytes);
     image.Write(0, image.rows(), to);
-    ReadBatch(feed::BatchView(to));
+    ReadBatch(batch::BatchView(to));
   });
   schema.release(&schema);
   array.release(&array);
@@ -62,7 +62,7 @@ void ThroughArrow(const std::shared_ptr<const feed::BatchView>& batch) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Refusable([&] {
-    const auto batch = feed::CopyBatch({reinterpret_cast<const std::byte*>(data), size});
+    const auto batch = batch::CopyBatch({reinterpret_cast<const std::byte*>(data), size});
     ReadBatch(*batch);
     ThroughArrow(batch);
   });

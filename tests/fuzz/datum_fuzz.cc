@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Refusable([&] {
     caffe::Datum datum;
     caffe::ParseWire(fuzz::Text(data, size), "its Datum", &datum);
-    const caffe::Pixels pixels(std::move(datum), caffe::ColorMode::kUnchanged);
+    const caffe::Pixels pixels(std::move(datum), image::ColorMode::kUnchanged);
     std::vector<float> out(static_cast<size_t>(pixels.size().count()));
     pixels.Transform(transformer, 1, out.data());
   });

@@ -4,21 +4,21 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/tf_example.h"
+#include "hearth/formats/tf_example.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else
 
 namespace {
 
-std::vector<feed::FeatureColumn> Wanted() {
-  using feed::FeatureKind;
+std::vector<formats::FeatureColumn> Wanted() {
+  using formats::FeatureKind;
   return {{.name = "f", .kind = FeatureKind::kFloat},
           {.name = "i", .kind = FeatureKind::kInt64},
           {.name = "b", .kind = FeatureKind::kBytes}};
 }
 
-bool Add(feed::ExampleColumns* rows, std::string_view example) {
+bool Add(formats::ExampleColumns* rows, std::string_view example) {
   bool taken = false;
   fuzz::Refusable([&] {
     rows->Add(example);
@@ -28,7 +28,7 @@ bool Add(feed::ExampleColumns* rows, std::string_view example) {
 }
 
 // The bytes of what a column has of its last row.
-std::vector<std::string_view> LastRow(const feed::FeatureColumn& column) {
+std::vector<std::string_view> LastRow(const formats::FeatureColumn& column) {
   const auto begin = static_cast<size_t>(*(column.row_offsets.end() - 2));
   const auto end = static_cast<size_t>(column.row_offsets.back());
   const auto view = [&](const auto& values) {
@@ -36,8 +36,8 @@ std::vector<std::string_view> LastRow(const feed::FeatureColumn& column) {
     return std::string_view(reinterpret_cast<const char*>(values.data() + begin),
                             (end - begin) * sizeof(values[0]));
   };
-  if (column.kind == feed::FeatureKind::kFloat) return {view(column.floats)};
-  if (column.kind == feed::FeatureKind::kInt64) return {view(column.ints)};
+  if (column.kind == formats::FeatureKind::kFloat) return {view(column.floats)};
+  if (column.kind == formats::FeatureKind::kInt64) return {view(column.ints)};
   if (begin > end || end >= column.byte_offsets.size()) __builtin_trap();
   std::vector<std::string_view> values;
   for (size_t i = begin; i < end; ++i) {
@@ -49,9 +49,9 @@ std::vector<std::string_view> LastRow(const feed::FeatureColumn& column) {
   return values;
 }
 
-void MustBeEqual(feed::ExampleColumns* one, feed::ExampleColumns* other) {
+void MustBeEqual(formats::ExampleColumns* one, formats::ExampleColumns* other) {
   for (size_t i = 0; i < one->columns().size(); ++i) {
-    const feed::FeatureColumn &a = one->columns()[i], &b = other->columns()[i];
+    const formats::FeatureColumn &a = one->columns()[i], &b = other->columns()[i];
     if (a.present.back() != b.present.back() || LastRow(a) != LastRow(b)) __builtin_trap();
   }
 }
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view all = fuzz::Text(data + 2, size - 2);
   const std::string_view first = all.substr(0, data[0] | data[1] << 8);
   const std::string_view second = all.substr(first.size());
-  feed::ExampleColumns together(Wanted()), alone(Wanted());
+  formats::ExampleColumns together(Wanted()), alone(Wanted());
   for (int again = 0; again < 3; ++again) {
     if (!Add(&together, first)) return 0;  // a reader gives up at the first that is malformed
   }
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (Add(&alone, second) != taken) __builtin_trap();
   if (taken) MustBeEqual(&together, &alone);
   fuzz::Refusable([&] {
-    feed::ForEachFeature(second, [](std::string_view, feed::FeatureKind, int64_t count) {
+    formats::ForEachFeature(second, [](std::string_view, formats::FeatureKind, int64_t count) {
       if (count < 0) __builtin_trap();
     });
   });

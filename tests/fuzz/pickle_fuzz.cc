@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/feed/pickle_guard.h"
-#include "hearth/feed/pickle_reader.h"
-#include "hearth/feed/pickled_columns.h"
+#include "hearth/formats/pickle_guard.h"
+#include "hearth/formats/pickle_reader.h"
+#include "hearth/formats/pickled_columns.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else
@@ -87,7 +87,8 @@ struct RowsBuilder {
   bool SetItems(Value, std::span<Value>) { return true; }
 
   // Whether `column` holds field `field` of the rows, or the rows themselves.
-  bool Is(const feed::NumberColumn& column, const std::vector<size_t>& rows, const size_t* field) {
+  bool Is(const formats::NumberColumn& column, const std::vector<size_t>& rows,
+          const size_t* field) {
     const Kind kind = column.floating ? Kind::kFloat : Kind::kInt;
     size_t at = 0;
     const auto same = [&](size_t number) {
@@ -106,9 +107,9 @@ struct RowsBuilder {
   std::vector<Node> nodes = std::vector<Node>(1);
 };
 
-void CompareWithRows(std::string_view pickle, const feed::PickledColumns& found) {
+void CompareWithRows(std::string_view pickle, const formats::PickledColumns& found) {
   RowsBuilder builder;
-  const auto root = feed::PickleReader(pickle, &builder).Read();
+  const auto root = formats::PickleReader(pickle, &builder).Read();
   if (!root || builder.nodes[*root].kind != RowsBuilder::Kind::kList) __builtin_trap();
   const std::vector<size_t>& rows = builder.nodes[*root].items;
   if (std::ssize(rows) != found.rows) __builtin_trap();
@@ -123,12 +124,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CountingBuilder builder;
   bool whole = false;
   {
-    feed::PickleReader reader(fuzz::Text(data, size), &builder);
+    formats::PickleReader reader(fuzz::Text(data, size), &builder);
     whole = reader.Read().has_value();
   }
   if (builder.handles != (whole ? 1 : 0)) __builtin_trap();
-  feed::PickleIsSound(fuzz::Text(data, size));
-  if (const auto found = feed::ReadPickledColumns(fuzz::Text(data, size))) {
+  formats::PickleIsSound(fuzz::Text(data, size));
+  if (const auto found = formats::ReadPickledColumns(fuzz::Text(data, size))) {
     CompareWithRows(fuzz::Text(data, size), *found);
   }
   return 0;

@@ -1,7 +1,7 @@
 // TFRecord files, packed ones too: records one after the other, never more than the file can hold.
 #include <cstdint>
 
-#include "hearth/feed/tfrecord.h"
+#include "hearth/formats/tfrecord.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else
@@ -9,8 +9,8 @@ using namespace hearth;  // an entry function, nothing else
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint64_t kLargestRecord = 1 << 20;
   fuzz::Refusable([&] {
-    feed::TfRecordReader reader(feed::OpenMemorySource(fuzz::Text(data, size)), "fuzz",
-                                kLargestRecord);
+    formats::TfRecordReader reader(formats::OpenMemorySource(fuzz::Text(data, size)), "fuzz",
+                                   kLargestRecord);
     // A few bytes of gzip may be any number of records.
     for (int i = 0; i < 10'000; ++i) {
       const auto record = reader.Next();

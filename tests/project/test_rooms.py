@@ -36,9 +36,9 @@ def test_the_page_lists_the_rooms_that_there_are():
 
 
 def test_an_include_that_points_down_is_named(tmp_path):
-    write(tmp_path / "feed" / "ring.h", '#include "hearth/trainer/job.h"\n')
+    write(tmp_path / "ring" / "ring.h", '#include "hearth/trainer/job.h"\n')
     (wrong,) = check_rooms.wrong_includes(tmp_path)
-    assert "ring.h includes trainer, which feed may not use" in wrong
+    assert "ring.h includes trainer, which ring may not use" in wrong
 
 
 def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):

@@ -24,7 +24,7 @@ class Start:
         self.watch = SimpleNamespace(failure=failure, committed=committed)
         self.watch.wait = lambda condition, timeout_s: None
         self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
-        self.coordinator = None
+        self.coordinator, self.grows = None, ""
         self.close = lambda wait_for_nodes: None
 
     def error(self):
@@ -35,6 +35,7 @@ class Cluster:
     def __init__(self, *starts):
         self.spark = SimpleNamespace(session=SimpleNamespace(conf={}))
         self.node_ids, self.meta = [0, 1], {}
+        self.plan = SimpleNamespace(least_workers=0)
         self.ledger = SimpleNamespace(start_again=lambda: None)
         self._starts = iter([Start(*start) for start in starts])
         self.check_not_over = lambda: None

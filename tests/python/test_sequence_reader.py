@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from hearth.caffeonspark.tools import sequence_parts
-from hearth.rows.sequence_reader import SequenceReader, Unreadable
+from hearth.sources.sequence_reader import SequenceReader, Unreadable
 
 CODECS = {"DefaultCodec": zlib.compress, "GzipCodec": gzip.compress, "BZip2Codec": bz2.compress}
 MARK = bytes(range(100, 116))

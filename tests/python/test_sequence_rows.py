@@ -11,7 +11,7 @@ import pytest
 from hearth.caffeonspark.sequence_rows import SequenceRows, _batches
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
-from hearth.rows.picture_keys import PictureKeys, picture_of
+from hearth.sources.image_keys import PictureKeys, picture_of
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
 # two marks.

@@ -96,6 +96,7 @@ def _json(name: str, **members: object) -> str:
 def _handler(hdfs: WebHdfs) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the head of an answer and its body are two writes
 
         def log_message(self, *_: object) -> None:
             pass

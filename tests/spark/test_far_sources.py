@@ -15,7 +15,7 @@ from hearth.caffeonspark.tools.sequence_keys import picture_key
 from hearth.rows.far_input import whole
 from hearth.rows.file_parts import StoredFile
 from hearth.rows.sequence_pieces import SequencePieces
-from hearth.rows.sequence_reader import SequenceReader
+from hearth.sources.sequence_reader import SequenceReader
 
 FRAME, SEQUENCE = "ImageDataFrame", "SeqImageDataSource"
 

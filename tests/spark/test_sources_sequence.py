@@ -5,7 +5,7 @@ from source_nets import SourceNet, check_content, digit_rows
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
-from hearth.rows.java_keys import key_values
+from hearth.sources.java_keys import key_values
 
 KIND = "com.yahoo.ml.caffe.SeqImageDataSource"
 ROWS = 60

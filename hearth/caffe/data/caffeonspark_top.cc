@@ -72,8 +72,8 @@ void CaffeOnSparkTop::CheckValues() const {
           param_.sample_num_axes());
 }
 
-void CaffeOnSparkTop::Read(const feed::Minibatch::Row& row, uint64_t seed, float* out) const {
-  const feed::ColumnView& column = ColumnWithValue(row, param_.name());
+void CaffeOnSparkTop::Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const {
+  const batch::ColumnView& column = ColumnWithValue(row, param_.name());
   switch (param_.type()) {
     case Param::STRING:
     case Param::INT:
@@ -97,7 +97,7 @@ void CaffeOnSparkTop::Read(const feed::Minibatch::Row& row, uint64_t seed, float
   }
 }
 
-void CaffeOnSparkTop::ReadArray(const feed::ColumnView& column, int64_t row, float* out) const {
+void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, float* out) const {
   std::vector<float> scratch;
   const std::span<const float> values = column.FloatList(row, &scratch);
   const auto count = static_cast<int64_t>(values.size());
@@ -112,9 +112,9 @@ void CaffeOnSparkTop::ReadArray(const feed::ColumnView& column, int64_t row, flo
 }
 
 // A struct of height, width and image; the picture itself says how large it is.
-void CaffeOnSparkTop::ReadImageWithDim(const feed::ColumnView& column, int64_t row, uint64_t seed,
+void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                                        float* out) const {
-  const feed::ColumnView* image = column.FindChild("image");
+  const batch::ColumnView* image = column.FindChild("image");
   Require(image != nullptr, ErrorCode::kNotFound,
           "column '{}' must be a struct with a field 'image'", column.name());
   Require(!image->IsNull(row), ErrorCode::kDataLoss, "field 'image' of column '{}' is null",

@@ -7,7 +7,7 @@
 
 #include "hearth/caffe/data/picture_reader.h"
 #include "hearth/caffe/net/blob.h"
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 
 namespace hearth::caffe {
 
@@ -23,13 +23,13 @@ class CaffeOnSparkTop {
 
   // As RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, which
   // is logged once.
-  void Read(const feed::Minibatch::Row& row, uint64_t seed, float* out) const;
+  void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:
   void MakePictureReader(Phase phase, bool resize);
   void CheckValues() const;
-  void ReadArray(const feed::ColumnView& column, int64_t row, float* out) const;
-  void ReadImageWithDim(const feed::ColumnView& column, int64_t row, uint64_t seed,
+  void ReadArray(const batch::ColumnView& column, int64_t row, float* out) const;
+  void ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                         float* out) const;
 
   CoSDataParameter::TopBlob param_;

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/data/row_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -21,7 +21,7 @@ CaffeOnSparkTop MakeTop(const std::string& text) {
 }
 
 std::vector<float> ReadTop(const std::string& text,
-                           const std::shared_ptr<const feed::BatchView>& batch, int64_t row = 0) {
+                           const std::shared_ptr<const batch::BatchView>& batch, int64_t row = 0) {
   const CaffeOnSparkTop top = MakeTop(text);
   int64_t count = 1;
   for (const int64_t dim : top.row_shape()) count *= dim;
@@ -43,7 +43,7 @@ std::string TopError(Function f, ErrorCode code) {
 
 TEST(CaffeOnSparkTop, ReadsSingleValues) {
   const auto batch =
-      feed::BatchBuilder().AddString("s", {"7"}).AddInt32("i", {-3}).AddFloat("f", {0.5f}).Build();
+      batch::BatchBuilder().AddString("s", {"7"}).AddInt32("i", {-3}).AddFloat("f", {0.5f}).Build();
   EXPECT_THAT(MakeTop("name: 's' type: STRING sample_num_axes: 0").row_shape(), IsEmpty());
   EXPECT_THAT(ReadTop("name: 's' type: STRING sample_num_axes: 0", batch), ElementsAre(7));
   EXPECT_THAT(ReadTop("name: 'i' type: INT channels: 1 sample_num_axes: 1", batch),
@@ -53,7 +53,7 @@ TEST(CaffeOnSparkTop, ReadsSingleValues) {
 }
 
 TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
-  const auto batch = feed::BatchBuilder()
+  const auto batch = batch::BatchBuilder()
                          .AddInt32List("ints", {{1, 2, 3}, {1, 2}, {}, {1, 2, 3, 4}})
                          .AddFloatList("floats", {{0.5f, 1.5f, 2, 3}, {1}, {}, {}})
                          .Build();
@@ -74,8 +74,8 @@ TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
 }
 
 TEST(CaffeOnSparkTop, ReadsImages) {
-  const auto batch = feed::BatchBuilder()
-                         .AddBinary("png", {EncodePng(GradientImage(4, 4, 3))})
+  const auto batch = batch::BatchBuilder()
+                         .AddBinary("png", {image::EncodePng(image::GradientImage(4, 4, 3))})
                          .AddBinary("raw", {"abcdefgh"})
                          .Build();
   const std::vector<float> png = ReadTop(

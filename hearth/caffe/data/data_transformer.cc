@@ -4,7 +4,7 @@
 
 namespace hearth::caffe {
 
-PictureView<uint8_t> ViewOf(const Image& image) {
+PictureView<uint8_t> ViewOf(const image::Image& image) {
   return {image.pixels.data(),          image.channels, image.height, image.width, 1,
           image.width * image.channels, image.channels};
 }
@@ -24,10 +24,10 @@ DataTransformer::DataTransformer(const TransformationParameter& param, Phase pha
   if (param.has_mean_file()) mean_ = ReadMeanFile(param.mean_file());
 }
 
-ColorMode DataTransformer::color_mode(int64_t channels) const {
-  if (force_color_ || (!force_gray_ && channels == 3)) return ColorMode::kColor;
-  if (force_gray_ || channels == 1) return ColorMode::kGray;
-  return ColorMode::kUnchanged;
+image::ColorMode DataTransformer::color_mode(int64_t channels) const {
+  if (force_color_ || (!force_gray_ && channels == 3)) return image::ColorMode::kColor;
+  if (force_gray_ || channels == 1) return image::ColorMode::kGray;
+  return image::ColorMode::kUnchanged;
 }
 
 void DataTransformer::RequireFits(int64_t channels, int64_t height, int64_t width) const {

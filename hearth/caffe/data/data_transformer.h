@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "hearth/caffe/data/image/image.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/image/image.h"
 
 namespace hearth::caffe {
 
@@ -25,7 +25,7 @@ struct PictureView {
   }
 };
 
-PictureView<uint8_t> ViewOf(const Image& image);
+PictureView<uint8_t> ViewOf(const image::Image& image);
 
 class DataTransformer {
  public:
@@ -33,7 +33,7 @@ class DataTransformer {
   DataTransformer(const TransformationParameter& param, Phase phase);
 
   // How pictures must be decoded for a net of that many channels.
-  ColorMode color_mode(int64_t channels) const;
+  image::ColorMode color_mode(int64_t channels) const;
 
   // Rows (or columns) that come out of `size` ones.
   int64_t OutputSize(int64_t size) const { return crop_ > 0 ? crop_ : size; }

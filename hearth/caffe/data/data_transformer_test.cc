@@ -128,11 +128,11 @@ TEST(DataTransformer, RefusesFieldsThatExcludeEachOther) {
 }
 
 TEST(DataTransformer, ChoosesColoursByTheFlagsThenByTheChannels) {
-  EXPECT_EQ(Make("force_color: true").color_mode(1), ColorMode::kColor);
-  EXPECT_EQ(Make("force_gray: true").color_mode(3), ColorMode::kGray);
-  EXPECT_EQ(Make("").color_mode(1), ColorMode::kGray);
-  EXPECT_EQ(Make("").color_mode(3), ColorMode::kColor);
-  EXPECT_EQ(Make("").color_mode(4), ColorMode::kUnchanged);
+  EXPECT_EQ(Make("force_color: true").color_mode(1), image::ColorMode::kColor);
+  EXPECT_EQ(Make("force_gray: true").color_mode(3), image::ColorMode::kGray);
+  EXPECT_EQ(Make("").color_mode(1), image::ColorMode::kGray);
+  EXPECT_EQ(Make("").color_mode(3), image::ColorMode::kColor);
+  EXPECT_EQ(Make("").color_mode(4), image::ColorMode::kUnchanged);
 }
 
 }  // namespace

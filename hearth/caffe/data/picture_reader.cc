@@ -3,15 +3,15 @@
 #include <array>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/net/shape_count.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/resize.h"
 
 namespace hearth::caffe {
 namespace {
 
-Image ToImage(std::string_view planes, const PictureSize& size) {
-  Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
+image::Image ToImage(std::string_view planes, const PictureSize& size) {
+  image::Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
   const int64_t plane = size.height * size.width;
   for (int64_t c = 0; c < size.channels; ++c) {
     for (int64_t i = 0; i < plane; ++i) {
@@ -45,7 +45,7 @@ PictureReader::PictureReader(const TransformationParameter& transform, Phase pha
 }
 
 void PictureReader::ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const {
-  ReadImage(DecodeImage(bytes, transformer_.color_mode(input_.channels)), seed, out);
+  ReadImage(image::DecodeImage(bytes, transformer_.color_mode(input_.channels)), seed, out);
 }
 
 void PictureReader::ReadRaw(std::string_view bytes, PictureSize size, uint64_t seed,
@@ -67,9 +67,9 @@ void PictureReader::ReadFloats(std::span<const float> values, PictureSize size, 
             out);
 }
 
-void PictureReader::ReadImage(const Image& image, uint64_t seed, float* out) const {
+void PictureReader::ReadImage(const image::Image& image, uint64_t seed, float* out) const {
   if (resize_) {
-    Transform(ViewOf(Resize(image, input_.height, input_.width)), seed, out);
+    Transform(ViewOf(image::Resize(image, input_.height, input_.width)), seed, out);
   } else {
     Transform(ViewOf(image), seed, out);
   }

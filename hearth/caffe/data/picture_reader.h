@@ -36,7 +36,7 @@ class PictureReader {
   void ReadFloats(std::span<const float> values, PictureSize size, uint64_t seed, float* out) const;
 
  private:
-  void ReadImage(const Image& image, uint64_t seed, float* out) const;
+  void ReadImage(const image::Image& image, uint64_t seed, float* out) const;
   template <typename T>
   void Transform(const PictureView<T>& picture, uint64_t seed, float* out) const;
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -29,9 +29,9 @@ std::string PictureError(Function read) {
 }
 
 TEST(PictureReader, PutsEncodedPicturesIntoPlanes) {
-  const Image image = GradientImage(4, 5, 3);
+  const image::Image image = image::GradientImage(4, 5, 3);
   std::vector<float> out(60);
-  Reader({3, 4, 5}, "scale: 0.5").ReadEncoded(EncodePng(image), 0, out.data());
+  Reader({3, 4, 5}, "scale: 0.5").ReadEncoded(image::EncodePng(image), 0, out.data());
   for (int64_t c = 0; c < 3; ++c) {
     for (int64_t i = 0; i < 20; ++i) {
       ASSERT_EQ(out[c * 20 + i], 0.5f * image.pixels[i * 3 + c]);
@@ -55,27 +55,30 @@ TEST(PictureReader, ResizesWhereAskedTo) {
   const std::string bytes(16, '\x05');
   Reader({1, 2, 2}, "", true).ReadRaw(bytes, {1, 4, 4}, 0, out.data());
   EXPECT_THAT(out, ::testing::Each(5));
-  Reader({1, 2, 2}, "", true).ReadEncoded(EncodePng(GradientImage(7, 3, 3)), 0, out.data());
+  Reader({1, 2, 2}, "", true)
+      .ReadEncoded(image::EncodePng(image::GradientImage(7, 3, 3)), 0, out.data());
 }
 
 TEST(PictureReader, TakesAnySizeThatTheCropFitsInto) {
   const PictureReader reader = Reader({1, 3, 3}, "crop_size: 3");
   EXPECT_EQ(reader.output(), (PictureSize{1, 3, 3}));
   std::vector<float> out(9);
-  const Image image = GradientImage(6, 5, 1);
-  reader.ReadEncoded(EncodePng(image), 0, out.data());
+  const image::Image image = image::GradientImage(6, 5, 1);
+  reader.ReadEncoded(image::EncodePng(image), 0, out.data());
   EXPECT_EQ(out[0], image.pixels[1 * 5 + 1]);
-  EXPECT_THAT(
-      PictureError([&] { reader.ReadEncoded(EncodePng(GradientImage(2, 5, 1)), 0, out.data()); }),
-      "a picture of 2 x 5 pixels is smaller than crop_size 3");
+  EXPECT_THAT(PictureError([&] {
+                reader.ReadEncoded(image::EncodePng(image::GradientImage(2, 5, 1)), 0, out.data());
+              }),
+              "a picture of 2 x 5 pixels is smaller than crop_size 3");
 }
 
 TEST(PictureReader, RefusesPicturesOfAnotherSize) {
   std::vector<float> out(100);
   const PictureReader reader = Reader({1, 4, 4});
-  EXPECT_THAT(
-      PictureError([&] { reader.ReadEncoded(EncodePng(GradientImage(4, 5, 1)), 0, out.data()); }),
-      "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4");
+  EXPECT_THAT(PictureError([&] {
+                reader.ReadEncoded(image::EncodePng(image::GradientImage(4, 5, 1)), 0, out.data());
+              }),
+              "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4");
   EXPECT_THAT(PictureError([&] {
                 reader.ReadRaw("abc", {1, 4, 4}, 0, out.data());
               }),
@@ -88,7 +91,7 @@ TEST(PictureReader, RefusesPicturesOfAnotherSize) {
 
 TEST(PictureReader, DrawsFromTheSeedAlone) {
   const PictureReader reader = Reader({1, 4, 4}, "mirror: true");
-  const std::string bytes = EncodePng(GradientImage(4, 4, 1));
+  const std::string bytes = image::EncodePng(image::GradientImage(4, 4, 1));
   std::vector<float> first(16), second(16);
   int changes = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/decode.h"
+#include "hearth/image/decode.h"
 
 namespace hearth::caffe {
 namespace {
 
-PictureSize SizeOf(const Image& image) { return {image.channels, image.height, image.width}; }
+PictureSize SizeOf(const image::Image& image) {
+  return {image.channels, image.height, image.width};
+}
 PictureSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(), datum.width()}; }
 
 void RequirePicture(const Datum& datum) {
@@ -37,9 +39,9 @@ void Run(const DataTransformer& transformer, const PictureView<T>& view, uint64_
 
 }  // namespace
 
-Pixels::Pixels(Datum datum, ColorMode mode) {
+Pixels::Pixels(Datum datum, image::ColorMode mode) {
   if (datum.encoded()) {
-    values_ = DecodeImage(datum.data(), mode);
+    values_ = image::DecodeImage(datum.data(), mode);
   } else {
     RequirePicture(datum);
     values_ = std::move(datum);
@@ -51,7 +53,7 @@ PictureSize Pixels::size() const {
 }
 
 void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float* out) const {
-  if (const auto* image = std::get_if<Image>(&values_)) {
+  if (const auto* image = std::get_if<image::Image>(&values_)) {
     Run(transformer, ViewOf(*image), seed, out);
     return;
   }

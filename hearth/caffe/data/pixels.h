@@ -11,9 +11,9 @@ namespace hearth::caffe {
 
 class Pixels {
  public:
-  explicit Pixels(Image image) : values_(std::move(image)) {}
+  explicit Pixels(image::Image image) : values_(std::move(image)) {}
   // A Datum's picture, decoded if it is encoded. Throws kDataLoss where it has no picture.
-  Pixels(Datum datum, ColorMode mode);
+  Pixels(Datum datum, image::ColorMode mode);
 
   PictureSize size() const;
   // Writes what the transformer makes of it, random choices drawn from `seed`. Throws kDataLoss
@@ -21,7 +21,7 @@ class Pixels {
   void Transform(const DataTransformer& transformer, uint64_t seed, float* out) const;
 
  private:
-  std::variant<Image, Datum> values_;
+  std::variant<image::Image, Datum> values_;
 };
 
 }  // namespace hearth::caffe

@@ -11,7 +11,7 @@
 
 #include "hearth/base/thread.h"
 #include "hearth/caffe/net/blob.h"
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 
 namespace hearth::caffe {
 
@@ -29,7 +29,7 @@ struct DataBatch {
 
   std::vector<Top> tops;
   std::vector<BadRow> bad_rows;  // that other rows replaced
-  feed::Minibatch rows;          // what was read, for layers that are fed by rows; without bad ones
+  dataset::Minibatch rows;       // what was read, for layers that are fed by rows; without bad ones
 };
 
 // Where a Prefetcher's batches come from. Used by its thread alone.

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/for_each.h"
+#include "hearth/base/for_each.h"
 #include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/net/random.h"
 
 namespace hearth::caffe {
 
-RowBatches::RowBatches(std::shared_ptr<feed::MinibatchSource> source, Options options,
+RowBatches::RowBatches(std::shared_ptr<dataset::MinibatchSource> source, Options options,
                        ReadRow read_row)
     : source_(std::move(source)), options_(std::move(options)), read_row_(std::move(read_row)) {}
 
@@ -37,7 +37,7 @@ void RowBatches::NextEpoch() {
 // Moves rows from pending_ into the batch until that is full. The source is always asked for a
 // whole minibatch: its dealing of minibatches to several devices depends on equal requests.
 bool RowBatches::TakeRows(DataBatch* batch) {
-  feed::Minibatch& rows = batch->rows;
+  dataset::Minibatch& rows = batch->rows;
   if (pending_position_ == pending_.size()) {
     pending_position_ = 0;
     if (source_->Next(options_.batch_size, &pending_) == 0) return false;
@@ -83,7 +83,7 @@ void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
 
 void RowBatches::DropBadRows(int64_t first, const std::vector<std::string>& reasons,
                              DataBatch* batch) {
-  std::vector<feed::Minibatch::Row>& rows = batch->rows.rows;
+  std::vector<dataset::Minibatch::Row>& rows = batch->rows.rows;
   int64_t kept = first;
   for (int64_t i = 0; i < static_cast<int64_t>(reasons.size()); ++i) {
     const int64_t from = first + i;

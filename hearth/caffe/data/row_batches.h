@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hearth/caffe/data/prefetcher.h"
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 
 namespace hearth::caffe {
 
@@ -19,7 +19,7 @@ class RowBatches : public BatchSource {
   // Writes one row's values into each top. Called from several threads. `seed` is the row's own,
   // and depends on the options' seed, the epoch and the row's place in it only. kDataLoss marks a
   // row as unusable; every other failure ends the stream.
-  using ReadRow = std::function<void(const feed::Minibatch::Row& row, uint64_t seed,
+  using ReadRow = std::function<void(const dataset::Minibatch::Row& row, uint64_t seed,
                                      const std::vector<float*>& tops)>;
   struct Options {
     int64_t batch_size = 1;
@@ -28,7 +28,7 @@ class RowBatches : public BatchSource {
     uint64_t seed = 0;
   };
 
-  RowBatches(std::shared_ptr<feed::MinibatchSource> source, Options options, ReadRow read_row);
+  RowBatches(std::shared_ptr<dataset::MinibatchSource> source, Options options, ReadRow read_row);
 
   // batch_size rows, fewer at the end of an epoch. A top has its rows' values one after another,
   // and room for batch_size rows.
@@ -40,10 +40,10 @@ class RowBatches : public BatchSource {
   void ReadRows(int64_t first, DataBatch* batch);
   void DropBadRows(int64_t first, const std::vector<std::string>& reasons, DataBatch* batch);
 
-  const std::shared_ptr<feed::MinibatchSource> source_;
+  const std::shared_ptr<dataset::MinibatchSource> source_;
   const Options options_;
   const ReadRow read_row_;
-  feed::Minibatch pending_;  // taken from the source, not yet in a batch
+  dataset::Minibatch pending_;  // taken from the source, not yet in a batch
   int64_t pending_position_ = 0;
   int64_t rows_taken_ = 0;  // in this epoch
 };

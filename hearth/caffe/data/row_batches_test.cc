@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 // Copies column x; values that `is_bad` says are refused.
 RowBatches::ReadRow ReadX(const std::function<bool(int64_t)>& is_bad = nullptr) {
-  return [is_bad](const feed::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
+  return [is_bad](const dataset::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
     const int64_t x = row.batch->column("x").AsInt64(row.index);
     Require(!is_bad || !is_bad(x), ErrorCode::kDataLoss, "{} is bad", x);
     tops[0][0] = static_cast<float>(x);
@@ -27,7 +27,7 @@ RowBatches::Options Options(int64_t batch_size, int threads = 1) {
   return {.batch_size = batch_size, .row_sizes = {1, 2}, .threads = threads, .seed = 3};
 }
 
-std::unique_ptr<BatchSource> RowsOf(std::shared_ptr<feed::MinibatchSource> source,
+std::unique_ptr<BatchSource> RowsOf(std::shared_ptr<dataset::MinibatchSource> source,
                                     RowBatches::Options options, RowBatches::ReadRow read_row) {
   return std::make_unique<RowBatches>(std::move(source), std::move(options), std::move(read_row));
 }
@@ -84,9 +84,9 @@ TEST(RowBatches, EndsTheEpochWhenAllRowsAreBad) {
 }
 
 // Counts requests: dealing to several devices needs them all alike.
-class CountingSource : public feed::MinibatchSource {
+class CountingSource : public dataset::MinibatchSource {
  public:
-  int64_t Next(int64_t max_rows, feed::Minibatch* out) override {
+  int64_t Next(int64_t max_rows, dataset::Minibatch* out) override {
     requests.push_back(max_rows);
     return inner_.Next(max_rows, out);
   }
@@ -96,7 +96,7 @@ class CountingSource : public feed::MinibatchSource {
   std::vector<int64_t> requests;
 
  private:
-  feed::MemorySource inner_{{CountingBatch(10)}};
+  dataset::MemorySource inner_{{CountingBatch(10)}};
 };
 
 TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
@@ -111,12 +111,12 @@ TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
 TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
   const auto seeds_with = [](int threads) {
     std::vector<uint64_t> seeds(12);
-    Prefetcher prefetcher(1,
-                          RowsOf(SourceOf({CountingBatch(6)}), Options(4, threads),
-                                 [&](const feed::Minibatch::Row& row, uint64_t seed, const auto&) {
-                                   uint64_t& slot = seeds[row.index];
-                                   (slot == 0 ? slot : seeds[6 + row.index]) = seed;
-                                 }));
+    Prefetcher prefetcher(
+        1, RowsOf(SourceOf({CountingBatch(6)}), Options(4, threads),
+                  [&](const dataset::Minibatch::Row& row, uint64_t seed, const auto&) {
+                    uint64_t& slot = seeds[row.index];
+                    (slot == 0 ? slot : seeds[6 + row.index]) = seed;
+                  }));
     while (prefetcher.Next().rows.size() > 0) {
     }
     prefetcher.NextEpoch();
@@ -131,7 +131,7 @@ TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
 
 TEST(RowBatches, HandsOverAFailureThatIsNoBadRow) {
   Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(5)}), Options(2),
-                                  [](const feed::Minibatch::Row& row, uint64_t, const auto&) {
+                                  [](const dataset::Minibatch::Row& row, uint64_t, const auto&) {
                                     row.batch->column("pixels");
                                   }));
   for (int round = 0; round < 2; ++round) {

@@ -6,28 +6,29 @@
 
 namespace hearth::caffe {
 
-std::string RowId(const feed::Minibatch::Row& row, int64_t number) {
+std::string RowId(const dataset::Minibatch::Row& row, int64_t number) {
   for (const char* name : {"id", "SampleID"}) {
-    const feed::ColumnView* column = row.batch->FindColumn(name);
+    const batch::ColumnView* column = row.batch->FindColumn(name);
     if (column != nullptr && !column->IsNull(row.index)) return column->AsText(row.index);
   }
   return fmt::format("{:08}", number);
 }
 
-const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::string_view name) {
-  const feed::ColumnView& column = row.batch->column(name);
+const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row,
+                                         std::string_view name) {
+  const batch::ColumnView& column = row.batch->column(name);
   Require(!column.IsNull(row.index), ErrorCode::kDataLoss, "column '{}' is null", name);
   return column;
 }
 
-bool HoldsBytes(const feed::ColumnView& column) {
-  if (!feed::IsList(column.type())) return feed::IsBytes(column.type());
-  const feed::ColumnType item = column.children()[0].type();
-  return item == feed::ColumnType::kInt8 || item == feed::ColumnType::kUint8;
+bool HoldsBytes(const batch::ColumnView& column) {
+  if (!batch::IsList(column.type())) return batch::IsBytes(column.type());
+  const batch::ColumnType item = column.children()[0].type();
+  return item == batch::ColumnType::kInt8 || item == batch::ColumnType::kUint8;
 }
 
-float NumberAt(const feed::ColumnView& column, int64_t row) {
-  if (!feed::IsBytes(column.type())) return static_cast<float>(column.AsDouble(row));
+float NumberAt(const batch::ColumnView& column, int64_t row) {
+  if (!batch::IsBytes(column.type())) return static_cast<float>(column.AsDouble(row));
   std::string_view text = column.Bytes(row);
   const size_t first = text.find_first_not_of(" \t+"), last = text.find_last_not_of(" \t\r\n");
   text = first == std::string_view::npos ? "" : text.substr(first, last - first + 1);

@@ -3,20 +3,20 @@
 
 #include <string>
 
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 
 namespace hearth::caffe {
 
 // The row's name: its column `id` or `SampleID` as text, else `number` in eight digits.
-std::string RowId(const feed::Minibatch::Row& row, int64_t number);
+std::string RowId(const dataset::Minibatch::Row& row, int64_t number);
 
 // The row's value in a column; throws kDataLoss naming the column where it is null.
-const feed::ColumnView& ColumnWithValue(const feed::Minibatch::Row& row, std::string_view name);
+const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row, std::string_view name);
 
 // Whether its values are bytes: strings, binaries or lists of bytes, as Spark's array<byte> is.
-bool HoldsBytes(const feed::ColumnView& column);
+bool HoldsBytes(const batch::ColumnView& column);
 
 // A number, or text that is one. Throws kDataLoss for other text.
-float NumberAt(const feed::ColumnView& column, int64_t row);
+float NumberAt(const batch::ColumnView& column, int64_t row);
 
 }  // namespace hearth::caffe

@@ -9,23 +9,23 @@ namespace hearth::caffe {
 namespace {
 
 TEST(RowId, IsTheIdColumnAsText) {
-  const auto batch = feed::BatchBuilder().AddInt64("id", {7, 8}, {false, true}).Build();
+  const auto batch = batch::BatchBuilder().AddInt64("id", {7, 8}, {false, true}).Build();
   EXPECT_EQ(RowId({batch.get(), 0}, 3), "7");
   EXPECT_EQ(RowId({batch.get(), 1}, 3), "00000003");
 }
 
 TEST(RowId, IsTheSampleIdWhereThereIsNoId) {
-  const auto batch = feed::BatchBuilder().AddString("SampleID", {"a7"}).Build();
+  const auto batch = batch::BatchBuilder().AddString("SampleID", {"a7"}).Build();
   EXPECT_EQ(RowId({batch.get(), 0}, 3), "a7");
   EXPECT_EQ(RowId({CountingBatch(1).get(), 0}, 12), "00000012");
 }
 
 TEST(NumberAt, TakesNumbersAndTextThatIsOne) {
-  const auto batch = feed::BatchBuilder()
+  const auto batch = batch::BatchBuilder()
                          .AddString("text", {"3", " -2.5 ", "+1e2", "seven", "", "4x"})
                          .AddDouble("number", {1.5, 0, 0, 0, 0, 0})
                          .Build();
-  const feed::ColumnView& text = batch->column("text");
+  const batch::ColumnView& text = batch->column("text");
   EXPECT_EQ(NumberAt(batch->column("number"), 0), 1.5f);
   EXPECT_EQ(NumberAt(text, 0), 3);
   EXPECT_EQ(NumberAt(text, 1), -2.5f);
@@ -41,7 +41,7 @@ TEST(NumberAt, TakesNumbersAndTextThatIsOne) {
 }
 
 TEST(ColumnWithValue, RefusesNulls) {
-  const auto batch = feed::BatchBuilder().AddInt64("label", {7, 8}, {false, true}).Build();
+  const auto batch = batch::BatchBuilder().AddInt64("label", {7, 8}, {false, true}).Build();
   EXPECT_EQ(ColumnWithValue({batch.get(), 0}, "label").AsInt64(0), 7);
   try {
     ColumnWithValue({batch.get(), 1}, "label");

@@ -14,7 +14,7 @@ namespace {
 // Rows, inner size, columns.
 using Sizes = std::tuple<int64_t, int64_t, int64_t>;
 
-at::Tensor Random(int64_t rows, int64_t columns, bool transposed) {
+at::Tensor RandomMatrix(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
 }
 
@@ -32,8 +32,8 @@ class MatrixProduct : public testing::TestWithParam<Sizes> {
   void ForEachOrder(Function f) {
     const auto [rows, inner, columns] = GetParam();
     for (int order = 0; order < 8; ++order) {
-      f(Random(rows, inner, (order & 1) != 0), Random(inner, columns, (order & 2) != 0),
-        Random(rows, columns, (order & 4) != 0));
+      f(RandomMatrix(rows, inner, (order & 1) != 0), RandomMatrix(inner, columns, (order & 2) != 0),
+        RandomMatrix(rows, columns, (order & 4) != 0));
     }
   }
 };

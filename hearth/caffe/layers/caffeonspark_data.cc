@@ -29,7 +29,7 @@ class CosDataLayer : public FedDataLayer {
   }
 
  protected:
-  void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+  void ReadRow(const dataset::Minibatch::Row& row, uint64_t seed,
                const std::vector<float*>& tops) const override {
     for (size_t i = 0; i < columns_.size(); ++i) columns_[i].Read(row, seed, tops[i]);
   }

@@ -1,9 +1,9 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/image/encode.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/image/encode.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -106,9 +106,9 @@ TEST_F(DatabaseData, ReadsFloatsAndFilesToo) {
   *floats.mutable_float_data() = {0.5f, -1, 2};
   Datum file;
   file.set_encoded(true);
-  file.set_data(EncodePng(GradientImage(1, 1, 3)));
+  file.set_data(image::EncodePng(image::GradientImage(1, 1, 3)));
   WriteRecords({WireBytes(floats), WireBytes(file)});
-  const Image image = GradientImage(1, 1, 3);
+  const image::Image image = image::GradientImage(1, 1, 3);
   FileLayerRun run(Layer(2));
   EXPECT_THAT(run.Next(0),
               ElementsAre(0.5f, -1, 2, image.pixels[0], image.pixels[1], image.pixels[2]));

@@ -35,7 +35,7 @@ std::optional<int64_t> FedDataLayer::Fetch() {
                                 .threads = context().transform_threads,
                                 .seed = seed_};
     for (const Top& top : tops_) options.row_sizes.push_back(Count(top.row_shape));
-    const auto read = [this](const feed::Minibatch::Row& row, uint64_t seed,
+    const auto read = [this](const dataset::Minibatch::Row& row, uint64_t seed,
                              const std::vector<float*>& values) { ReadRow(row, seed, values); };
     prefetcher_ = std::make_unique<Prefetcher>(
         1, std::make_unique<RowBatches>(context().open_source(param_), options, read));

@@ -16,7 +16,9 @@ class FedDataLayer : public Layer {
   FedDataLayer(const LayerParameter& param, const NetContext& context);
 
   std::optional<int64_t> Fetch() override;
-  const feed::Minibatch* fetched_rows() const override { return batch_ ? &batch_->rows : nullptr; }
+  const dataset::Minibatch* fetched_rows() const override {
+    return batch_ ? &batch_->rows : nullptr;
+  }
   void NextEpoch() override;
 
   // Tops have the size of the last minibatch; before the first, batch_size rows.
@@ -34,7 +36,7 @@ class FedDataLayer : public Layer {
 
   virtual bool is_fed() const { return static_cast<bool>(context().open_source); }
   // As RowBatches::ReadRow.
-  virtual void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+  virtual void ReadRow(const dataset::Minibatch::Row& row, uint64_t seed,
                        const std::vector<float*>& tops) const = 0;
 
   int64_t batch_size() const { return batch_size_; }

@@ -16,7 +16,7 @@ constexpr char kLayer[] =
     "type: 'CoSData' cos_data_param { batch_size: 3 "
     "top { name: 'ints' type: INT_ARRAY channels: 2 sample_num_axes: 1 transpose: true } }";
 
-LayerCase FedDataRow(const std::shared_ptr<const feed::BatchView>& batch) {
+LayerCase FedDataRow(const std::shared_ptr<const batch::BatchView>& batch) {
   LayerCase row{"case", kLayer, {}, nullptr};
   row.prepare_context = [batch](NetContext* context) {
     if (batch) context->open_source = [batch](const LayerParameter&) { return SourceOf({batch}); };
@@ -33,7 +33,7 @@ TEST(FedData, HasItsFullShapeBeforeTheFirstMinibatch) {
 
 TEST(FedData, PutsTransposedRowsSideBySide) {
   const LayerCase row = FedDataRow(
-      feed::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
+      batch::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
   LayerRun run(row);
   ASSERT_EQ(run.layer().Fetch(), 3);
   run.Forward();
@@ -59,7 +59,7 @@ TEST(FedData, SaysThatItHasNoRows) {
 
 TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   LayerCase row =
-      FedDataRow(feed::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
+      FedDataRow(batch::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);

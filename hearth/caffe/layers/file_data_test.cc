@@ -5,11 +5,11 @@
 
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -40,7 +40,7 @@ void WriteHdf5() {
 }
 
 void WritePicture() {
-  std::ofstream(InTempDir("p.png"), std::ios::binary) << EncodePng({1, 2, 1, {6, 6}});
+  std::ofstream(InTempDir("p.png"), std::ios::binary) << image::EncodePng({1, 2, 1, {6, 6}});
   std::ofstream(InTempDir("p.txt")) << InTempDir("p.png") << " 8";
   std::ofstream(InTempDir("w.txt")) << "# 0 " << InTempDir("p.png") << " 3 1 2 1 8 0.9 0 0 1 0";
 }

@@ -3,11 +3,11 @@
 #include <numeric>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/data/picture_list.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/resize.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -48,9 +48,10 @@ class ImageDataLayer : public PictureFileLayer {
 
   Pixels Read(Item* item) const override {
     const ImageDataParameter& data = param_.image_data_param();
-    Image image = DecodeImage(storage::ReadFile(item->name),
-                              data.is_color() ? ColorMode::kColor : ColorMode::kGray);
-    if (data.new_height() > 0) image = Resize(image, data.new_height(), data.new_width());
+    image::Image image =
+        image::DecodeImage(storage::ReadFile(item->name),
+                           data.is_color() ? image::ColorMode::kColor : image::ColorMode::kGray);
+    if (data.new_height() > 0) image = image::Resize(image, data.new_height(), data.new_width());
     return Pixels(std::move(image));
   }
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -17,8 +17,8 @@ class ImageData : public FileLayerTest {
   std::string WriteList(int count) const {
     std::string list;
     for (int i = 0; i < count; ++i) {
-      const Image image{1, 1, 1, {static_cast<uint8_t>(i)}};
-      Write(fmt::format("{}.png", i), EncodePng(image));
+      const image::Image image{1, 1, 1, {static_cast<uint8_t>(i)}};
+      Write(fmt::format("{}.png", i), image::EncodePng(image));
       list += fmt::format("{}.png {}\n", i, i);
     }
     return Write("list.txt", list);
@@ -92,7 +92,7 @@ TEST_F(ImageData, NamesPicturesThatAreMissingOrDamaged) {
 }
 
 TEST_F(ImageData, ListsHavePathsWithBlanksAndWholeNumbers) {
-  Write("a b.png", EncodePng({1, 1, 1, {7}}));
+  Write("a b.png", image::EncodePng({1, 1, 1, {7}}));
   Write("list.txt", "\na b.png 3 \r\n\n");
   FileLayerRun run(Layer(1));
   EXPECT_THAT(run.Next(0), ElementsAre(7));

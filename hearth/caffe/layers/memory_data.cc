@@ -75,10 +75,10 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
  protected:
   bool is_fed() const override { return FedDataLayer::is_fed() && param_.has_source_class(); }
 
-  void ReadRow(const feed::Minibatch::Row& row, uint64_t seed,
+  void ReadRow(const dataset::Minibatch::Row& row, uint64_t seed,
                const std::vector<float*>& tops) const override {
     if (tops.size() > 1) *tops[1] = NumberAt(ColumnWithValue(row, "label"), row.index);
-    const feed::ColumnView& data = ColumnWithValue(row, "data");
+    const batch::ColumnView& data = ColumnWithValue(row, "data");
     if (!HoldsBytes(data)) {
       std::vector<float> scratch;
       reader_.ReadFloats(data.FloatList(row.index, &scratch), RowSize(row), seed, tops[0]);
@@ -90,20 +90,20 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
   }
 
  private:
-  static const feed::ColumnView* Given(const feed::Minibatch::Row& row, std::string_view name) {
-    const feed::ColumnView* column = row.batch->FindColumn(name);
+  static const batch::ColumnView* Given(const dataset::Minibatch::Row& row, std::string_view name) {
+    const batch::ColumnView* column = row.batch->FindColumn(name);
     return column != nullptr && !column->IsNull(row.index) ? column : nullptr;
   }
 
-  bool IsEncoded(const feed::Minibatch::Row& row) const {
-    const feed::ColumnView* column = Given(row, "encoded");
+  bool IsEncoded(const dataset::Minibatch::Row& row) const {
+    const batch::ColumnView* column = Given(row, "encoded");
     return column != nullptr ? column->AsInt64(row.index) != 0
                              : param_.memory_data_param().image_encoded();
   }
 
-  PictureSize RowSize(const feed::Minibatch::Row& row) const {
+  PictureSize RowSize(const dataset::Minibatch::Row& row) const {
     const auto number = [&row](std::string_view name, int64_t fallback) {
-      const feed::ColumnView* column = Given(row, name);
+      const batch::ColumnView* column = Given(row, name);
       return column != nullptr ? column->AsInt64(row.index) : fallback;
     };
     const PictureSize size = {number("channels", size_.channels), number("height", size_.height),

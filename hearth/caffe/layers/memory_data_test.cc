@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/data/row_testing.h"
 #include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/net/array_fed.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-LayerCase Fed(const std::string& param, const std::shared_ptr<const feed::BatchView>& batch,
+LayerCase Fed(const std::string& param, const std::shared_ptr<const batch::BatchView>& batch,
               std::vector<std::pair<std::string, std::string>>* bad_rows = nullptr) {
   LayerCase row{"fed",
                 "type: 'MemoryData' source_class: 'com.yahoo.ml.caffe.ImageDataFrame' " + param,
@@ -40,11 +40,12 @@ LayerCase ByArrays() {
 }
 
 TEST(MemoryData, DeliversEncodedRowsAndTheirLabels) {
-  const Image image = GradientImage(2, 2, 1);
-  const auto batch = feed::BatchBuilder()
+  const image::Image image = image::GradientImage(2, 2, 1);
+  const auto batch = batch::BatchBuilder()
                          .AddString("id", {"a", "b", "c"})
                          .AddString("label", {"3", "4", "5"})
-                         .AddBinary("data", {EncodePng(image), EncodePng(image), EncodePng(image)})
+                         .AddBinary("data", {image::EncodePng(image), image::EncodePng(image),
+                                             image::EncodePng(image)})
                          .Build();
   const LayerCase row =
       Fed("memory_data_param { batch_size: 2 channels: 1 height: 2 width: 2 image_encoded: true } "
@@ -70,13 +71,13 @@ TEST(MemoryData, DeliversEncodedRowsAndTheirLabels) {
 
 TEST(MemoryData, SkipsBadRowsWithTheirLabelsAndReportsThem) {
   std::vector<std::pair<std::string, std::string>> bad_rows;
-  const std::string good = EncodePng(GradientImage(2, 2, 1));
-  const auto batch =
-      feed::BatchBuilder()
-          .AddString("id", {"a", "b", "c", "d"})
-          .AddInt32("label", {1, 2, 3, 4})
-          .AddBinary("data", {good, "no picture", EncodePng(GradientImage(3, 2, 1)), good})
-          .Build();
+  const std::string good = image::EncodePng(image::GradientImage(2, 2, 1));
+  const auto batch = batch::BatchBuilder()
+                         .AddString("id", {"a", "b", "c", "d"})
+                         .AddInt32("label", {1, 2, 3, 4})
+                         .AddBinary("data", {good, "no picture",
+                                             image::EncodePng(image::GradientImage(3, 2, 1)), good})
+                         .Build();
   const LayerCase row =
       Fed("memory_data_param { batch_size: 2 channels: 1 height: 2 width: 2 image_encoded: true }",
           batch, &bad_rows);
@@ -91,14 +92,15 @@ TEST(MemoryData, SkipsBadRowsWithTheirLabelsAndReportsThem) {
 }
 
 TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
-  const auto batch = feed::BatchBuilder()
-                         .AddInt32("label", {1, 2})
-                         .AddInt32("encoded", {0, 1})
-                         .AddInt32("channels", {1, 1})
-                         .AddInt32("height", {2, 0})
-                         .AddInt32("width", {3, 0})
-                         .AddBinary("data", {"abcdef", EncodePng(GradientImage(2, 3, 1))})
-                         .Build();
+  const auto batch =
+      batch::BatchBuilder()
+          .AddInt32("label", {1, 2})
+          .AddInt32("encoded", {0, 1})
+          .AddInt32("channels", {1, 1})
+          .AddInt32("height", {2, 0})
+          .AddInt32("width", {3, 0})
+          .AddBinary("data", {"abcdef", image::EncodePng(image::GradientImage(2, 3, 1))})
+          .Build();
   const LayerCase row =
       Fed("memory_data_param { batch_size: 2 channels: 1 height: 2 width: 3 }", batch);
   LayerRun run(row);
@@ -110,7 +112,7 @@ TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
 
 TEST(MemoryData, NamesAColumnThatIsMissing) {
   const LayerCase row = Fed("memory_data_param { batch_size: 2 channels: 1 height: 1 width: 1 }",
-                            feed::BatchBuilder().AddInt32("label", {1}).Build());
+                            batch::BatchBuilder().AddInt32("label", {1}).Build());
   LayerRun run(row);
   try {
     run.layer().Fetch();

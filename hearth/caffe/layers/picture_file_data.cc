@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/for_each.h"
+#include "hearth/base/for_each.h"
 
 namespace hearth::caffe {
 namespace {

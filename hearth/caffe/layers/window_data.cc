@@ -5,20 +5,20 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/for_each.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/resize.h"
+#include "hearth/base/for_each.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/data/window_crop.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/file_data.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/resize.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
 namespace {
 
-Image Cut(const Image& image, const WindowPlace& place) {
-  Image part{place.y2 - place.y1 + 1, place.x2 - place.x1 + 1, image.channels, {}};
+image::Image Cut(const image::Image& image, const WindowPlace& place) {
+  image::Image part{place.y2 - place.y1 + 1, place.x2 - place.x1 + 1, image.channels, {}};
   const int64_t row_bytes = part.width * part.channels;
   for (int64_t y = place.y1; y <= place.y2; ++y) {
     const uint8_t* from = &image.pixels[(y * image.width + place.x1) * image.channels];
@@ -116,9 +116,9 @@ class WindowDataLayer : public FileDataLayer {
             param_.window_data_param().source(), kind);
   }
 
-  Image ReadPicture(const WindowList::Picture& picture) const {
+  image::Image ReadPicture(const WindowList::Picture& picture) const {
     try {
-      Image image = DecodeImage(Bytes(picture.path), ColorMode::kColor);
+      image::Image image = image::DecodeImage(Bytes(picture.path), image::ColorMode::kColor);
       Require(image.height == picture.height && image.width == picture.width, ErrorCode::kDataLoss,
               "it has {} x {} pixels, the list says {} x {}", image.height, image.width,
               picture.height, picture.width);
@@ -140,7 +140,8 @@ class WindowDataLayer : public FileDataLayer {
     const WindowList::Picture& picture = list_.pictures[window.picture];
     const WindowPlace place = PlaceWindow(window, picture, crop_, mirror);
     if (place.width <= 0 || place.height <= 0) return;  // all of it was rounded away
-    const Image part = Resize(Cut(ReadPicture(picture), place), place.height, place.width);
+    const image::Image part =
+        image::Resize(Cut(ReadPicture(picture), place), place.height, place.width);
     const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
     const int64_t mean_top = (mean_.height - crop_.crop_size) / 2;
     const int64_t mean_left = (mean_.width - crop_.crop_size) / 2;

@@ -2,11 +2,11 @@
 #include <map>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/data/window_crop.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/image/image_testing.h"
+#include "hearth/image/resize.h"
 
 namespace hearth::caffe {
 namespace {
@@ -81,7 +81,7 @@ TEST(PlaceWindow, MirrorsThePaddingToo) {
 
 class WindowData : public FileLayerTest {
  protected:
-  WindowData() { Write("p.png", EncodePng(GradientImage(kHeight, kWidth, 3))); }
+  WindowData() { Write("p.png", image::EncodePng(image::GradientImage(kHeight, kWidth, 3))); }
 
   // Foreground windows have labels above 0.
   void WriteWindows(const std::string& windows, int count) const {
@@ -111,14 +111,14 @@ TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
   FileLayerRun run(Layer(1, "fg_fraction: 1",
                          "crop_size: 8 mean_value: 10 mean_value: 20 mean_value: 30 scale: 0.5"));
   const std::vector<float> got = run.Next(0);
-  const Image whole = GradientImage(kHeight, kWidth, 3);
-  Image window{8, 12, 3, {}};
+  const image::Image whole = image::GradientImage(kHeight, kWidth, 3);
+  image::Image window{8, 12, 3, {}};
   for (int y = 6; y <= 13; ++y) {
     for (int x = 4; x <= 15; ++x) {
       for (int c = 0; c < 3; ++c) window.pixels.push_back(whole.pixels[(y * kWidth + x) * 3 + c]);
     }
   }
-  const Image warped = Resize(window, 8, 8);
+  const image::Image warped = image::Resize(window, 8, 8);
   for (int c = 0; c < 3; ++c) {
     for (int i = 0; i < 64; ++i) {
       const float mean = 10.0f * static_cast<float>(c + 1);

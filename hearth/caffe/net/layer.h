@@ -59,7 +59,7 @@ class Layer {
   virtual std::optional<int64_t> Fetch() { return std::nullopt; }
   // The rows of the last Fetch, in the order of the tops and without rows that were skipped as bad:
   // for the names of results. Valid until the next Fetch; null if the layer is not fed.
-  virtual const feed::Minibatch* fetched_rows() const { return nullptr; }
+  virtual const dataset::Minibatch* fetched_rows() const { return nullptr; }
   virtual void NextEpoch() {}
 
   const LayerParameter& param() const { return param_; }

@@ -12,7 +12,7 @@
 #include "hearth/caffe/net/compute_device.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/feed/minibatch.h"
+#include "hearth/dataset/minibatch.h"
 
 namespace hearth::caffe {
 
@@ -30,7 +30,7 @@ struct NetContext {
   // If it has memory of its own, share_diffs and share_data have no effect.
   ComputeDevice device;
   // Opens the row source of a fed data layer; empty where the net is not fed by rows.
-  std::function<std::shared_ptr<feed::MinibatchSource>(const LayerParameter&)> open_source;
+  std::function<std::shared_ptr<dataset::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
   std::shared_ptr<Random> random;
   // Layers that read files themselves share them between the solvers of a run: in TRAIN, rank r

@@ -36,7 +36,7 @@ struct TrainingPosition {
   // For each rank, the first `count` rows of its stream, which it had taken; all of them if it was
   // past the first epoch. Empty: not known.
   std::vector<SealedRows> rows;
-  int row_hash = 0;                 // the version of their hash: feed::kRowHashVersion or older
+  int row_hash = 0;                 // the version of their hash: batch::kRowHashVersion or older
   int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
   std::string notes;                // what the trainer needs when it resumes
   std::optional<RowCounts> counts;  // nothing in older seals

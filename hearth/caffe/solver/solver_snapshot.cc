@@ -5,11 +5,11 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/batch/row_hash.h"
 #include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/solver/solver.h"
-#include "hearth/feed/row_hash.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
 
@@ -119,7 +119,7 @@ TrainingPosition Solver::Position() const {
   position.fetches = fetches_;
   position.losses.assign(losses_.begin(), losses_.end());
   position.rows = rows_;
-  position.row_hash = feed::kRowHashVersion;
+  position.row_hash = batch::kRowHashVersion;
   position.batch_size = net_->batch_size();
   if (options_.complete_position) options_.complete_position(&position);
   return position;

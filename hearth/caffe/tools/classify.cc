@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/tools/trained_net.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/resize.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -48,7 +48,7 @@ std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
 }
 
 // The picture in the input's size, by planes, less the means.
-void SetInput(const Image& image, const std::vector<float>& means, Blob* input) {
+void SetInput(const image::Image& image, const std::vector<float>& means, Blob* input) {
   float* values = input->data_ptr();
   for (int64_t c = 0; c < image.channels; ++c) {
     for (int64_t i = 0; i < image.height * image.width; ++i) {
@@ -78,13 +78,14 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
           labels.size(), net->output_names()[0], classes);
 
   const std::string bytes = storage::ReadFile(options.image);
-  Image image;
+  image::Image image;
   try {
-    image = DecodeImage(bytes, shape[1] == 1 ? ColorMode::kGray : ColorMode::kColor);
+    image = image::DecodeImage(bytes,
+                               shape[1] == 1 ? image::ColorMode::kGray : image::ColorMode::kColor);
   } catch (const Error& error) {
     throw Error(error.code(), "cannot decode " + options.image, error);
   }
-  SetInput(Resize(image, shape[2], shape[3]), means, &input);
+  SetInput(image::Resize(image, shape[2], shape[3]), means, &input);
   net->Forward();
 
   const float* values = output.read_data();

@@ -1,11 +1,11 @@
 #include "hearth/caffe/tools/classify.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/tools/trained_net_testing.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -24,7 +24,7 @@ class ClassifyTest : public FileLayerTest {
     WriteMeanFile({3, 1, 2, {1, 3, 10, 10, 0, 0}}, Path("mean.binaryproto"));  // 2, 10, 0
     options_.mean = Path("mean.binaryproto");
     options_.labels = Write("labels.txt", "blue\ngreen\nred\nboth\nnone\ntwice\n");
-    options_.image = Write("p.png", EncodePng({1, 1, 3, {52, 40, 20}}));  // blue, green, red
+    options_.image = Write("p.png", image::EncodePng({1, 1, 3, {52, 40, 20}}));  // blue, green, red
   }
 
   static std::string Net(int channels) {
@@ -55,9 +55,9 @@ TEST_F(ClassifyTest, TheFiveLikeliestClassesLessTheChannelsMeans) {
 }
 
 TEST_F(ClassifyTest, PicturesAreResizedToTheInput) {
-  Image image{4, 6, 3, {}};
+  image::Image image{4, 6, 3, {}};
   for (int i = 0; i < 24; ++i) image.pixels.insert(image.pixels.end(), {52, 40, 20});
-  Write("p.png", EncodePng(image));
+  Write("p.png", image::EncodePng(image));
   EXPECT_FLOAT_EQ(Classify(options_)[0].confidence, 80);
 }
 

@@ -70,7 +70,7 @@ MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& datab
     try {
       Datum datum;
       ParseWire(cursor->value(), "its Datum", &datum);
-      sum.Add(Pixels(std::move(datum), ColorMode::kUnchanged));
+      sum.Add(Pixels(std::move(datum), image::ColorMode::kUnchanged));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("record '{}' of {}", cursor->key(), database), error);
     }

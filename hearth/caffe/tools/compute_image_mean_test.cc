@@ -2,9 +2,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -45,7 +45,7 @@ TEST_F(ComputeImageMeanTest, IsTakenPixelByPixel) {
 TEST_F(ComputeImageMeanTest, TakesEncodedPicturesAndFloats) {
   Datum file, floats;
   file.set_encoded(true);
-  file.set_data(EncodePng({1, 1, 1, {10}}));
+  file.set_data(image::EncodePng({1, 1, 1, {10}}));
   floats.set_channels(1);
   floats.set_height(1);
   floats.set_width(1);

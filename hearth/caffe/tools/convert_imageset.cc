@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "hearth/base/error.h"
+#include "hearth/base/for_each.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/for_each.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/encode.h"
-#include "hearth/caffe/data/image/resize.h"
 #include "hearth/caffe/data/picture_list.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/tools/progress_log.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/encode.h"
+#include "hearth/image/resize.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {
@@ -29,7 +29,7 @@ bool IsOfType(std::string_view path, std::string_view type) {
          path[path.size() - type.size() - 1] == '.';
 }
 
-void StorePixels(const Image& image, Datum* datum) {
+void StorePixels(const image::Image& image, Datum* datum) {
   datum->set_channels(static_cast<int32_t>(image.channels));
   datum->set_height(static_cast<int32_t>(image.height));
   datum->set_width(static_cast<int32_t>(image.width));
@@ -50,7 +50,7 @@ class Converter {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
             "resize_height {} and resize_width {}: give both, or none", options.height,
             options.width);
-    if (!options.encode_type.empty()) EncodeImage({1, 1, 1, {0}}, options.encode_type);
+    if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
   Datum Read(const ListedPicture& picture) const {
@@ -58,15 +58,16 @@ class Converter {
     datum.set_label(picture.label);
     std::string bytes = storage::ReadFile(options_.root + picture.path);
     const std::string type = EncodingOf(picture.path);
-    Image image = DecodeImage(bytes, options_.gray ? ColorMode::kGray : ColorMode::kColor);
-    if (options_.height > 0) image = Resize(image, options_.height, options_.width);
+    image::Image image = image::DecodeImage(
+        bytes, options_.gray ? image::ColorMode::kGray : image::ColorMode::kColor);
+    if (options_.height > 0) image = image::Resize(image, options_.height, options_.width);
     if (type.empty()) {
       StorePixels(image, &datum);
       return datum;
     }
     // A file that is as wanted is stored as it is.
     const bool as_it_is = !options_.gray && options_.height == 0 && IsOfType(picture.path, type);
-    datum.set_data(as_it_is ? std::move(bytes) : EncodeImage(image, type));
+    datum.set_data(as_it_is ? std::move(bytes) : image::EncodeImage(image, type));
     datum.set_encoded(true);
     return datum;
   }

@@ -4,10 +4,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/image/decode.h"
-#include "hearth/caffe/data/image/image_testing.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -23,8 +23,8 @@ class ConvertImagesetTest : public FileLayerTest {
     options_.list = Path("list.txt");
     options_.database = Path("db");
     options_.threads = 3;
-    Write("a.png", EncodePng(GradientImage(2, 3, 3)));
-    Write("b.png", EncodePng(GradientImage(4, 3, 1)));
+    Write("a.png", image::EncodePng(image::GradientImage(2, 3, 3)));
+    Write("b.png", image::EncodePng(image::GradientImage(4, 3, 1)));
     Write("list.txt", "a.png 1\nb.png 2\n");
   }
 
@@ -54,7 +54,7 @@ TEST_F(ConvertImagesetTest, StoresPixelsByPlanesUnderNumberAndPath) {
     EXPECT_THAT((std::vector<int>{datum.channels(), datum.height(), datum.width()}),
                 ElementsAre(3, 2, 3));
     EXPECT_FALSE(datum.encoded());
-    const Image image = GradientImage(2, 3, 3);
+    const image::Image image = image::GradientImage(2, 3, 3);
     for (int c = 0; c < 3; ++c) {
       for (int i = 0; i < 6; ++i) {
         EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 6 + i]), image.pixels[i * 3 + c]);
@@ -80,7 +80,7 @@ TEST_F(ConvertImagesetTest, StoresTheFilesThemselvesWhereNothingIsToChange) {
   const auto datums = Convert();
   const Datum& datum = datums.at("00000000_a.png");
   EXPECT_TRUE(datum.encoded());
-  EXPECT_EQ(datum.data(), EncodePng(GradientImage(2, 3, 3)));
+  EXPECT_EQ(datum.data(), image::EncodePng(image::GradientImage(2, 3, 3)));
 }
 
 TEST_F(ConvertImagesetTest, EncodesAnew) {
@@ -89,7 +89,7 @@ TEST_F(ConvertImagesetTest, EncodesAnew) {
   for (const auto& [key, datum] : Convert()) {
     EXPECT_TRUE(datum.encoded());
     EXPECT_EQ(datum.data().substr(0, 2), "\xff\xd8") << key;
-    EXPECT_EQ(DecodeImage(datum.data(), ColorMode::kUnchanged).height, 16);
+    EXPECT_EQ(image::DecodeImage(datum.data(), image::ColorMode::kUnchanged).height, 16);
   }
 }
 

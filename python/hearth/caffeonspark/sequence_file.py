@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
-from hearth.rows.picture_keys import picture_of, values_of
+from hearth.sources.image_keys import picture_of, values_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,7 @@
 """Local SequenceFiles of pictures that are not compressed, as tasks and ranks read them themselves.
 
 Spark's own reader has every byte pickled on its way. (Those of other file systems, which are not
-mapped, and compressed ones there: hearth.rows.sequence_reader.)
+mapped, and compressed ones there: hearth.sources.sequence_reader.)
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.sequence_file import SCHEMA
 from hearth.rows.file_rows import read_parts
-from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.rows.rank_files import RankFiles
+from hearth.sources.image_keys import PICTURE_COLUMNS, PictureKeys, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from hearth.cluster import feed_jobs, reservation, roles
+from hearth.cluster.datasets.delivery import Datasets
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.file_plans import FilePlans
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.restart import Restarts
-from hearth.cluster.start import ClusterStart
+from hearth.cluster.start import ClusterStart, Key
 from hearth.spark.access import spark_access
 from hearth.spark.ports import FEED, NODE, ports_of
+from hearth.spark.slots import slots_now
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,9 @@ class Plan:
     release_port: bool = True  # free each node's port just before its main function
     restart: bool = False  # start all nodes again where one, or its executor, is lost
     timeout_s: float = WAIT_S  # for all nodes to come
+    datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
+    # Where not 0, restarts may change the number of workers, from this one to the template's.
+    least_workers: int = 0
 
 
 def run(
@@ -48,6 +54,7 @@ def run(
     *,
     roles_of_nodes: Mapping[str, int] | None = None,
     feeds: Sequence[str] = ("input",),
+    datasets: Mapping[str, Any] | None = None,
     restart: bool = False,
     timeout_s: float = WAIT_S,
 ) -> Cluster:
@@ -62,6 +69,8 @@ def run(
             and are ended after the others.
         feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
             stay with the nodes, which read their data themselves.
+        datasets: by name the rows that each node opens by ctx.dataset(): a DataFrame, or a source
+            of hearth.data, whose files the nodes read.
         restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
             start all nodes again, with ctx.restart_count one higher, and send all rows again that
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
@@ -71,10 +80,12 @@ def run(
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
         NodeError: a node failed while it started.
         HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+        TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
-    options = NodeOptions(queues=tuple(feeds), background=bool(feeds))
-    plan = Plan(template, options, restart=restart, timeout_s=timeout_s)
+    datasets = datasets or {}
+    options = NodeOptions(queues=tuple(feeds), background=bool(feeds or datasets))
+    plan = Plan(template, options, restart=restart, timeout_s=timeout_s, datasets=datasets)
     cluster = Cluster(spark, plan)
     cluster.start(NodeProgram(main_fun, args))
     return cluster
@@ -132,6 +143,10 @@ class Cluster:
             "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
         }
         self.nodes: list[dict[str, Any]] = []
+        ranks, folder = len(roles.fed_ids(plan.template)), plan.options.checkpoint_dir
+        self.datasets = Datasets(self.spark, plan.datasets, ranks, folder)
+        self.meta["datasets"] = self.datasets.meta()
+        self.meta["keep_key"] = Key(secrets.token_hex(32))
         self.ledger = FeedLedger()
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
@@ -139,6 +154,7 @@ class Cluster:
         self.files = FilePlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self.running: ClusterStart | None = None
+        self._most_workers = size
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()
         self._ended = False
@@ -149,6 +165,8 @@ class Cluster:
         """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
         if self.plan.options.background:
             self.spark.check_nodes()
+        if self.plan.least_workers:
+            self.fit_workers()
         try:
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
@@ -156,15 +174,36 @@ class Cluster:
             self.end()
             raise
 
+    def fit_workers(self) -> None:
+        """The next start has as many workers as there are slots, within the plan's bounds."""
+        least, most = self.plan.least_workers, self._most_workers
+        slots = slots_now(self.spark.session)
+        count = most if slots is None else min(most, max(least, slots))
+        template = roles.template_of({"worker": count})
+        self.plan = replace(self.plan, template=template)
+        self.meta |= {"cluster_template": template, "num_executors": count}
+        self.node_ids = list(range(count))
+        self.node_tasks = self.spark.nodes(self.node_ids)
+
+    def _grow(self) -> None:
+        """After a checkpoint: starts again where slots for more workers have come."""
+        count = len(self.node_ids)
+        slots = slots_now(self.spark.session) or 0
+        if count < min(slots, self._most_workers) and self.restarts is not None:
+            self.running.grow(f"there are {slots} slots, for more workers than {count}")
+
     def launch(self) -> None:
         """Starts all nodes, for the first time or again; raises what run() does."""
         self.running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
         if self._over:
             self.running.close()
         self.check_not_over()
+        if self.plan.least_workers:
+            self.running.watch.on_commit = self._grow
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
         self._files_thread = self.files.serve(self.running, self.nodes)
+        self.datasets.begin(self.running, self.nodes)
         for node in self.nodes:
             name = f"{node['job_name']}:{node['task_index']}"
             logger.info("node %s on %s", name, node["host_name"])

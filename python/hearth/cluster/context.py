@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hearth.files.uri import absolute_uri
 
 if TYPE_CHECKING:
     from hearth.cluster.file_feed import FileFeed
+    from hearth.data.loader import Loader
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,68 @@ class NodeContext:
         from hearth.cluster.file_feed import FileFeed
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
+
+    def dataset(
+        self,
+        name: str,
+        batch_size: int,
+        columns: Sequence[str] | None = None,
+        shuffle: bool | str = True,
+        **options: Any,
+    ) -> Loader:
+        """This rank's share of a dataset in minibatches, equally many on all ranks.
+
+        Used as a DataLoader of PyTorch: `for batch in loader` gives an epoch of {column: array},
+        len() its steps, set_epoch() chooses it, state_dict() and load_state_dict() go on from a
+        checkpoint at the next row. See docs/data.md.
+
+        Args:
+            name: of run(datasets=).
+            batch_size: rows of a batch; an epoch's last one may be smaller.
+            columns: which to give, as a tuple; None: all, by name.
+            shuffle: True: rows of windows, then of blocks from everywhere; "full": single rows,
+                for which the first epoch waits for all of them; False: not at all.
+
+        Keyword Args:
+            seed (int): of the order, 0.
+            uneven (str): what a rank with fewer rows does at an epoch's end: "repeat" gives some of
+                its rows again, "drop" has all ranks leave out what one of them lacks, "weight"
+                repeats with a column row_weight of 1 and 0.
+            drop_last (bool): whether a last, smaller batch is left out.
+            ragged (Sequence[str]): columns of lists of different lengths.
+            transforms (Mapping[str, hearth.data.image]): of columns of encoded images.
+            map (Callable): map(batch), or map(batch, seeds) with one seed for each row, which
+                follows from the loader's seed, the epoch and the row; makes the batch.
+            workers (int): threads that transform and map; 0: one that also reads.
+            prefetch (int): batches made ahead, 2.
+
+        Raises:
+            ValueError: there is no such dataset, or an argument is not one of the above.
+            ClusterError: the cluster failed.
+        """
+        from hearth.data.loader import Loader
+
+        return self._loader(Loader, name, batch_size, columns, {"shuffle": shuffle, **options})
+
+    def _loader(
+        self,
+        kind: Callable[..., Any],
+        name: str,
+        batch_size: int,
+        columns: Sequence[str] | None,
+        options: Mapping[str, Any],
+    ) -> Any:
+        from hearth.cluster.datasets.node import mgr_datasets
+        from hearth.data.options import LoaderOptions
+
+        for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
+            if isinstance(named, str):
+                raise ValueError(f"{option} is {named!r}: give a sequence of names, ({named!r},)")
+        if "ragged" in options:
+            options = {**options, "ragged": tuple(options["ragged"])}
+        chosen = None if columns is None else tuple(columns)
+        made = LoaderOptions(batch_size, chosen, **options)
+        return kind(mgr_datasets(self.mgr).open(name), made)
 
     def place(self) -> Any:
         """This node's Place among those that take rows, for the collective; None for the others,

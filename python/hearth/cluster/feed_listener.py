@@ -17,6 +17,7 @@ from typing import Any
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, Message, handshake_terms
+from hearth.cluster.datasets.files import PartitionFiles
 from hearth.spark.ports import FEED, first_free
 
 # A connection may ask why the node ended a moment before that is known.
@@ -42,14 +43,16 @@ class FeedListener:
         on_error: Callable[[Message], None],
         address: str = "",
         ports: Sequence[int] = (0,),
+        files: PartitionFiles | None = None,
     ):
         """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
 
         `terms` are feed_terms(). `address`: of the interface on which other hosts may connect; "":
-        they may not. `ports`: to try there.
+        they may not. `ports`: to try there. `files`: of datasets.
         """
         self._node = node
         self._on_error = on_error
+        self._files = files
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
@@ -95,6 +98,11 @@ class FeedListener:
             channel.send({"error": self._failure or ""})
         elif greeting.get("op") == "timeout":
             self._report(greeting, str(greeting.get("text")), timeout=True)
+        elif greeting.get("op") == "dataset" and self._files is not None:
+            if self._failure is not None and not self._files.over:
+                channel.send({"error": self._failure})
+            else:
+                self._files.serve(channel, greeting, from_afar)
         elif self._failure is not None:
             try:  # first the driver: the task's failure, which follows, must not surprise it
                 self._report(greeting, self._failure, timeout=False)

@@ -12,17 +12,22 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
+from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.errors import returned
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
 from hearth.files.local_folders import spill_folder
+
+# A program may report each step as safe; the driver need not hear of all.
+_COMMIT_S = 1.0
 
 
 class Session:
@@ -100,7 +105,12 @@ def _tell(channel: Channel, message: Message) -> None:
 class FeedServer:
     """All feeds of a node. `report` sends an event to the driver."""
 
-    def __init__(self, queues: Iterable[str], report: Callable[[Message], None]):
+    def __init__(
+        self,
+        queues: Iterable[str],
+        report: Callable[[Message], None],
+        datasets: Sequence[str] = (),
+    ):
         from hearth.native._core import FeedQueue
 
         folder = partial(spill_folder, os.getpid())  # the nodes of a host use its disks in turn
@@ -109,8 +119,9 @@ class FeedServer:
         self.failed = threading.Event()  # a node of the cluster has
         self.files = FileShares(report)
         self.meetings = Meetings(report)
+        self.datasets = NodeDatasets(datasets)
         self._sessions: set[Session] = set()
-        self._committed = False
+        self._committed_at = -_COMMIT_S
 
     @property
     def terminated(self) -> bool:
@@ -149,9 +160,10 @@ class FeedServer:
             self.report({**claim, **where, **given})
 
     def note_commit(self) -> None:
-        """The program has made a checkpoint; the driver is told of the first one."""
-        if not self._committed:
-            self._committed = True
+        """The program has made a checkpoint; reports it to the driver, once in a while."""
+        now = time.monotonic()
+        if now - self._committed_at >= _COMMIT_S:
+            self._committed_at = now
             self.report({"event": "commit"})
 
     def replay(self, message: Message) -> None:
@@ -167,6 +179,7 @@ class FeedServer:
         self.failed.set()
         self.files.fail(reason)
         self.meetings.fail(reason)
+        self.datasets.fail(reason)
         for queue in self.queues.values():
             queue.fail(reason)
 

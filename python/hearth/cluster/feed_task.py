@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
-from hearth.cluster.feed_listener import feed_terms
 from hearth.cluster.feed_spec import FeedSpec
+from hearth.cluster.node_connection import connect, is_remote, name_of
 from hearth.cluster.node_process import executor_pid
 from hearth.rows import pickles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CONNECT_TIMEOUT_S = 10.0
 _REASON_TIMEOUT_S = 8.0
 # What a node says while it goes on taking rows.
 _KEEPING = ("begin", "taken", "progress")
@@ -41,8 +40,8 @@ class Connection:
 
         self.node = node
         self.token = spec.token
-        self.from_afar = node["host_name"] != socket.gethostname()
-        self.where = f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
+        self.from_afar = is_remote(node)
+        self.where = name_of(node)
         self.ring = RingWriter(relay.RING_BYTES)
         self.results = RingReader(relay.RING_BYTES)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
@@ -63,30 +62,7 @@ class Connection:
         self._listener.start()
 
     def _open(self, spec: FeedSpec, greeting: Message) -> Channel:
-        if self.from_afar:
-            sock = socket.socket(socket.AF_INET6 if ":" in self.node["host"] else socket.AF_INET)
-            address = (self.node["host"], self.node["feed_port"])
-        else:
-            sock = socket.socket(socket.AF_UNIX)
-            address = "\0" + self.node["addr"]
-        opened: Any = sock
-        try:
-            sock.settimeout(_CONNECT_TIMEOUT_S)
-            sock.connect(address)
-            channel = opened = Channel(sock, "its listener")
-            channel.offer_handshake(feed_terms(spec.token, self.node["executor_id"]))
-            channel.send(greeting)
-            return channel
-        except ConnectionRefusedError as error:  # nobody listens there
-            opened.close()
-            raise NodeError(
-                f"{self.where} has ended, and takes no more rows (the rows that inference() gives "
-                "are computed when they are asked for: collect or write them before the cluster "
-                "ends)"
-            ) from error
-        except OSError as error:
-            opened.close()
-            raise NodeError(f"{self.where} cannot be reached by its feed: {error}") from error
+        return connect(self.node, spec.token, greeting)
 
     def _receive(self) -> Message:
         try:

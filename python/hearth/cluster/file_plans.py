@@ -66,7 +66,7 @@ class FilePlans:
         if uri not in self._listings:
             self._listings[uri] = list_stored(self._session, uri)
         files = self._listings[uri]
-        hosts = [frozenset((node["host"], node["host_name"])) for node in fed_nodes(nodes)]
+        hosts = [frozenset((node["host"], node["host_name"])) for node in roles.fed_nodes(nodes)]
         first = [file.uri for file in files if file.size][:_SCHEMA_FILES] or [files[0].uri]
         parts = shares(files, hosts, reads_whole(files[0].uri))
         near = sum(part.bytes for share in parts for part in share if part.near)
@@ -78,15 +78,8 @@ class FilePlans:
         return [packed(uri, share, first) for share in parts]
 
 
-def fed_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The nodes that take rows, in the order in which NodeContext.share() numbers them."""
-    by_id = sorted(nodes, key=lambda node: node["executor_id"])
-    names = [role for role in roles.cluster_spec(nodes) if role not in roles.UNFED_ROLES]
-    return [node for role in names for node in by_id if node["job_name"] == role]
-
-
 def _place(nodes: Sequence[Mapping[str, Any]], rank: int) -> int:
-    for place, node in enumerate(fed_nodes(nodes)):
+    for place, node in enumerate(roles.fed_nodes(nodes)):
         if node["executor_id"] == rank:
             return place
     raise ValueError("a node of this role takes no rows, so it has no share of the files")

@@ -35,7 +35,7 @@ def main() -> None:
     _import_ahead()
     go, _ = channel.receive()
     os.environ.update(go["environment"])
-    server = FeedServer(go["queues"], channel.send)
+    server = FeedServer(go["queues"], channel.send, go["datasets"])
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
     threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
     channel.send(_run(program, go, port, server))
@@ -116,6 +116,9 @@ def _tell_warnings(fd: int, channel: Channel) -> None:
 
 def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:
     operation = message["op"]
+    if operation.startswith("dataset_"):
+        server.datasets.handle(message, fds)
+        return
     if operation == "feed":
         if (
             not fds

@@ -103,6 +103,9 @@ def make_job(
         "release_port": meta["release_port"],
         "restart_count": meta["restart_count"],
         "ports": meta.get("ports", {}),
+        "sources": meta.get("datasets", {}),
+        "cluster": f"{meta.get('id', 0):x}",
+        "keep_key": meta.get("keep_key", ""),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.feed_server import FeedServer
 from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
@@ -24,6 +25,11 @@ class NodeManager:
     def files(self) -> FileShares:
         """By which the node asks for its share of files."""
         return self._server.files
+
+    @property
+    def datasets(self) -> NodeDatasets:
+        """The node's datasets by name."""
+        return self._server.datasets
 
     @property
     def meetings(self) -> Meetings:

@@ -13,6 +13,7 @@ from hearth.cluster.feed_jobs import FeedJob
 from hearth.native.failure import Failure
 from hearth.spark import restarts
 from hearth.spark.restarts import Lost, NotReplaced
+from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
     from hearth.cluster.cluster import Cluster
@@ -42,8 +43,16 @@ class Restarts:
         tasks = len(cluster.node_ids)
         session = cluster.spark.session
         self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
+        self._await_slots()
         self._given_up = False
         self._killed = False  # a node's process was, and no checkpoint was made since
+
+    def _await_slots(self) -> None:
+        """The next start waits for the slots of as many nodes as there are now; where the number of
+        workers may change, it goes on with fewer once it has waited in vain."""
+        plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
+        session = self._cluster.spark.session
+        self._generations.slots = SlotWait(session, tasks, self._tell, least=plan.least_workers)
 
     @property
     def count(self) -> int:
@@ -114,7 +123,11 @@ class Restarts:
 
     def _as_lost(self, error: NodeError) -> Lost:
         """The loss behind `error`, which is raised where there is none."""
-        watch = self._cluster.running.watch
+        running = self._cluster.running
+        watch = running.watch
+        if running.grows:
+            self._generations.note_progress()
+            return Lost(Failure(running.grows))
         watch.wait(lambda: False, _REASON_WAIT_S)
         known = watch.failure
         if known is None or known.rank < 0 or not known.is_loss or self._given_up:
@@ -150,6 +163,9 @@ class Restarts:
     def _start_again(self, generation: int) -> None:
         cluster, failed = self._cluster, self._cluster.running
         cluster.meta["restart_count"] = generation
+        if cluster.plan.least_workers:
+            cluster.fit_workers()
+            self._await_slots()
         try:
             self._launch(failed)
             for job in list(self._jobs):

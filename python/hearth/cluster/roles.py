@@ -68,6 +68,13 @@ def cluster_spec(nodes: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     return spec
 
 
+def fed_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The nodes that take rows, in the order in which NodeContext.share() numbers them."""
+    by_id = sorted(nodes, key=lambda node: node["executor_id"])
+    names = [role for role in cluster_spec(nodes) if role not in UNFED_ROLES]
+    return [node for role in names for node in by_id if node["job_name"] == role]
+
+
 def tf_config(spec: Mapping[str, list[str]], job_name: str, task_index: int) -> str | None:
     """The TF_CONFIG of a node; None in a cluster without chief or master, as TensorFlow has it."""
     if "chief" not in spec and "master" not in spec:

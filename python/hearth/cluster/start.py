@@ -14,6 +14,7 @@ from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.cluster.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.watch import ClusterJob, ClusterWatch, MarkedRdds
 from hearth.native.failure import TaskError
+from hearth.spark.job import SparkJob
 from hearth.spark.ports import coordinator_ports
 from hearth.spark.silent_executors import give_up_executor
 from hearth.spark.token_lender import lend_tokens
@@ -62,6 +63,8 @@ class ClusterStart:
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
         self.job: ClusterJob | None = None
+        self.deliveries: list[SparkJob] = []  # of datasets
+        self.grows = ""  # why the cluster is to start again, with more workers
         self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
@@ -140,20 +143,34 @@ class ClusterStart:
         if self.coordinator is not None:
             self.coordinator.broadcast(json.dumps(message))
 
+    def fail(self, reason: str) -> None:
+        """Ends the cluster with this reason, unless it has failed or ended before."""
+        if (coordinator := self.coordinator) is not None:
+            coordinator.fail(-1, "", reason)
+
+    def grow(self, reason: str) -> None:
+        """Ends this start so that one with more workers follows."""
+        self.grows = reason
+        self.fail(reason)
+
     def close(self, wait_for_nodes: bool = False) -> None:
-        """Ends nodes and job; may wait until no node is left. Never raises; idempotent."""
+        """Ends nodes and job; may wait until no node is left, as the cluster starts again, and then
+        has the nodes' hosts keep the rows of datasets. Never raises; idempotent."""
         if self.coordinator is None:
             return
+        for delivery in self.deliveries:
+            delivery.cancel()
         # Where nodes still run, something failed: Spark must not try to start them again.
         if self.job is not None:
             self.job.cancel()
-        self.broadcast({"op": "stop"})
+        self.broadcast({"op": "stop", "keep": wait_for_nodes})
         if wait_for_nodes:
             self.watch.wait_stopped(_NODES_END_WAIT_S)
         self.watch.close()
         self.coordinator = None
-        if self.job is not None:
-            self.job.join(_JOB_END_WAIT_S)
+        for job in (self.job, *self.deliveries):
+            if job is not None:
+                job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
         self._spark.release()

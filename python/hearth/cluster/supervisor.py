@@ -22,6 +22,7 @@ from typing import Any
 
 from hearth.cluster import roles, tensorboard
 from hearth.cluster.channel import Channel
+from hearth.cluster.datasets.held import HeldDatasets
 from hearth.cluster.errors import returned
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
@@ -49,6 +50,7 @@ class Supervisor:
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._member: Any = None
         self._stopping = False
+        self._keeping = False  # the cluster starts again, and may use what is here
         self._ended = False
         self._host_name = socket.gethostname()
         self._where = f"{job['name']} on host {self._host_name}"
@@ -66,12 +68,14 @@ class Supervisor:
         self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
         coordinator = job["coordinator"]
         self._host = address_towards(*(coordinator or ("127.0.0.1", 1)))
+        self._datasets = HeldDatasets(job, self._channel, self._report)
         self._listener = FeedListener(
             feed_terms(job["token"], job["executor_id"]),
             self._channel,
-            self._report_feed_error,
+            self._report,
             self._host if coordinator else "",
             job.get("ports", {}).get(FEED, [0]),
+            self._datasets.files,
         )
         self._board: tensorboard.Board | None = None
 
@@ -91,6 +95,13 @@ class Supervisor:
                 if self._board is not None:
                     ends.callback(self._board.stop)
                 ends.callback(self._end_child)
+                ends.callback(self._datasets.close)
+
+    def keep(self) -> None:
+        """After run(): keeps the rows of datasets for the cluster's next start, if there is one."""
+        if self._keeping:
+            self._task.close()
+            self._datasets.keep()
 
     def _start(self) -> None:
         """Takes the node's place in the cluster and lets its program run."""
@@ -124,8 +135,10 @@ class Supervisor:
             "environment": environment,
             "context": self._context(spec),
             "queues": job["queues"],
+            "datasets": list(job["sources"]),
             "release_port": job["release_port"],
         }
+        self._node = {**info, "name": job["name"]}
         self._channel.send(message)
         self._port.close()
         with suppress(OSError):
@@ -173,11 +186,17 @@ class Supervisor:
         if kind == "message":
             if value["op"] == "stop":
                 self._stopping = True
+                self._keeping = value.get("keep", False)
                 return False
+            if value["op"] == "dataset_plan":
+                tell = self._inbox.put
+                value = self._datasets.plan(value, self._node, lambda *why: tell(("unread", why)))
             if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
                 with suppress(OSError):
                     self._channel.send(value)
             return True
+        if kind == "unread":
+            return self._fail(*value)
         if kind == "failure":  # perhaps another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)
@@ -203,6 +222,7 @@ class Supervisor:
         return self._fail(f"{self._where} failed: {ended['error']}", ended.get("code", "internal"))
 
     def _on_success(self, terminated: bool) -> bool:
+        self._datasets.files.over = True
         if terminated:
             self._listener.set_terminated()
         else:
@@ -224,7 +244,7 @@ class Supervisor:
             self._task.send({"error": reason})
         return self._job["background"]
 
-    def _report_feed_error(self, event: dict[str, Any]) -> None:
+    def _report(self, event: dict[str, Any]) -> None:
         if self._member is not None:
             self._member.send_event(json.dumps(event))
 
@@ -345,7 +365,9 @@ def main() -> None:
     tokens = message["job"]["tokens"]
     try:
         with borrowed(tokens and TokenLoan(**tokens)):
-            Supervisor(message["job"], program, task).run()
+            supervisor = Supervisor(message["job"], program, task)
+            supervisor.run()
+            supervisor.keep()
     except Exception as error:
         name = f"{message['job']['name']} on host {socket.gethostname()}"
         task.send({"error": f"{name} could not start: {type(error).__name__}: {error}"})

@@ -60,8 +60,12 @@ class ClusterWatch:
         self._failure: Failure | None = None
         # Whether a program of this start of the cluster has made a checkpoint.
         self.committed = False
+        # Is called, in the watch's thread, after each checkpoint.
+        self.on_commit: Callable[[], None] = lambda: None
         # What nodes ask of files, and say of them: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
+        # By name of a dataset: what is called with each "dataset" event of a node.
+        self.datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.pace = Pace(template)
         self._starved: dict[int, str] = {}  # nodes that wait for rows while others wait for them
         self._last_event = time.monotonic()
@@ -75,6 +79,11 @@ class ClusterWatch:
     def failure(self) -> Failure | None:
         """The first failure; None as long as all is well."""
         return self._failure
+
+    @property
+    def closing(self) -> bool:
+        """Whether close() was called."""
+        return self._closing
 
     def check(self) -> None:
         """Raises NodeError where the cluster has failed."""
@@ -229,6 +238,7 @@ class ClusterWatch:
             self._joined.add(rank)
         elif event["event"] == "commit":
             self.committed = True
+            self.on_commit()
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
             for message in self._ledger.note(rank, text):
                 if not self._closing:
@@ -240,6 +250,8 @@ class ClusterWatch:
             self._values.setdefault(rank, []).append(event["piece"])
         elif event["event"] in ("files", "files_read"):
             self.files.put((rank, event))
+        elif event["event"] == "dataset":
+            self.datasets[event["dataset"]](event)
         elif event["event"] == "meeting":
             if not self._closing:
                 self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))

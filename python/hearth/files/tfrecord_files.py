@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -248,18 +248,32 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
 def schema_of(files: Sequence[str]) -> Any:
     """The StructType of files that the core reads: saveAsTFRecords' own, else inferred, bytes as
     binary. Raises ValueError where saveAsTFRecords did not finish."""
+    folder = files[0].rpartition("/")[0]
+    return left_schema(folder) or inferred_schema(map(open_records, files))
+
+
+def left_schema(folder: str) -> Any:
+    """The StructType that saveAsTFRecords left in a folder of any file system; None where it did
+    not write the files. Raises ValueError where it did not finish."""
     from pyspark.sql.types import StructType
 
-    from hearth.files.tfrecord_schema import infer_fields
-    from hearth.native._core import read_file, stat_file
+    from hearth.files.input_files import open_uri, status_of
 
-    folder = files[0].rpartition("/")[0]
     beside = f"{folder}/{SCHEMA_FILE}"
-    if stat_file(beside) is not None:
-        if stat_file(f"{folder}/{_SUCCESS}") is None:
-            _refuse_incomplete(folder)
-        return StructType.fromJson(json.loads(read_file(beside)))
-    scans = (open_records(file).scan(_INFERRED_EXAMPLES) for file in files)
+    found = status_of(beside)
+    if found is None:
+        return None
+    if status_of(f"{folder}/{_SUCCESS}") is None:
+        _refuse_incomplete(folder)
+    return StructType.fromJson(json.loads(open_uri(beside).read_at(0, found[0])))
+
+
+def inferred_schema(readers: Iterable[Any]) -> Any:
+    """The StructType of the first examples of the first TfRecordReader that has any, bytes as
+    binary."""
+    from hearth.files.tfrecord_schema import infer_fields
+
+    scans = (reader.scan(_INFERRED_EXAMPLES) for reader in readers)
     examples = next(filter(None, scans), [])
     return infer_fields(examples, [name for example in examples for name, _, _ in example])
 

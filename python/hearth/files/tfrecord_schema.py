@@ -99,14 +99,27 @@ def infer_fields(
 
 def arrow_columns(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
     """A pyarrow.RecordBatch of what TfRecordReader.read() gave, in the types of `schema`."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.pandas.types import to_arrow_schema
 
-    arrays = [
-        _column(field.name, to_arrow_type(field.dataType), rows, columns[field.name])
-        for field in schema.fields
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema.fields])
+    return arrow_batch(to_arrow_schema(schema), rows, columns)
+
+
+def arrow_kind(kind: Any) -> str:
+    """feature_kind() of an Arrow type that a Spark type became."""
+    import pyarrow as pa
+
+    inner = kind.value_type if pa.types.is_list(kind) else kind
+    if pa.types.is_floating(inner):
+        return "float"
+    return "int64" if pa.types.is_integer(inner) or pa.types.is_boolean(inner) else "bytes"
+
+
+def arrow_batch(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
+    """As arrow_columns(), of a pyarrow.Schema."""
+    import pyarrow as pa
+
+    arrays = [_column(field.name, field.type, rows, columns[field.name]) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.core_input import CoreInput
-from hearth.files.hadoop_shell import use_core_as_hadoop_user
-from hearth.files.library_files import LibraryFiles, LibraryInput
-from hearth.files.uri import CORE_SCHEMES, scheme
-from hearth.rows.file_parts import Part, StoredFile
+from hearth.files.input_files import open_uri, status_of
+from hearth.files.stored_files import StoredFile
+from hearth.rows.file_parts import Part
 from hearth.rows.rank_files import Count
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def whole(file: StoredFile, host: frozenset[str] = frozenset()) -> Part:
     """The file as one part, near where `host` has all of its blocks."""
     near = all(host & block.hosts for block in file.cover)
-    return Part(file.uri, file.size, 0, file.size, near=near, modified_s=file.modified_s)
+    return Part(file.uri, file.size, 0, file.size, near=near, modified_s=file.modified_ms // 1000)
 
 
 def open_part(part: Part, count: Count) -> pa.PythonFile:
@@ -42,33 +41,14 @@ def checked(part: Part) -> Any:
     return file
 
 
-def open_uri(uri: str) -> Any:
-    """A file of the core's, or of a library's, with size() and read_at() for any thread.
-
-    Raises:
-        OSError, HearthError: it cannot be opened.
-    """
-    from hearth.native._core import InputFile
-
-    if not by_core(uri):
-        return LibraryInput(uri)
-    use_core_as_hadoop_user()
-    return InputFile(uri)
-
-
-def by_core(uri: str) -> bool:
-    """Whether the core's storage reads it, rather than a library."""
-    return scheme(uri) in ("", "file", *CORE_SCHEMES)
-
-
 def check(part: Part) -> None:
     """Raises ValueError where the file is not as the driver saw it, OSError where nobody knows."""
-    found = _stat(part.uri)
+    found = status_of(part.uri)
     if found is None:
         what = "is gone"
     elif found[0] != part.size:
         what = f"has {found[0]} bytes instead of {part.size}"
-    elif part.modified_s and found[1] != part.modified_s:
+    elif part.modified_s and found[1] // 1000 != part.modified_s:
         what = "was written again"
     else:
         return
@@ -76,17 +56,6 @@ def check(part: Part) -> None:
         f"{part.uri} {what}: nodes read the files that the driver found first; put the file back, "
         "or start the program anew"
     )
-
-
-def _stat(uri: str) -> tuple[int, int] | None:
-    """(bytes, seconds since 1970 when it was written last); None where it is gone."""
-    from hearth.native._core import stat_file
-
-    if by_core(uri):
-        status = stat_file(uri)
-        return status and (status.size, status.modified_ms // 1000)
-    info = LibraryFiles().stat(uri)
-    return info and (info.size, (info.mtime_ns or 0) // 1_000_000_000)
 
 
 def check_columns(uri: str, known: Sequence[str], columns: Sequence[str]) -> None:

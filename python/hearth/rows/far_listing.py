@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.stored_files import Block, StoredFile, known_time
 from hearth.files.table_folders import refuse_table
 from hearth.files.uri import serving
-from hearth.rows.file_parts import Block, StoredFile
 from hearth.spark.token_lender import lend_tokens
 
 
@@ -42,7 +42,7 @@ def list_stored(session: Any, uri: str) -> list[StoredFile]:
             )
         if not is_folder:
             blocks = tuple(Block(*block) for block in blocks)
-            stored.append(StoredFile(name, size, blocks, modified_ms // 1000))
+            stored.append(StoredFile(name, size, blocks, known_time(name, modified_ms)))
     if not stored:
         raise HearthError(f"there are no files in {uri}")
     suffixes = {file.uri.endswith(".parquet") for file in stored}

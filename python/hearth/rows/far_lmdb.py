@@ -114,7 +114,7 @@ class FarLmdb(RankFiles):
 
     def identity(self, rank: int, world: int) -> bytes:
         """As PiecedRows."""
-        file = (self.file.uri, self.file.size, self.file.modified_s)
+        file = (self.file.uri, self.file.size, self.file.modified_ms)
         keys = [(part.first_key, part.end_key, part.count) for part, _ in self.pieces(rank, world)]
         return f"{rank} of {world} of {file} {keys}".encode()
 

@@ -9,51 +9,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
+from hearth.files.stored_files import Block, StoredFile
+
 # Parts are at most a block, and so many for each node that shares of equal size can be made of
 # them; smaller ones than this cost more to open than they help.
 _PARTS_PER_NODE = 16
 _LEAST_BYTES = 1 << 20
 _LARGEST_SHARE = 900_000  # packed: the rendezvous carries a megabyte
-
-
-@dataclass(frozen=True)
-class Block:
-    """A stretch of a file, and the hosts (names or addresses) whose disks have it."""
-
-    begin: int
-    end: int
-    hosts: frozenset[str]
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A file as the driver saw it.
-
-    `blocks`: as the file system tells them; none: it does not. `modified_s`: when it was written
-    last, in seconds since 1970 as not every client of HDFS tells more; 0: not known.
-    """
-
-    uri: str
-    size: int
-    blocks: tuple[Block, ...] = ()
-    modified_s: int = 0
-
-    @property
-    def cover(self) -> tuple[Block, ...]:
-        """Blocks with each byte of the file in one, in order; what nobody tells is on no host."""
-        cover: list[Block] = []
-        at = 0
-        for block in sorted(self.blocks, key=lambda block: block.begin):
-            begin, end = max(at, block.begin), min(block.end, self.size)
-            if begin >= end:
-                continue
-            if at < begin:
-                cover.append(Block(at, begin, frozenset()))
-            cover.append(Block(begin, end, block.hosts))
-            at = end
-        if at < self.size:
-            cover.append(Block(at, self.size, frozenset()))
-        return tuple(cover)
 
 
 @dataclass(frozen=True)
@@ -136,7 +98,7 @@ def _pieces(
         cuts = [block.begin + i * size // count for i in range(count + 1)]
         for begin, end in itertools.pairwise(cuts):
             if begin < end:
-                part = Part(file.uri, file.size, begin, end, modified_s=file.modified_s)
+                part = Part(file.uri, file.size, begin, end, modified_s=file.modified_ms // 1000)
                 pieces.append((part, near))
     return pieces
 

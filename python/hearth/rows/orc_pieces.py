@@ -9,14 +9,13 @@ from hearth.files.core_input import CoreInput
 from hearth.rows.far_input import FarPiece, check_columns, open_part, open_uri, within
 from hearth.rows.file_parts import Part
 from hearth.rows.rank_files import Count
+from hearth.sources.orc import stripes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import orc
 
 _BATCH_ROWS = 4096
-# Fields of the messages at a file's end: FileTail, Footer, StripeInformation.
-_FOOTER, _STRIPES, _OFFSET, _ROWS = 2, 3, 1, 5
 
 
 class OrcPieces:
@@ -70,43 +69,8 @@ def _read_stripe(
 
 
 def _stripes_in(part: Part, file: orc.ORCFile) -> list[FarPiece]:
-    """pyarrow tells how many stripes there are, but not where; the file's end, which it gives
-    unpacked, does."""
-    footer = _fields(bytes(file.reader.serialized_file_tail())).get(_FOOTER, [b""])[-1]
-    stripes = [_fields(stripe) for stripe in _fields(footer).get(_STRIPES, [])]
+    stripes = stripes_of(file)
     if len(stripes) != file.nstripes:
         raise ValueError(f"{part.uri} is damaged: its footer has {len(stripes)} stripes")
-    pieces = [
-        FarPiece(part, i, stripe.get(_OFFSET, [0])[-1], stripe.get(_ROWS, [0])[-1])
-        for i, stripe in enumerate(stripes)
-    ]
+    pieces = [FarPiece(part, i, start, rows) for i, (start, _, rows) in enumerate(stripes)]
     return within(part, pieces, "stripe")
-
-
-def _fields(message: bytes) -> dict[int, list]:
-    """The numbers and byte strings of a message in protobuf's binary format, by field."""
-    found: dict[int, list] = {}
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        if key & 7 == 0:
-            value, at = _varint(message, at)
-        elif key & 7 == 2:
-            size, at = _varint(message, at)
-            value, at = message[at : at + size], at + size
-        else:  # numbers of 8 or 4 bytes, which nothing here has
-            value, at = b"", at + (8 if key & 7 == 1 else 4)
-        found.setdefault(key >> 3, []).append(value)
-    return found
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """(number, where it ends); pyarrow has read the message before, so that it is whole."""
-    number = shift = 0
-    while at < len(message):
-        byte, at = message[at], at + 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    return number, at

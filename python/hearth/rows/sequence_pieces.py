@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.rows.far_input import FarPiece, check_columns, checked, open_uri
 from hearth.rows.file_parts import Part
-from hearth.rows.picture_keys import PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.rows.rank_files import Count
-from hearth.rows.sequence_reader import SequenceReader
+from hearth.sources.image_keys import PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.sequence_reader import SequenceReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

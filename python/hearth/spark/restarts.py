@@ -37,6 +37,7 @@ class Restarts:
 
     Attributes:
         count: how often it has done so, which is the number of the generation that runs.
+        slots: the wait for the slots of the next generation; may be replaced between two.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Restarts:
         """
         self.count = 0
         self._counted_from = 0
-        self._slots = SlotWait(session, tasks, tell)
+        self.slots = SlotWait(session, tasks, tell)
         self._most = most
         self._removed = RemovedExecutors(session)
 
@@ -103,7 +104,7 @@ class Restarts:
         self.count += 1
         on_restart(lost)
         try:
-            self._slots.wait()
+            self.slots.wait()
         except HearthError as error:
             raise NotReplaced(lost, str(error)) from None
 

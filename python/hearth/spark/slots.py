@@ -32,6 +32,7 @@ class SlotWait:
         tasks: int,
         tell: Callable[[str], None] = lambda line: None,
         waited_s: float = 0.0,
+        least: int = 0,
     ):
         """`tasks` of the job run at once; slots may be too few as long as the setting says.
 
@@ -41,12 +42,14 @@ class SlotWait:
             tell: gets a line of how it stands when slots are first missed, whenever their number
                 changes, and every ten seconds. What it raises ends the wait.
             waited_s: how long executors have been awaited already, where slots are too few now.
+            least: with so many slots the wait ends at the limit, too; 0: as many as tasks.
 
         Raises:
             HearthError: the setting is no time.
         """
         self._session = session
         self._tasks = tasks
+        self._least = least or tasks
         self._tell = tell
         self._limit_s = executor_wait_s(session)
         self._waited_s = waited_s
@@ -59,7 +62,8 @@ class SlotWait:
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether there are slots for all tasks now, as far as Spark tells.
+        """Whether there are slots for all tasks now, as far as Spark tells; after the
+        limit for the least.
 
         Raises:
             HearthError: there have been too few for the limit, or there can never be enough; or
@@ -73,7 +77,10 @@ class SlotWait:
         if self._since is None:
             self._since, self._told = now - self._waited_s, (-1, 0.0)
         most = slots if _is_local(self._session) else most_slots(self._session)
-        if most is not None and most < self._tasks:
+        never = most is not None and most < self._tasks
+        if slots >= self._least and (never or now - self._since >= self._limit_s):
+            return True
+        if never and most < self._least:
             raise self._too_few(slots)
         if now - self._since >= self._limit_s:
             late = f" and got no more within {self._limit_s:.0f} s of waiting for executors"

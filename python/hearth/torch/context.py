@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from hearth.torch.feeds import DataFeed, FileFeed
+    from hearth.torch.loader import TensorLoader
 
 
 class TorchContext(NodeContext):
@@ -92,6 +93,36 @@ class TorchContext(NodeContext):
         from hearth.torch.feeds import DataFeed
 
         return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+
+    def dataset(
+        self,
+        name: str,
+        batch_size: int,
+        columns: Sequence[str] | None = None,
+        shuffle: bool | str = True,
+        *,
+        pin_memory: bool = False,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        **options: Any,
+    ) -> TensorLoader:
+        """As NodeContext.dataset(); a batch is {column: tensor}, or a tuple of tensors.
+
+        Strings and binaries are lists. The tensors are the program's own, to be written to.
+
+        Args:
+            name, batch_size, columns, shuffle: as there.
+            pin_memory: puts tensors into page-locked memory, where there is a GPU.
+            collate_fn: makes the batch of a list of its rows, each a dict or a tuple.
+            options: those of NodeContext.dataset().
+
+        Raises:
+            ValueError: there is no such dataset, or an argument is not one of the above.
+            ClusterError: the cluster failed.
+        """
+        from hearth.torch.loader import TensorLoader
+
+        kind = partial(TensorLoader, pin_memory=pin_memory, collate_fn=collate_fn)
+        return self._loader(kind, name, batch_size, columns, {"shuffle": shuffle, **options})
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
         """See NodeContext.get_file_feed."""

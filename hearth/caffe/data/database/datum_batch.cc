@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/batch/batch_builder.h"
 #include "hearth/caffe/proto/wire_reader.h"
-#include "hearth/feed/batch_builder.h"
 
 namespace hearth::caffe {
 namespace {
@@ -107,7 +107,7 @@ void DatumBatch::Export(const std::shared_ptr<const DatumBatch>& batch, ArrowSch
                         ArrowArray* array) {
   struct Exported {
     std::shared_ptr<const DatumBatch> batch;
-    feed::BatchBuilder builder;
+    batch::BatchBuilder builder;
   };
   const auto owner = std::make_shared<Exported>();
   owner->batch = batch;

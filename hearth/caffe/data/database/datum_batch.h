@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/batch/arrow_c_abi.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/feed/arrow_c_abi.h"
 
 namespace hearth::caffe {
 

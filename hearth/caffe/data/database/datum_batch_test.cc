@@ -34,8 +34,8 @@ std::string DatumNumber(int number, int value) {
   return {static_cast<char>(number << 3), static_cast<char>(value)};
 }
 
-std::shared_ptr<const feed::BatchView> RowsOfRecords(const std::vector<std::string>& records,
-                                                     bool keeps = true) {
+std::shared_ptr<const batch::BatchView> RowsOfRecords(const std::vector<std::string>& records,
+                                                      bool keeps = true) {
   auto batch = std::make_shared<DatumBatch>(std::make_shared<RecordsInMemory>(keeps));
   for (const std::string& record : records) batch->Add("key", record);
   return ViewOf(batch);

@@ -7,26 +7,26 @@
 #include <span>
 #include <vector>
 
+#include "hearth/batch/arrow_image.h"
+#include "hearth/batch/batch_view.h"
 #include "hearth/caffe/data/database/datum_batch.h"
-#include "hearth/feed/arrow_image.h"
-#include "hearth/feed/batch_view.h"
 
 namespace hearth::caffe {
 
 // What a receiver of the batch gets: null of none.
-inline std::shared_ptr<const feed::BatchView> ViewOf(
+inline std::shared_ptr<const batch::BatchView> ViewOf(
     const std::shared_ptr<const DatumBatch>& batch) {
   if (batch == nullptr) return nullptr;
   ArrowSchema schema;
   ArrowArray array;
   DatumBatch::Export(batch, &schema, &array);
-  const feed::ArrowImage image(schema, array);
+  const batch::ArrowImage image(schema, array);
   std::vector<uint64_t> words(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
   image.Write(0, image.rows(), bytes);
   schema.release(&schema);
   array.release(&array);
-  return feed::CopyBatch(bytes);
+  return batch::CopyBatch(bytes);
 }
 
 }  // namespace hearth::caffe

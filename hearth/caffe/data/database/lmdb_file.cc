@@ -21,7 +21,7 @@ bool IsElsewhere(std::string_view path) {
 
 LmdbFile::LmdbFile(const std::string& path) : name_(path) {
   if (!IsElsewhere(path)) {
-    mapped_ = feed::MappedFile::Open(path);
+    mapped_ = formats::MappedFile::Open(path);
     size_ = mapped_->size();
     return;
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "hearth/feed/mapped_file.h"
+#include "hearth/formats/mapped_file.h"
 #include "hearth/storage/file_system.h"
 
 namespace hearth::caffe {
@@ -43,7 +43,7 @@ class LmdbFile {
   void DropOldest();
 
   const std::string name_;
-  std::shared_ptr<const feed::MappedFile> mapped_;
+  std::shared_ptr<const formats::MappedFile> mapped_;
   // Two, as each reads ahead where it is read in order, and values lie in another order than pages.
   std::unique_ptr<storage::InputFile> tree_, values_;
   uint64_t size_ = 0;

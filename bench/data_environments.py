@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Environments of the peers of data.py, one each, made once by pip in ~/.cache/hearth/bench-data.
+
+`bench/data_environments.py` makes all of them and prints their Pythons, for machines that are
+offline when they measure. An environment has its peer and the versions that this needs; everything
+else (pyspark, torch, ...) is that of the running Python, by a path file.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+FOLDER = Path.home() / ".cache" / "hearth" / "bench-data"
+REQUIREMENTS = {
+    # Where aiohttp is not there, two of its reading threads race to find that out, and one fails.
+    "ray": ["ray[data,train]==2.60.0", "aiohttp==3.14.5"],
+    # It imports pyarrow.filesystem, which pyarrow 16 removed; pyarrow 14 needs NumPy 1.
+    "petastorm": ["petastorm==0.13.1", "pyarrow==14.0.2", "numpy==1.26.4", "setuptools<70"],
+    "mds": ["mosaicml-streaming==0.13.0"],
+}
+
+
+def python(name: str) -> Path:
+    """The interpreter of a peer. Raises SystemExit where pip cannot fetch its packages."""
+    home = FOLDER / name
+    program = home / "bin" / "python"
+    complete = home / "requirements.txt"
+    wanted = "\n".join(REQUIREMENTS[name])
+    made = complete.exists() and complete.read_text() == wanted
+    if not made:
+        venv.create(home, clear=True, with_pip=True)
+    # Another checkout may have made the environment: its path file is written each time. What
+    # addsitedir() adds comes after the environment's own packages.
+    rest = sysconfig.get_path("purelib")
+    _packages(home).joinpath("zz-rest.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
+    if not made:
+        print(f"data_environments: fetching {', '.join(REQUIREMENTS[name])}", file=sys.stderr)
+        command = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if subprocess.run([*command, *REQUIREMENTS[name]]).returncode != 0:
+            raise SystemExit(
+                f"pip could not install {', '.join(REQUIREMENTS[name])} into {home}: run "
+                "bench/data_environments.py once where it can, or bench others by --contenders"
+            )
+        complete.write_text(wanted)
+    return program
+
+
+def _packages(environment: Path) -> Path:
+    """The site-packages of an environment in that folder."""
+    variables = {"base": str(environment), "platbase": str(environment)}
+    return Path(sysconfig.get_path("purelib", "venv", variables))
+
+
+if __name__ == "__main__":
+    for peer in REQUIREMENTS:
+        print(peer, python(peer))

@@ -1,0 +1,83 @@
+// One column of a batch: typed values over bytes that somebody else owns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/batch/batch_image.h"
+#include "hearth/batch/column_type.h"
+
+namespace hearth::batch {
+
+// Buffers of one column, as Arrow defines them, starting at the column's first value.
+struct ColumnBuffers {
+  const uint8_t* validity = nullptr;  // bit i set: value i is there; null: all are
+  const void* offsets = nullptr;      // int32 or int64, length + 1 of them; strings, lists
+  const uint8_t* data = nullptr;      // values, bits of bools, or bytes of strings
+  int64_t data_bytes = 0;
+  // Of values in a file, whose bytes are then the data: where each lies.
+  const FilePlace* places = nullptr;
+};
+
+// Reading is thread-safe. Row numbers are trusted to be in [0, length()); asking a column for what
+// its type cannot give, or for a value that is null, throws an Error that names the column.
+class ColumnView {
+ public:
+  ColumnView(std::string_view name, ArrowType type, int64_t length, ColumnBuffers buffers,
+             std::vector<ColumnView> children);
+
+  std::string_view name() const { return name_; }
+  ColumnType type() const { return type_.type; }
+  int64_t list_size() const { return type_.list_size; }
+  int64_t length() const { return length_; }
+  const ColumnBuffers& buffers() const { return buffers_; }
+  const std::vector<ColumnView>& children() const { return children_; }
+
+  bool IsNull(int64_t row) const {
+    return buffers_.validity != nullptr && !(buffers_.validity[row >> 3] >> (row & 7) & 1);
+  }
+
+  // Numbers and bools, converted as static_cast does.
+  double AsDouble(int64_t row) const;
+  int64_t AsInt64(int64_t row) const;
+
+  // Strings and binaries, without a copy.
+  std::string_view Bytes(int64_t row) const;
+
+  // Numbers, bools and strings as text, the way a label or an id is printed.
+  std::string AsText(int64_t row) const;
+
+  // Number of values in a list; 1 for a number.
+  int64_t ListLength(int64_t row) const;
+
+  // A list of numbers as floats; a single number is a list of one. Points into the batch where the
+  // values are float32, else into `scratch`.
+  std::span<const float> FloatList(int64_t row, std::vector<float>* scratch) const;
+
+  // Prefetch hints, for readers that jump between rows: first for the row's place in its buffers,
+  // then, once that is cached, for the first bytes of its value.
+  void PrefetchPlace(int64_t row) const;
+  void PrefetchValue(int64_t row) const;
+
+  // Field of a struct column, null where there is none of that name.
+  const ColumnView* FindChild(std::string_view name) const;
+
+ private:
+  struct Range {
+    int64_t begin;
+    int64_t end;
+  };
+  Range ValueRange(int64_t row) const;
+  void RequireValue(int64_t row, bool type_fits, std::string_view wanted) const;
+
+  std::string_view name_;
+  ArrowType type_;
+  int64_t length_;
+  ColumnBuffers buffers_;
+  std::vector<ColumnView> children_;
+};
+
+}  // namespace hearth::batch

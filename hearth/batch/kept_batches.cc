@@ -1,0 +1,44 @@
+#include "hearth/batch/kept_batches.h"
+
+#include <utility>
+
+namespace hearth::batch {
+
+const BatchView& KeptBatches::Append(std::span<const std::byte> image) {
+  BatchView batch(file_.Append(image));
+  CountTouched(image.size());  // by the view's checks
+  const std::lock_guard lock(mutex_);
+  other_files_.insert(batch.files().begin(), batch.files().end());
+  return batches_.emplace_back(std::move(batch));
+}
+
+void KeptBatches::TakeBack(size_t count) {
+  const std::lock_guard lock(mutex_);
+  while (batches_.size() > count) batches_.pop_back();
+}
+
+size_t KeptBatches::size() const {
+  const std::lock_guard lock(mutex_);
+  return batches_.size();
+}
+
+const BatchView& KeptBatches::at(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return batches_.at(index);
+}
+
+void KeptBatches::CountTouched(uint64_t bytes) {
+  if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
+  touched_bytes_ = 0;
+  file_.DropPages();
+  CheckFiles();
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : other_files_) file->DropPages();
+}
+
+void KeptBatches::CheckFiles() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : other_files_) file->CheckUnchanged();
+}
+
+}  // namespace hearth::batch

@@ -1,0 +1,195 @@
+#include "hearth/batch/row_hash.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace hearth::batch {
+namespace {
+
+// So many rows at a time: their hashes stay in the first-level cache.
+constexpr int64_t kRowsAtOnce = 256;
+// Odd, so that every row before counts with all its bits.
+constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
+constexpr uint64_t kNull = 0xD1B54A32D192ED03;
+constexpr uint64_t kWidth = 0xA0761D6478BD642F;
+
+struct Range {
+  int64_t begin, end;
+};
+
+// Where the bytes or items of each value lie.
+class Ranges {
+ public:
+  explicit Ranges(const ColumnView& column)
+      : offsets_(column.buffers().offsets),
+        places_(column.buffers().places),
+        width_(OffsetWidth(column.type())),
+        size_(column.list_size()) {}
+
+  Range operator()(int64_t row) const {
+    if (width_ == 4) return Between<int32_t>(row);
+    if (width_ == 8) return Between<int64_t>(row);
+    if (places_ != nullptr) {
+      const FilePlace& place = places_[row];
+      return {static_cast<int64_t>(place.begin), static_cast<int64_t>(place.begin + place.bytes)};
+    }
+    return {row * size_, (row + 1) * size_};
+  }
+
+ private:
+  template <typename Offset>
+  Range Between(int64_t row) const {
+    const auto* offsets = static_cast<const Offset*>(offsets_);
+    return {offsets[row], offsets[row + 1]};
+  }
+
+  const void* offsets_;
+  const FilePlace* places_;
+  int64_t width_, size_;
+};
+
+uint64_t AddNull(uint64_t hash) { return (hash ^ kNull) * kStep; }
+
+// A number of so many bytes: for these a multiplication is enough, and XXH3 takes three times as
+// long.
+uint64_t AddNumber(uint64_t hash, uint64_t number, uint64_t width) {
+  hash = ((hash + width * kWidth) ^ number) * kStep;
+  return hash ^ hash >> 32;  // the upper bits have seen all others
+}
+
+uint64_t AddBytes(uint64_t hash, const uint8_t* bytes, int64_t count) {
+  return XXH3_64bits_withSeed(bytes, static_cast<size_t>(count), hash);
+}
+
+void AddValues(const ColumnView& column, Range rows, uint64_t* hashes);
+
+template <typename Bits>
+void AddNumbers(const ColumnView& column, Range rows, uint64_t* hashes) {
+  const uint8_t* data = column.buffers().data;
+  const bool all = column.buffers().validity == nullptr;
+  for (int64_t row = rows.begin; row < rows.end; ++row, ++hashes) {
+    Bits bits;
+    std::memcpy(&bits, data + row * static_cast<int64_t>(sizeof bits), sizeof bits);
+    *hashes = all || !column.IsNull(row) ? AddNumber(*hashes, bits, sizeof bits) : AddNull(*hashes);
+  }
+}
+
+void AddNumbers(const ColumnView& column, Range rows, uint64_t* hashes) {
+  switch (NumberWidth(column.type())) {
+    case 1:
+      return AddNumbers<uint8_t>(column, rows, hashes);
+    case 2:
+      return AddNumbers<uint16_t>(column, rows, hashes);
+    case 4:
+      return AddNumbers<uint32_t>(column, rows, hashes);
+    default:
+      return AddNumbers<uint64_t>(column, rows, hashes);
+  }
+}
+
+void AddTexts(const ColumnView& column, Range rows, uint64_t* hashes) {
+  const Ranges ranges(column);
+  const uint8_t* data = column.buffers().data;
+  for (int64_t row = rows.begin; row < rows.end; ++row, ++hashes) {
+    const Range text = ranges(row);
+    *hashes = column.IsNull(row) ? AddNull(*hashes)
+                                 : AddBytes(*hashes, data + text.begin, text.end - text.begin);
+  }
+}
+
+void AddBools(const ColumnView& column, Range rows, uint64_t* hashes) {
+  for (int64_t row = rows.begin; row < rows.end; ++row, ++hashes) {
+    const auto bit = static_cast<uint64_t>(column.buffers().data[row >> 3] >> (row & 7) & 1);
+    *hashes = column.IsNull(row) ? AddNull(*hashes) : AddNumber(*hashes, bit, 1);
+  }
+}
+
+bool HasNulls(const ColumnView& column, Range values) {
+  if (column.buffers().validity == nullptr) return false;
+  for (int64_t i = values.begin; i < values.end; ++i) {
+    if (column.IsNull(i)) return true;
+  }
+  return false;
+}
+
+// Numbers of a list are hashed as they lie. Where they do not lie bare, the list's hash is that of
+// its items' hashes; a row's hash must not depend on what other rows of its batch hold.
+void AddLists(const ColumnView& column, Range rows, uint64_t* hashes) {
+  const ColumnView& items = column.children()[0];
+  const Ranges ranges(column);
+  const int64_t width = NumberWidth(items.type());
+  const uint8_t* data = items.buffers().data;
+  std::vector<uint64_t> item_hashes;
+  for (int64_t row = rows.begin; row < rows.end; ++row, ++hashes) {
+    if (column.IsNull(row)) {
+      *hashes = AddNull(*hashes);
+      continue;
+    }
+    const Range range = ranges(row);
+    if (width > 0 && !HasNulls(items, range)) {
+      *hashes = AddBytes(*hashes, data + range.begin * width, (range.end - range.begin) * width);
+      continue;
+    }
+    const auto count = static_cast<size_t>(range.end - range.begin);
+    item_hashes.assign(count, 0);
+    AddValues(items, range, item_hashes.data());
+    *hashes = XXH3_64bits_withSeed(item_hashes.data(), count * sizeof(uint64_t), *hashes);
+  }
+}
+
+// Below a null there is anything, so what was added there is taken back.
+void AddStructs(const ColumnView& column, Range rows, uint64_t* hashes) {
+  const std::vector<uint64_t> before(hashes, hashes + (rows.end - rows.begin));
+  for (const ColumnView& child : column.children()) AddValues(child, rows, hashes);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const auto i = static_cast<size_t>(row - rows.begin);
+    if (column.IsNull(row)) hashes[i] = AddNull(before[i]);
+  }
+}
+
+void AddValues(const ColumnView& column, Range rows, uint64_t* hashes) {
+  if (column.type() == ColumnType::kStruct) return AddStructs(column, rows, hashes);
+  if (column.type() == ColumnType::kBool) return AddBools(column, rows, hashes);
+  if (IsList(column.type())) return AddLists(column, rows, hashes);
+  if (IsBytes(column.type())) return AddTexts(column, rows, hashes);
+  AddNumbers(column, rows, hashes);
+}
+
+uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns) {
+  hash = AddNumber(hash, columns.size(), sizeof(uint64_t));
+  for (const ColumnView& column : columns) {
+    hash = XXH3_64bits_withSeed(column.name().data(), column.name().size(), hash);
+    // Where a binary's values lie is not a matter of its rows.
+    const ColumnType type =
+        column.type() == ColumnType::kFileBinary ? ColumnType::kBinary : column.type();
+    hash = AddNumber(hash, static_cast<uint64_t>(type), sizeof(uint32_t));
+    hash = AddNumber(hash, static_cast<uint64_t>(column.list_size()), sizeof(uint64_t));
+    hash = AddNamesAndTypes(hash, column.children());
+  }
+  return hash;
+}
+
+}  // namespace
+
+uint64_t HashRows(uint64_t hash, const std::vector<ColumnView>& columns, int64_t rows) {
+  std::array<uint64_t, kRowsAtOnce> hashes;
+  for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+    const Range range{begin, std::min(rows, begin + kRowsAtOnce)};
+    const auto count = static_cast<size_t>(range.end - range.begin);
+    std::fill_n(hashes.begin(), count, 0);
+    for (const ColumnView& column : columns) AddValues(column, range, hashes.data());
+    for (size_t i = 0; i < count; ++i) hash = (hash + hashes[i]) * kStep;
+  }
+  return hash;
+}
+
+uint64_t HashBatch(uint64_t hash, const BatchView& batch) {
+  return HashRows(AddNamesAndTypes(hash, batch.columns()), batch.columns(), batch.rows());
+}
+
+}  // namespace hearth::batch

@@ -1,0 +1,125 @@
+#include "hearth/batch/spill_file.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/local_folders.h"
+#include "hearth/batch/batch_image.h"
+
+namespace hearth::batch {
+namespace {
+
+Fd OpenUnnamed(const std::string& directory) {
+  Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  // Some file systems (overlay, NFS) know no O_TMPFILE and answer with one of these.
+  if (!file.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
+    std::string path = directory + "/hearth-spill-XXXXXX";
+    file = Fd(::mkostemp(path.data(), O_CLOEXEC));
+    if (file.valid()) ::unlink(path.c_str());
+  }
+  if (!file.valid())
+    ThrowErrno(errno, fmt::format("cannot create a spill file in '{}'", directory));
+  return file;
+}
+
+}  // namespace
+
+SpillFile::SpillFile(std::string directory, size_t segment_bytes)
+    : directories_{std::move(directory)},
+      file_(OpenUnnamed(directories_.back())),
+      segment_bytes_(RoundUpToPages(segment_bytes)) {}
+
+void SpillFile::ThrowFull(int error_number) const {
+  ThrowErrno(error_number,
+             fmt::format("cannot write rows to the spill file in '{}', which has {} bytes; free "
+                         "disk space or name another directory (spill_dir, in Spark "
+                         "spark.local.dir, which may name several); a training reads Parquet files "
+                         "without keeping their rows with -spill off",
+                         fmt::join(directories_, "', '"), bytes()));
+}
+
+bool SpillFile::MoveOn() {
+  for (const std::string& folder : LocalFolders()) {
+    if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
+    directories_.push_back(folder);
+    try {
+      file_ = OpenUnnamed(folder);  // the mappings keep the file before
+    } catch (const Error&) {        // a disk that cannot be written is as good as a full one
+      continue;
+    }
+    bytes_before_ += end_;
+    segment_begin_ = segment_end_ = end_ = taken_ = 0;
+    return true;
+  }
+  return false;
+}
+
+// Pages of a file whose room is already taken are made a quarter quicker than others. A file system
+// that cannot (NFS) or a disk that is nearly full says so: then each write takes its room itself.
+void SpillFile::TakeRoom(uint64_t end) {
+  constexpr uint64_t kAhead = 8 << 20;
+  if (end <= taken_) return;
+  const uint64_t until = std::min(segment_end_, std::max(end, taken_ + kAhead));
+  const bool took = ::fallocate(file_.get(), 0, static_cast<off_t>(taken_),
+                                static_cast<off_t>(until - taken_)) == 0;
+  taken_ = took ? until : segment_end_;
+}
+
+int SpillFile::AddSegment(size_t least_bytes) {
+  const size_t bytes = std::max(segment_bytes_, RoundUpToPages(least_bytes));
+  const uint64_t begin = segment_end_;
+  // Only the size changes here; room on the disk is taken, or found missing, later.
+  if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
+  {
+    const std::lock_guard lock(mutex_);
+    segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
+  }
+  segment_begin_ = end_ = taken_ = begin;
+  segment_end_ = begin + bytes;
+  return 0;
+}
+
+int SpillFile::Write(std::span<const std::byte> image) {
+  if (image.size() > segment_end_ - end_) {
+    if (const int error = AddSegment(image.size()); error != 0) return error;
+  }
+  TakeRoom(end_ + image.size());
+  // By write and not through the mapping, where a full disk would be a SIGBUS.
+  for (size_t done = 0; done < image.size();) {
+    const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
+                                   static_cast<off_t>(end_ + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
+    done += static_cast<size_t>(wrote);
+  }
+  return 0;
+}
+
+std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
+  int first_error = 0;
+  for (int error = Write(image); error != 0; error = Write(image)) {
+    if (first_error == 0) first_error = error;
+    if (!MoveOn()) ThrowFull(first_error);
+  }
+  const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
+  end_ = std::min(segment_end_, end_ + AlignImage(image.size()));
+  return {mapped, image.size()};
+}
+
+void SpillFile::DropPages() {
+  const std::lock_guard lock(mutex_);
+  // Nothing depends on it, and it cannot fail for mappings of a file.
+  for (const Mapping& segment : segments_) {
+    (void)::madvise(segment.data(), segment.size(), MADV_DONTNEED);
+  }
+}
+
+}  // namespace hearth::batch

@@ -1,0 +1,33 @@
+// Finding columns by name, and items of lists.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "hearth/batch/column_view.h"
+
+namespace hearth::dataset {
+
+struct ItemRange {
+  int64_t begin, end;
+};
+
+// Of the list in this row, among the items of all lists; of a null list, too.
+inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
+  if (lists.type() == batch::ColumnType::kFixedSizeList) {
+    return {row * lists.list_size(), (row + 1) * lists.list_size()};
+  }
+  if (lists.type() == batch::ColumnType::kLargeList) {
+    const auto* offsets = static_cast<const int64_t*>(lists.buffers().offsets);
+    return {offsets[row], offsets[row + 1]};
+  }
+  const auto* offsets = static_cast<const int32_t*>(lists.buffers().offsets);
+  return {offsets[row], offsets[row + 1]};
+}
+
+// Throws kInvalidArgument where not exactly one column has the name.
+size_t ColumnNamed(const std::vector<batch::ColumnView>& columns, std::string_view name);
+
+}  // namespace hearth::dataset

@@ -1,0 +1,344 @@
+#include "hearth/dataset/dataset_rows.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/dataset/same_columns.h"
+
+namespace hearth::dataset {
+namespace {
+
+// About how many bytes of the files may be mapped pages, which resource managers such as YARN count
+// as memory of the process although the system can take them back.
+constexpr uint64_t kResidentBytes = uint64_t{256} << 20;
+
+}  // namespace
+
+DatasetRows::DatasetRows(std::vector<int64_t> owned, double timeout_s) : timeout_s_(timeout_s) {
+  std::sort(owned.begin(), owned.end());
+  const bool distinct = std::adjacent_find(owned.begin(), owned.end()) == owned.end();
+  Require(distinct && (owned.empty() || owned.front() >= 0), ErrorCode::kInvalidArgument,
+          "the partitions of a rank must be distinct and count from 0, but they are {}",
+          fmt::join(owned, ", "));
+  for (const int64_t partition : owned) slots_.emplace_back().partition = partition;
+  Refresh();
+}
+
+DatasetRows::Slot& DatasetRows::SlotOf(int64_t partition) {
+  const auto at =
+      std::lower_bound(slots_.begin(), slots_.end(), partition,
+                       [](const Slot& slot, int64_t wanted) { return slot.partition < wanted; });
+  Require(at != slots_.end() && at->partition == partition, ErrorCode::kInvalidArgument,
+          "partition {} was announced to a rank that does not own it", partition);
+  return *at;
+}
+
+// Rows that are damaged or differ end the waits of all readers, too.
+template <typename Call>
+void DatasetRows::FailWith(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kDataLoss) {
+      const std::lock_guard lock(mutex_);
+      if (error_ == nullptr) error_ = std::current_exception();
+      changed_.NotifyAll();
+    }
+    throw;
+  }
+}
+
+void DatasetRows::Grow(Announcement announcement) {
+  const std::lock_guard announcing(announcing_);
+  Slot& slot = SlotOf(announcement.partition);
+  if (slot.shown.complete || slot.lost.contains(announcement.attempt)) return;
+  FailWith([&] { GrowSlot(slot, std::move(announcement)); });
+}
+
+void DatasetRows::GrowSlot(Slot& slot, Announcement announcement) {
+  Attempt& attempt = slot.attempts[announcement.attempt];
+  if (attempt.rows == nullptr) {
+    if (!announcement.file.valid()) slot.attempts.erase(announcement.attempt);
+    Require(announcement.file.valid(), ErrorCode::kInvalidArgument,
+            "attempt {} of partition {} was announced without its file", announcement.attempt,
+            announcement.partition);
+    attempt.rows = std::make_shared<PartitionRows>(slot.partition, announcement.attempt,
+                                                   std::move(announcement.file));
+  }
+  std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
+  CheckColumns(slot, batches);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const batch::BatchView& batch : batches) {
+      files_.insert(batch.files().begin(), batch.files().end());
+    }
+    if (first_ == nullptr && !batches.empty()) first_ = attempt.rows;
+    attempt.rows->Add(std::move(batches));
+    attempt.complete = attempt.complete || announcement.complete;
+    attempt.hash = announcement.hash;
+    if (slot.shown.rows == nullptr) slot.shown = attempt;
+  }
+  Consider(slot, attempt);
+}
+
+void DatasetRows::CheckColumns(const Slot& slot,
+                               const std::vector<batch::BatchView>& batches) const {
+  const batch::BatchView* before = first_ == nullptr ? nullptr : &first_->batches().front();
+  for (const batch::BatchView& batch : batches) {
+    if (before != nullptr) RequireSameColumns(*before, batch, slot.partition);
+    before = &batch;
+  }
+}
+
+void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
+  if (totals_.empty() || !attempt.complete) return;
+  const int64_t total = totals_[static_cast<size_t>(slot.partition)];
+  Require(attempt.rows->rows() == total, ErrorCode::kDataLoss,
+          "partition {} came with {} rows, but it was counted with {}; rows of a dataset must be "
+          "the same each time they are computed: cache or checkpoint the frame",
+          slot.partition, attempt.rows->rows(), total);
+}
+
+void DatasetRows::RequireSameRows(const Slot& slot, const Attempt& attempt, bool same) const {
+  Require(same, ErrorCode::kDataLoss,
+          "attempt {} of partition {} has other rows than attempt {}, of which {} were read "
+          "already; rows of a dataset must be the same each time they are computed: cache or "
+          "checkpoint the frame, or sort it by a unique key",
+          attempt.rows->attempt(), slot.partition, slot.shown.rows->attempt(), TakenOf(slot));
+}
+
+int64_t DatasetRows::TakenOf(const Slot& slot) const {
+  const std::lock_guard lock(mutex_);
+  return slot.taken;
+}
+
+// Shows the attempt's rows where it is the one shown, or a better one with the same rows.
+// While announcing_ is held no attempt grows, so rows may be hashed without the other mutex.
+void DatasetRows::Consider(Slot& slot, const Attempt& attempt) {
+  const bool shown = slot.shown.rows == attempt.rows;
+  bool replaces = false;
+  if (!shown && (slot.shown_lost || attempt.complete)) {
+    // Of an attempt that is not lost more rows may be given out meanwhile.
+    const int64_t rows = slot.shown_lost ? TakenOf(slot) : slot.shown.rows->rows();
+    const bool enough = attempt.rows->rows() >= rows;
+    replaces = enough && (rows == 0 || attempt.rows->HashOf(rows) == slot.shown.rows->HashOf(rows));
+    if (slot.shown_lost && (enough || attempt.complete)) RequireSameRows(slot, attempt, replaces);
+  }
+  if (shown || replaces) CheckTotal(slot, attempt);
+  const std::lock_guard lock(mutex_);
+  if (shown || replaces) {
+    slot.shown = attempt;
+    if (replaces) slot.shown_lost = false;
+  }
+  if (slot.shown.complete) slot.attempts.clear();
+  Refresh();
+  changed_.NotifyAll();
+}
+
+void DatasetRows::Lose(int64_t partition, int64_t attempt) {
+  const std::lock_guard announcing(announcing_);
+  Slot& slot = SlotOf(partition);
+  slot.lost.insert(attempt);
+  if (slot.shown.complete) return;
+  FailWith([&] { LoseSlot(slot, attempt); });
+}
+
+void DatasetRows::LoseSlot(Slot& slot, int64_t attempt) {
+  slot.attempts.erase(attempt);
+  if (slot.shown.rows == nullptr || slot.shown.rows->attempt() != attempt) return;
+  {
+    const std::lock_guard lock(mutex_);
+    slot.shown_lost = true;
+    Refresh();
+  }
+  // The one with the most rows first; a complete one has replaced the others already.
+  std::vector<Attempt> others;
+  for (const auto& [number, other] : slot.attempts) others.push_back(other);
+  std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
+    return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
+  });
+  for (const Attempt& other : others) {
+    if (slot.shown_lost) Consider(slot, other);
+  }
+}
+
+void DatasetRows::SetTotals(std::vector<int64_t> rows) {
+  const std::lock_guard announcing(announcing_);
+  Require(slots_.empty() || slots_.back().partition < static_cast<int64_t>(rows.size()),
+          ErrorCode::kInvalidArgument, "the rows of {} partitions were given, but there is a {}",
+          rows.size(), slots_.empty() ? 0 : slots_.back().partition);
+  FailWith([&] {
+    const std::lock_guard lock(mutex_);
+    totals_ = std::move(rows);
+    Refresh();
+    changed_.NotifyAll();
+  });
+  FailWith([&] {
+    for (const Slot& slot : slots_) CheckTotal(slot, slot.shown);
+  });
+}
+
+void DatasetRows::Fail(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr) error_ = std::make_exception_ptr(Error(ErrorCode::kAborted, reason));
+  changed_.NotifyAll();
+}
+
+int64_t DatasetRows::Available(const Slot& slot) {
+  if (slot.shown.rows == nullptr) return 0;
+  return slot.shown_lost ? slot.taken : slot.shown.rows->rows();
+}
+
+void DatasetRows::Refresh() {
+  bases_.clear();
+  prefix_ = 0;
+  rows_ = -1;
+  int64_t base = 0;
+  bool gap = false;
+  for (const Slot& slot : slots_) {
+    bases_.push_back(base);
+    const int64_t available = Available(slot);
+    if (!gap) prefix_ = base + available;
+    if (!slot.shown.complete && totals_.empty()) return;
+    const int64_t rows = slot.shown.complete ? slot.shown.rows->rows()
+                                             : totals_[static_cast<size_t>(slot.partition)];
+    gap = gap || available < rows;
+    base += rows;
+  }
+  rows_ = base;
+}
+
+void DatasetRows::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
+                       const std::function<bool()>& ready) {
+  const bool came = changed_.Wait(lock, deadline, [&] {
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    return ready();
+  });
+  if (came) return;
+  const auto complete = std::count_if(slots_.begin(), slots_.end(),
+                                      [](const Slot& slot) { return slot.shown.complete; });
+  Throw(ErrorCode::kDeadlineExceeded,
+        "{} did not come before the deadline: {} of this rank's {} partitions are complete and {} "
+        "rows are there; see whether Spark's tasks still run, or allow more time",
+        what, complete, slots_.size(), prefix_);
+}
+
+int64_t DatasetRows::WaitRows() {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(timeout_s_), "the number of this rank's rows",
+       [this] { return rows_ >= 0; });
+  return rows_;
+}
+
+std::vector<int64_t> DatasetRows::WaitTotals(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, deadline, "the rows of all partitions", [this] { return !totals_.empty(); });
+  return totals_;
+}
+
+const batch::BatchView* DatasetRows::WaitForm() {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(timeout_s_), "the first row",
+       [this] { return first_ != nullptr || rows_ == 0; });
+  return first_ == nullptr ? nullptr : &first_->batches().front();
+}
+
+std::vector<uint64_t> DatasetRows::WaitHashes() {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(timeout_s_), "all of this rank's rows", [this] {
+    return std::all_of(slots_.begin(), slots_.end(),
+                       [](const Slot& slot) { return slot.shown.complete; });
+  });
+  std::vector<uint64_t> hashes;
+  for (const Slot& slot : slots_) hashes.push_back(slot.shown.hash);
+  return hashes;
+}
+
+int64_t DatasetRows::WaitIndex(int64_t end) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(timeout_s_), "the next rows",
+       [&] { return prefix_ >= end || (rows_ >= 0 && prefix_ >= rows_); });
+  return prefix_;
+}
+
+size_t DatasetRows::SlotAt(int64_t index) const {
+  // Of partitions without rows, which begin at the same index, the last one is taken.
+  const auto after = std::upper_bound(bases_.begin(), bases_.end(), index);
+  return static_cast<size_t>(after - bases_.begin()) - 1;
+}
+
+std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
+  auto taken = std::make_shared<TakenRows>();
+  taken->form = WaitForm();
+  taken->places.reserve(indices.size());
+  uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    taken->keep_alive.push_back(first_);
+    std::vector<bool> kept(slots_.size());
+    size_t at = 0;
+    for (const int64_t index : indices) {
+      Require(index >= 0 && index < prefix_, ErrorCode::kInternal,
+              "row {} was taken while {} were there", index, prefix_);
+      const bool same = index >= bases_[at] && (at + 1 == bases_.size() || index < bases_[at + 1]);
+      if (!same) at = SlotAt(index);
+      Slot& slot = slots_[at];
+      const int64_t row = index - bases_[at];
+      slot.taken = std::max(slot.taken, row + 1);
+      const auto place = slot.shown.rows->PlaceOf(row);
+      bytes += PartitionRows::RowBytes(*place.batch);
+      taken->places.push_back(place);
+      if (!kept[at]) taken->keep_alive.push_back(slot.shown.rows);
+      kept[at] = true;
+    }
+  }
+  taken->indices = std::move(indices);
+  CountTouched(bytes);
+  return taken;
+}
+
+std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indices) {
+  const std::lock_guard lock(mutex_);
+  std::vector<RowId> ids;
+  ids.reserve(indices.size());
+  for (const int64_t index : indices) {
+    const size_t slot = SlotAt(index);
+    ids.push_back({slots_[slot].partition, index - bases_[slot]});
+  }
+  return ids;
+}
+
+void DatasetRows::CountTouched(uint64_t bytes) {
+  std::vector<std::shared_ptr<const PartitionRows>> shown;
+  {
+    const std::lock_guard lock(mutex_);
+    touched_bytes_ += bytes;
+    if (touched_bytes_ <= kResidentBytes) return;
+    touched_bytes_ = 0;
+    for (const Slot& slot : slots_) {
+      if (slot.shown.rows != nullptr) shown.push_back(slot.shown.rows);
+    }
+  }
+  FailWith([&] { CheckFiles(); });
+  uint64_t mapped = 0;
+  for (const auto& rows : shown) mapped += rows->mapped_bytes();
+  if (mapped <= kResidentBytes) return;
+  for (const auto& rows : shown) rows->DropPages();
+}
+
+void DatasetRows::CheckFiles() const {
+  std::vector<std::shared_ptr<const formats::MappedFile>> files;
+  {
+    const std::lock_guard lock(mutex_);
+    files.assign(files_.begin(), files_.end());
+  }
+  for (const auto& file : files) {
+    file->CheckUnchanged();
+    file->DropPages();
+  }
+}
+
+}  // namespace hearth::dataset

@@ -1,0 +1,144 @@
+#include "hearth/dataset/epoch_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "hearth/dataset/dataset_testing.h"
+
+namespace hearth::dataset {
+namespace {
+
+constexpr int64_t kRows = 40'000;
+
+// Two partitions with the numbers of kRows rows, complete.
+std::shared_ptr<DatasetRows> ManyRows() {
+  auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0, 1}, 60.0);
+  Attempt(0, 0).Write(0, 15'000).Announce(*rows, true);
+  Attempt(1, 0).Write(15'000, 25'000).Announce(*rows, true);
+  return rows;
+}
+
+std::vector<int64_t> TakeAll(EpochReader& reader, int64_t batch_size) {
+  std::vector<int64_t> numbers;
+  while (true) {
+    const auto rows = reader.Take(static_cast<int64_t>(numbers.size()), batch_size, false);
+    if (rows->size() == 0) return numbers;
+    for (const int64_t number : NumbersOf(*rows)) numbers.push_back(number);
+  }
+}
+
+std::vector<int64_t> OrderOfEpoch(ShuffleMode shuffle, int64_t epoch, int64_t batch_size) {
+  EpochReader reader(ManyRows(), 11, shuffle);
+  reader.Start(epoch);
+  return TakeAll(reader, batch_size);
+}
+
+TEST(EpochReader, ReadsEachRowOnceInEachEpoch) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
+    for (const int64_t epoch : {0, 3}) {
+      std::vector<int64_t> order = OrderOfEpoch(shuffle, epoch, 1000);
+      EXPECT_EQ(order, OrderOfEpoch(shuffle, epoch, 77)) << "the order depends on the batch size";
+      std::sort(order.begin(), order.end());
+      EXPECT_EQ(order, Range(0, kRows));
+    }
+  }
+}
+
+TEST(EpochReader, ReadsTheSameOrderHoweverRowsArrive) {
+  const std::vector<int64_t> expected = OrderOfEpoch(ShuffleMode::kWindow, 0, 100);
+  for (const int32_t chunk : {37, 1024, 15'000}) {
+    const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0, 1}, 60.0);
+    std::thread writers([&] {
+      Attempt first(0, 0), second(1, 0);
+      for (int32_t at = 0; at < 25'000; at += chunk) {
+        second.Write(15'000 + at, std::min(chunk, 25'000 - at)).Announce(*rows);
+        if (at >= 15'000) continue;
+        first.Write(at, std::min(chunk, 15'000 - at)).Announce(*rows);
+      }
+      first.Announce(*rows, true);
+      second.Announce(*rows, true);
+    });
+    EpochReader reader(rows, 11, ShuffleMode::kWindow);
+    EXPECT_EQ(TakeAll(reader, 100), expected) << "chunks of " << chunk;
+    writers.join();
+  }
+}
+
+TEST(EpochReader, BeginsTheFirstEpochWithItsFirstWindow) {
+  const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
+  Attempt attempt(0, 0);
+  attempt.Write(0, 1024).Announce(*rows);
+  EpochReader reader(rows, 11, ShuffleMode::kWindow);
+  std::vector<int64_t> numbers = NumbersOf(*reader.Take(0, 1024, false));
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(numbers, Range(0, 1024));
+}
+
+TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {
+  EpochReader reader(ManyRows(), 11, ShuffleMode::kWindow);
+  for (const int64_t epoch : {0, 1}) {
+    reader.Start(epoch);
+    std::vector<int64_t> expected = NumbersOf(*reader.Take(kRows - 5, 5, false));
+    for (const int64_t number : NumbersOf(*reader.Take(0, 7, false))) expected.push_back(number);
+    EXPECT_EQ(NumbersOf(*reader.Take(kRows - 5, 12, true)), expected);
+    EXPECT_EQ(reader.Take(kRows - 5, 12, false)->size(), 5);
+    EXPECT_EQ(reader.Take(kRows + 5, 12, false)->size(), 0);
+    EXPECT_EQ(NumbersOf(*reader.Take(3 * kRows, 7, true)), NumbersOf(*reader.Take(0, 7, false)));
+  }
+}
+
+TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
+    for (const int64_t epoch : {0, 2}) {
+      const std::vector<bool> gone = RowsBefore(25'000, kRows, EpochOrder(shuffle, 11, epoch));
+      std::vector<int64_t> left;
+      for (int64_t row = 0; row < kRows; ++row) {
+        if (!gone[static_cast<size_t>(row)]) left.push_back(row);
+      }
+      EpochReader reader(ManyRows(), 11, shuffle);
+      reader.Start(epoch);
+      for (const int64_t row : NumbersOf(*reader.Take(0, 25'000, false))) {
+        ASSERT_TRUE(gone[static_cast<size_t>(row)]);
+      }
+      reader.Start(epoch, left);
+      EXPECT_EQ(reader.WaitRows(), 15'000);
+      std::vector<int64_t> rest = TakeAll(reader, 321);
+      std::sort(rest.begin(), rest.end());
+      EXPECT_EQ(rest, left);
+    }
+  }
+}
+
+TEST(EpochReader, NeedsNoRowsBehindTheRemainingOnes) {
+  const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
+  Attempt attempt(0, 0);
+  attempt.Write(0, 100).Announce(*rows);
+  EpochReader reader(rows, 11, ShuffleMode::kFull);
+  reader.Start(0, std::vector<int64_t>{7, 8, 99});
+  EXPECT_EQ(TakeAll(reader, 2).size(), 3);
+}
+
+TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
+  EpochReader reader(ManyRows(), 11, ShuffleMode::kNone);
+  for (const std::vector<int64_t>& rows :
+       {std::vector<int64_t>{3, 3}, std::vector<int64_t>{4, 3}, std::vector<int64_t>{-1, 3}}) {
+    EXPECT_EQ(Thrown([&] { reader.Start(0, rows); }).code(), ErrorCode::kInvalidArgument);
+  }
+  reader.Start(0, std::vector<int64_t>{3, kRows});
+  EXPECT_EQ(Thrown([&] { reader.Take(0, 2, false); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(EpochReader, SaysThatARankHasNoRows) {
+  const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{}, 60.0);
+  EpochReader reader(rows, 11, ShuffleMode::kWindow);
+  EXPECT_EQ(reader.WaitRows(), 0);
+  EXPECT_EQ(reader.Take(0, 4, false)->size(), 0);
+  EXPECT_EQ(Thrown([&] { reader.Take(0, 4, true); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { reader.Take(-1, 4, true); }).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::dataset

@@ -1,0 +1,71 @@
+// Values of one column of rows that were taken, copied to where an array has them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/dataset/taken_rows.h"
+
+namespace hearth::dataset {
+
+// Errors are kInvalidArgument and name the column. Const calls are thread-safe.
+class GatheredColumn {
+ public:
+  enum class Kind {
+    kNumbers,  // bools, too
+    kLists,    // of numbers or bools
+    kBytes,    // strings and binaries
+    kOther,
+  };
+
+  // Throws where not exactly one column has the name.
+  GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name);
+
+  const std::string& name() const { return name_; }
+  Kind kind() const { return kind_; }
+  bool is_text() const;
+  // Of the numbers, and of those in lists.
+  batch::ColumnType number_type() const { return number_type_; }
+  static int64_t NumberBytes(batch::ColumnType type);  // in an array: a bool is a byte
+
+  // Copies numbers one behind the other. A null among floats becomes NaN; throws for other nulls.
+  void CopyNumbers(std::byte* to) const;
+
+  // Values in the list of the first row; of a fixed-size list also where there is none.
+  int64_t FirstLength() const;
+  // Copies lists that all have this length; throws where one has another, or is null.
+  void CopyLists(int64_t length, std::byte* to) const;
+  // The same row by row, for lists of several lengths; -1: null.
+  int64_t LengthOf(int64_t row) const;
+  void CopyList(int64_t row, std::byte* to) const;
+
+  // Nothing: null.
+  std::optional<std::string_view> BytesOf(int64_t row) const;
+
+ private:
+  const batch::ColumnView& ViewOf(const batch::BatchView& batch) const {
+    return batch.columns()[column_];
+  }
+  void CopyItems(const batch::ColumnView& values, int64_t begin, int64_t count,
+                 std::byte* to) const;
+  void PlaceNaNs(const batch::ColumnView& values, int64_t begin, int64_t count,
+                 std::byte* to) const;
+  template <typename Source>
+  void CopyBlocks(size_t bytes, std::byte* to, Source source) const;
+  void CopyOneByOne(std::byte* to) const;
+  [[noreturn]] void ThrowNulls() const;
+  [[noreturn]] void ThrowLengths(int64_t length) const;
+
+  std::shared_ptr<const TakenRows> rows_;
+  std::string name_;
+  size_t column_ = 0;
+  Kind kind_;
+  batch::ColumnType number_type_ = batch::ColumnType::kBool;
+};
+
+}  // namespace hearth::dataset

@@ -1,0 +1,44 @@
+// The stream of minibatches that a trainer sees, wherever the rows come from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hearth/batch/batch_view.h"
+
+namespace hearth::dataset {
+
+// Rows of one minibatch, by reference into batches that `keep_alive` holds mapped.
+struct Minibatch {
+  struct Row {
+    const batch::BatchView* batch;
+    int64_t index;
+  };
+  std::vector<Row> rows;
+  std::vector<std::shared_ptr<const void>> keep_alive;
+
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+  void Clear() {
+    rows.clear();
+    keep_alive.clear();
+  }
+};
+
+// Delivers every row once per epoch. One consumer thread; waits honour the deadline that the
+// implementation was made with and fail with the feeder's own error when the feeder failed.
+class MinibatchSource {
+ public:
+  virtual ~MinibatchSource() = default;
+
+  // Fills `out` with the next `max_rows` rows of this epoch: fewer at its end, none once it is
+  // over. Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
+  virtual int64_t Next(int64_t max_rows, Minibatch* out) = 0;
+
+  // Starts the next epoch from its first row. Rows not yet taken in this epoch are skipped.
+  virtual void NextEpoch() = 0;
+
+  virtual int64_t epoch() const = 0;
+};
+
+}  // namespace hearth::dataset

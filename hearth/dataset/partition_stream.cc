@@ -1,0 +1,136 @@
+#include "hearth/dataset/partition_stream.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/batch/batch_image.h"
+#include "hearth/batch/row_hash.h"
+#include "hearth/dataset/partition_rows.h"
+
+namespace hearth::dataset {
+namespace {
+
+constexpr size_t kPart = size_t{1} << 20;
+// So much of the file may be mapped pages of the receiver.
+constexpr uint64_t kReceiverResident = uint64_t{32} << 20;
+
+// Receives one partition.
+class Receiver {
+ public:
+  Receiver(Connection& connection, Fd file, double timeout_s)
+      : connection_(connection),
+        timeout_s_(timeout_s),
+        rows_(0, 0, Duplicate(file)),
+        file_(std::move(file)),
+        part_(kPart) {}
+
+  // False at the partition's end.
+  bool Next() {
+    uint64_t bytes = 0;
+    Read(&bytes, sizeof(bytes));
+    if (bytes == 0) {
+      file_.Close();
+      return false;
+    }
+    batch::ImageHeader header;
+    Require(bytes >= sizeof(header) && bytes <= kMostImageBytes, ErrorCode::kDataLoss,
+            "{} announced an image of {} bytes; it is broken or of another version",
+            connection_.peer(), bytes);
+    Read(&header, sizeof(header));
+    Require(header.bytes == bytes && header.rows <= INT32_MAX, ErrorCode::kDataLoss,
+            "{} sent an image of {} bytes that says {} bytes and {} rows", connection_.peer(),
+            bytes, header.bytes, header.rows);
+    file_.Write(std::as_bytes(std::span(&header, 1)));
+    for (uint64_t left = bytes - sizeof(header); left > 0;) {
+      const auto part = static_cast<size_t>(std::min<uint64_t>(left, part_.size()));
+      Read(part_.data(), part);
+      file_.Write(std::span(part_).first(part));
+      left -= part;
+    }
+    file_.EndImage();
+    Commit(static_cast<int64_t>(header.rows));
+    return true;
+  }
+
+  const ReceivedPartition& received() const { return received_; }
+
+ private:
+  static Fd Duplicate(const Fd& file) {
+    Fd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy.valid()) ThrowErrno(errno, "duplicating the descriptor of a partition's file");
+    return copy;
+  }
+
+  void Read(void* data, size_t size) {
+    auto* bytes = static_cast<std::byte*>(data);
+    while (size > 0) {
+      const size_t got = connection_.ReadSome(bytes, size, Deadline::After(timeout_s_));
+      Require(got > 0, ErrorCode::kUnavailable,
+              "{} closed the connection before it had sent all rows of a partition",
+              connection_.peer());
+      bytes += got;
+      size -= got;
+    }
+  }
+
+  void Commit(int64_t rows) {
+    const Committed committed = {file_.bytes(), received_.committed.rows + rows};
+    for (const batch::BatchView& batch : rows_.ReadTo(committed)) {
+      Require(batch.files().empty(), ErrorCode::kDataLoss,
+              "{} sent rows with values in a file of its host, which this host cannot read",
+              connection_.peer());
+      received_.hash = batch::HashRows(received_.hash, batch.columns(), batch.rows());
+      touched_ += batch.image().size();
+    }
+    received_.committed = committed;
+    if (touched_ <= kReceiverResident) return;
+    touched_ = 0;
+    rows_.DropPages();
+  }
+
+  Connection& connection_;
+  const double timeout_s_;
+  PartitionRows rows_;  // of the same file, to look at what was received
+  PartitionFile file_;
+  std::vector<std::byte> part_;
+  ReceivedPartition received_;
+  uint64_t touched_ = 0;
+};
+
+}  // namespace
+
+Committed PartitionSender::Write(const ArrowSchema& schema, const ArrowArray& array) {
+  images_.Make(schema, array, false, [this](std::span<const std::byte> image) { Send(image); });
+  return {bytes_, images_.rows()};
+}
+
+void PartitionSender::Send(std::span<const std::byte> image) {
+  const uint64_t bytes = image.size();
+  connection_.Write(&bytes, sizeof(bytes), Deadline::After(timeout_s_));
+  for (size_t at = 0; at < image.size(); at += kPart) {
+    const auto part = image.subspan(at, std::min(kPart, image.size() - at));
+    connection_.Write(part.data(), part.size(), Deadline::After(timeout_s_));
+  }
+  bytes_ += batch::AlignImage(bytes);
+}
+
+void PartitionSender::End() {
+  const uint64_t end = 0;
+  connection_.Write(&end, sizeof(end), Deadline::After(timeout_s_));
+}
+
+ReceivedPartition ReceivePartition(Connection& connection, Fd file, double timeout_s,
+                                   const std::function<void(const Committed&)>& on_commit) {
+  Receiver receiver(connection, std::move(file), timeout_s);
+  while (receiver.Next()) on_commit(receiver.received().committed);
+  return receiver.received();
+}
+
+}  // namespace hearth::dataset

@@ -1,0 +1,45 @@
+// A shuffled order of n numbers that needs no memory: a keyed permutation computed per position.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace hearth::dataset {
+
+// Every input bit changes every output bit: makes keys and streams of random numbers from seeds.
+uint64_t MixBits(uint64_t value);
+
+// The same (size, key) give the same order everywhere. Immutable.
+class Permutation {
+ public:
+  Permutation(int64_t size, uint64_t key);
+
+  // Which number stands at `position`; a bijection of [0, size).
+  int64_t At(int64_t position) const;
+
+ private:
+  static constexpr int kRounds = 6;
+
+  uint64_t Permute(uint64_t value) const;
+
+  uint64_t size_;
+  int half_bits_;
+  uint64_t half_mask_;
+  std::array<uint64_t, kRounds> keys_;
+};
+
+// Puts a few thousand items in a random order, by the numbers of a counter-based generator: it
+// follows from key and size alone.
+template <typename T>
+void Shuffle(uint64_t key, std::vector<T>* items) {
+  for (size_t left = items->size(); left > 1; --left) {
+    // The high half of a 32-bit random number times `left` is even enough below 2^16 items.
+    const uint64_t random = MixBits(key + left) >> 32;
+    std::swap((*items)[left - 1], (*items)[random * left >> 32]);
+  }
+}
+
+}  // namespace hearth::dataset

@@ -1,0 +1,231 @@
+#include "hearth/dataset/spool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/batch/row_hash.h"
+#include "hearth/dataset/shuffled_order.h"
+
+namespace hearth::dataset {
+namespace {
+
+using batch::BatchView;
+
+constexpr uint64_t kPagesAroundARead = 64 << 10;  // /sys/kernel/debug/fault_around_bytes
+
+}  // namespace
+
+Spool::Spool(ring::RingEnd ring, const SpoolOptions& options)
+    : options_(options),
+      reader_(std::move(ring)),
+      batches_(options.directory, options.resident_bytes),
+      thread_("feed-spool", [this] { Drain(); }) {}
+
+Spool::~Spool() {
+  Stop();
+  thread_.Join();
+}
+
+void Spool::Drain() {
+  try {
+    for (;;) {
+      reader_.Release();
+      while (!reader_.HasNext() && HashWhileIdle()) {
+      }
+      const ring::RingEntry entry = reader_.Next(Deadline::After(options_.timeout_s));
+      if (entry.kind == ring::EntryKind::kEnd) break;
+      if (entry.kind == ring::EntryKind::kBatch) Keep(entry.image);
+    }
+    std::unique_lock lock(mutex_);
+    IndexStrides();
+    complete_ = true;
+    lock.unlock();
+    changed_.notify_all();
+    reader_.Close();
+    HashTo(starts_.size(), false);
+  } catch (...) {
+    // Waits of the readers rethrow it; here nobody would see it.
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+  changed_.notify_all();
+  // A feeder must not wait for a drain that has stopped.
+  reader_.Close();
+}
+
+// Rows of which the image has all bytes are hashed while these are in the cache. Others wait until
+// no row does: reading their files would keep rows back that training could begin with.
+void Spool::Keep(std::span<const std::byte> image) {
+  const BatchView& kept = batches_.Append(image);
+  std::unique_lock lock(mutex_);
+  ++arrived_;
+  if (kept.rows() > 0) starts_.push_back({rows_, &kept});
+  rows_ += kept.rows();
+  bytes_ += image.size() + kept.file_bytes();
+  const size_t batches = starts_.size();
+  const bool all_but_this = hashed_ + 1 == batches;
+  lock.unlock();
+  changed_.notify_all();
+  if (all_but_this && kept.file_bytes() == 0) HashTo(batches, false);
+}
+
+// While there is one the drain hashes no further than the batch that it is at.
+class Spool::Asking {
+ public:
+  explicit Asking(Spool* spool) : spool_(spool) { Add(1); }
+  ~Asking() { Add(-1); }
+
+ private:
+  void Add(int number) {
+    {
+      const std::lock_guard lock(spool_->mutex_);
+      spool_->asking_ += number;
+    }
+    spool_->changed_.notify_all();
+  }
+  Spool* const spool_;
+};
+
+// Of the draining thread: hashes a batch. False where there is none, or another thread is at it;
+// the drain waits for rows then, and goes on behind the next ones.
+bool Spool::HashWhileIdle() {
+  std::unique_lock lock(mutex_);
+  if (hashed_ == starts_.size() || stopped_ || hashing_ || asking_ > 0) return false;
+  HashNext(lock);
+  return true;
+}
+
+// Any thread; one hashes at a time. Ends early where nobody wants the rows any more.
+void Spool::HashTo(size_t batches, bool asked) {
+  std::unique_lock lock(mutex_);
+  while (hashed_ < batches && !stopped_) {
+    if (hashing_ || (!asked && asking_ > 0)) {
+      changed_.wait(lock);
+    } else {
+      HashNext(lock);
+    }
+  }
+}
+
+void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
+  const BatchView& batch = *starts_[hashed_].batch;
+  uint64_t hash = starts_[hashed_].hash = hash_;
+  hashing_ = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    batches_.CountTouched(batch.file_bytes());
+    hash = batch::HashRows(hash, batch.columns(), batch.rows());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  hashing_ = false;
+  changed_.notify_all();
+  if (failure != nullptr) std::rethrow_exception(failure);
+  hash_ = hash;
+  ++hashed_;
+}
+
+template <typename Ready>
+void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready) {
+  const auto done = [&] { return ready() || stopped_ || error_ != nullptr; };
+  const bool in_time = changed_.wait_until(lock, deadline.at(), done);
+  if (ready()) return;
+  Require(!stopped_, ErrorCode::kAborted, "no more rows are wanted");
+  if (error_ != nullptr) std::rethrow_exception(error_);
+  Require(in_time, ErrorCode::kDeadlineExceeded,
+          "no more rows came from the feeder before the deadline; {} rows are there", rows_);
+}
+
+void Spool::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  reader_.Close();
+}
+
+const BatchView* Spool::WaitBatch(size_t index) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(options_.timeout_s), [&] { return complete_ || arrived_ > index; });
+  return arrived_ > index ? &batches_.at(index) : nullptr;
+}
+
+int64_t Spool::WaitComplete(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, deadline, [&] { return complete_; });
+  return rows_;
+}
+
+Spool::Digest Spool::DigestOf(int64_t rows) {
+  std::unique_lock lock(mutex_);
+  Wait(lock, Deadline::After(options_.timeout_s), [&] { return complete_ || rows_ >= rows; });
+  rows = std::min(rows, rows_);
+  const auto after =
+      std::lower_bound(starts_.begin(), starts_.end(), rows,
+                       [](const Start& start, int64_t row) { return start.first_row < row; });
+  const auto batches = static_cast<size_t>(after - starts_.begin());
+  lock.unlock();
+  return DigestIn(batches, rows);
+}
+
+Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
+  std::unique_lock lock(mutex_);
+  const auto found = std::find_if(starts_.begin(), starts_.end(),
+                                  [&](const Start& start) { return start.batch == row.batch; });
+  Require(found != starts_.end(), ErrorCode::kInternal, "the row belongs to another spool");
+  const auto batches = static_cast<size_t>(found - starts_.begin()) + 1;
+  const int64_t rows = found->first_row + row.index + 1;
+  lock.unlock();
+  return DigestIn(batches, rows);
+}
+
+// Of so many rows, the last of which is in the last of so many batches.
+Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
+  if (batches == 0) return {0, 0};
+  const Asking first(this);
+  HashTo(batches - 1, true);
+  batches_.CheckFiles();
+  std::unique_lock lock(mutex_);
+  Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "no more rows are wanted");
+  const Start last = starts_[batches - 1];
+  const uint64_t before = hashed_ + 1 == batches ? hash_ : last.hash;
+  lock.unlock();
+  batches_.CountTouched(last.batch->file_bytes());
+  return {rows, batch::HashRows(before, last.batch->columns(), rows - last.first_row)};
+}
+
+void Spool::CountRead(int64_t rows) {
+  uint64_t row_bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (starts_.empty()) return;
+    // Linux maps the pages around one that is read, for every column of a shuffled block of rows.
+    const uint64_t columns = starts_.front().batch->columns().size();
+    row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
+                         columns * kPagesAroundARead / ShuffledOrder::kBlockRows);
+  }
+  batches_.CountTouched(row_bytes * static_cast<uint64_t>(rows));
+}
+
+void Spool::IndexStrides() {
+  strides_.reserve(static_cast<size_t>(rows_ / kStride + 1));
+  uint32_t batch = 0;
+  for (int64_t row = 0; row < rows_; row += kStride) {
+    while (batch + 1 < starts_.size() && starts_[batch + 1].first_row <= row) ++batch;
+    strides_.push_back(batch);
+  }
+}
+
+// Batches are seldom shorter than a stride, so the loop rarely turns: a search from the middle
+// would mispredict every step of a shuffled position.
+Minibatch::Row Spool::RowAt(int64_t position) const {
+  size_t found = strides_[static_cast<size_t>(position / kStride)];
+  while (found + 1 < starts_.size() && starts_[found + 1].first_row <= position) ++found;
+  return {starts_[found].batch, position - starts_[found].first_row};
+}
+
+}  // namespace hearth::dataset

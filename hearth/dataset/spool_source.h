@@ -1,0 +1,45 @@
+// Minibatches for training: the first epoch as the rows come, later ones replayed from the spool.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/shuffled_order.h"
+#include "hearth/dataset/spool.h"
+
+namespace hearth::dataset {
+
+struct ReplayOptions {
+  bool shuffle = true;  // from the second epoch on, by seed and epoch
+  uint64_t seed = 0;
+};
+
+// Every row exactly once per epoch. Several sources may share one spool.
+class SpoolSource : public MinibatchSource {
+ public:
+  SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
+
+  int64_t Next(int64_t max_rows, Minibatch* out) override;
+  // Waits until the spool is complete.
+  void NextEpoch() override;
+  int64_t epoch() const override { return epoch_; }
+
+ private:
+  void TakeArriving(int64_t max_rows, Minibatch* out);
+  static void Prefetch(const Minibatch& minibatch);
+
+  std::shared_ptr<Spool> spool_;
+  ReplayOptions options_;
+  int64_t epoch_ = 0;
+  // First epoch: where the next row lies.
+  size_t batch_ = 0;
+  int64_t row_ = 0;
+  // Later ones.
+  int64_t rows_ = 0;
+  int64_t position_ = 0;
+  std::optional<ShuffledOrder> order_;
+};
+
+}  // namespace hearth::dataset

@@ -1,0 +1,195 @@
+#include "hearth/dataset/spool_source.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "hearth/base/deadline_testing.h"
+#include "hearth/batch/testing/batch_testing.h"
+#include "hearth/dataset/deal_source.h"
+#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/testing/source_testing.h"
+#include "hearth/ring/ring_writer.h"
+#include "hearth/ring/testing/ring_testing.h"
+
+namespace hearth::dataset {
+namespace {
+
+using ring::CreateRing;
+using ring::RingEnds;
+using ring::RingWriter;
+using ring::WriteNumbers;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A spool of rows 0, 1, 2, ... that arrive in batches of these sizes, with flush marks between.
+std::shared_ptr<Spool> SpoolOf(const std::vector<int>& batch_sizes) {
+  RingEnds ends = CreateRing(64 << 10);
+  auto spool =
+      std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 10});
+  RingWriter writer(std::move(ends.writer));
+  int32_t next = 0;
+  for (const int size : batch_sizes) {
+    WriteNumbers(writer, next, size);
+    writer.WriteFlush(Soon());
+    next += size;
+  }
+  writer.WriteEnd(Soon());
+  spool->WaitComplete();
+  return spool;
+}
+
+TEST(SpoolSource, FirstEpochComesInOrderAndLaterOnesShuffledBySeedAndEpoch) {
+  const auto spool = SpoolOf({30, 0, 70});
+  SpoolSource source(spool, {true, 1});
+  EXPECT_EQ(TakeEpoch(source, 8), UpTo(100));
+  source.NextEpoch();
+  EXPECT_EQ(source.epoch(), 1);
+  const auto second = TakeEpoch(source, 8);
+  source.NextEpoch();
+  const auto third = TakeEpoch(source, 8);
+  EXPECT_NE(second, UpTo(100));
+  EXPECT_NE(second, third);
+
+  SpoolSource again(spool, {true, 1});
+  again.NextEpoch();  // the first epoch's rows are skipped
+  EXPECT_EQ(TakeEpoch(again, 5), second) << "whatever the batch size";
+  SpoolSource other(spool, {true, 2});
+  other.NextEpoch();
+  EXPECT_NE(TakeEpoch(other, 8), second);
+}
+
+TEST(SpoolSource, EveryRowComesOncePerEpochHoweverTheBatchesLie) {
+  std::vector<int> sizes;
+  for (int i = 0; i < 300; ++i)
+    sizes.push_back(i % 7);  // far shorter than a stride of the spool's index
+  sizes.push_back(2000);     // and longer
+  sizes.push_back(1);
+  const auto spool = SpoolOf(sizes);
+  const int64_t rows = spool->WaitComplete();
+  for (const bool shuffle : {false, true}) {
+    SpoolSource source(spool, {shuffle, 1});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      EXPECT_EQ(Sorted(TakeEpoch(source, 64)), UpTo(rows)) << epoch;
+      source.NextEpoch();
+    }
+  }
+}
+
+TEST(SpoolSource, ResidentMemoryStaysNearItsLimitInEveryEpoch) {
+  constexpr int64_t kLimit = 4 << 20;
+  constexpr int64_t kRows = 8'000'000;  // 32 MB
+  RingEnds ends = CreateRing(1 << 20);
+  SpoolOptions options = {::testing::TempDir(), 10, kLimit};
+  auto spool = std::make_shared<Spool>(std::move(ends.reader), options);
+  std::thread feeder([&] {
+    RingWriter writer(std::move(ends.writer));
+    WriteNumbers(writer, 0, kRows);
+    writer.WriteEnd(Soon());
+  });
+  feeder.join();
+  SpoolSource source(spool, {false, 1});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Minibatch minibatch;
+    int64_t sum = 0;
+    int64_t most = 0;
+    const int64_t before = batch::ResidentFileBytes();
+    while (source.Next(100'000, &minibatch) > 0) {
+      for (const Minibatch::Row& row : minibatch.rows) {
+        sum += row.batch->columns()[0].AsInt64(row.index);
+      }
+      most = std::max(most, batch::ResidentFileBytes() - before);
+    }
+    EXPECT_EQ(sum, kRows * (kRows - 1) / 2);
+    EXPECT_LT(most, 3 * kLimit) << epoch;
+    source.NextEpoch();
+  }
+}
+
+TEST(SpoolSource, WithoutShuffleEveryEpochIsTheFirst) {
+  SpoolSource source(SpoolOf({3, 4}), {false, 1});
+  TakeEpoch(source, 2);
+  source.NextEpoch();
+  EXPECT_EQ(TakeEpoch(source, 2), UpTo(7));
+}
+
+TEST(SpoolSource, MinibatchesAreFullExceptTheLast) {
+  SpoolSource source(SpoolOf({3, 4, 3}), {true, 1});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Minibatch minibatch;
+    std::vector<int64_t> sizes;
+    while (source.Next(4, &minibatch) > 0) sizes.push_back(minibatch.size());
+    EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
+    EXPECT_EQ(source.Next(4, &minibatch), 0) << "an epoch that is over stays over";
+    source.NextEpoch();
+  }
+}
+
+TEST(SpoolSource, NoRowsMakeEmptyEpochs) {
+  SpoolSource source(SpoolOf({}), {true, 1});
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_THAT(TakeEpoch(source, 4), IsEmpty());
+    source.NextEpoch();
+  }
+}
+
+TEST(SpoolSource, RowsOutliveSourceAndSpool) {
+  auto spool = SpoolOf({10});
+  auto source = std::make_unique<SpoolSource>(std::move(spool), ReplayOptions{});
+  Minibatch minibatch;
+  source->Next(3, &minibatch);
+  source.reset();
+  EXPECT_THAT(NumbersIn(minibatch), ElementsAre(0, 1, 2));
+}
+
+TEST(SpoolSource, FirstEpochGivesRowsWhileTheFeederStillSends) {
+  RingEnds ends = CreateRing(64 << 10);
+  SpoolSource source(
+      std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 10}), {});
+  RingWriter writer(std::move(ends.writer));
+  WriteNumbers(writer, 0, 5);
+  Minibatch minibatch;
+  EXPECT_EQ(source.Next(4, &minibatch), 4);
+  writer.WriteEnd(Soon());
+  EXPECT_EQ(source.Next(4, &minibatch), 1);
+}
+
+TEST(SpoolSource, DeviceNeedsOnlyTheRowsBeforeItsOwn) {
+  RingEnds ends = CreateRing(64 << 10);
+  const auto sources = DealSource(
+      std::make_shared<SpoolSource>(
+          std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 1}),
+          ReplayOptions{}),
+      2);
+  RingWriter writer(std::move(ends.writer));
+  WriteNumbers(writer, 0, 4);
+  Minibatch minibatch;
+  EXPECT_EQ(sources[0]->Next(4, &minibatch), 4) << "without the rows of the second device";
+}
+
+// The promise of the feed: each row once per epoch, however rows, batches and devices divide.
+TEST(SpoolSource, EveryRowOncePerEpochForAllPartitionsBatchSizesAndDevices) {
+  const std::vector<std::vector<int>> partitions = {
+      {}, {0}, {1}, {2, 0, 1}, {7}, {0, 0, 16, 0}, {5, 5, 5}, {1, 1, 1, 1, 1}, {64, 1}, {100, 27}};
+  for (const auto& sizes : partitions) {
+    const int64_t rows = std::accumulate(sizes.begin(), sizes.end(), 0);
+    const auto spool = SpoolOf(sizes);
+    for (const int64_t batch_size : {1, 2, 3, 8, 64, 1000}) {
+      for (const int devices : {1, 2, 3, 5}) {
+        auto sources = DealSource(std::make_shared<SpoolSource>(spool, ReplayOptions{}), devices);
+        for (int epoch = 0; epoch < 3; ++epoch) {
+          std::vector<int64_t> seen;
+          for (auto& source : sources) {
+            for (int64_t number : TakeEpoch(*source, batch_size)) seen.push_back(number);
+          }
+          ASSERT_EQ(Sorted(seen), UpTo(rows)) << rows << "/" << batch_size << "/" << devices;
+          for (auto& source : sources) source->NextEpoch();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::dataset

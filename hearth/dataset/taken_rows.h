@@ -1,0 +1,24 @@
+// Some rows of a dataset, by reference into its partition files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "hearth/dataset/partition_rows.h"
+
+namespace hearth::dataset {
+
+// Immutable; reading is thread-safe.
+struct TakenRows {
+  std::vector<PartitionRows::Place> places;
+  // A batch of the dataset, which shows its columns; null: the rank has no rows.
+  const batch::BatchView* form = nullptr;
+  std::vector<int64_t> indices;
+  std::vector<std::shared_ptr<const PartitionRows>> keep_alive;
+
+  int64_t size() const { return static_cast<int64_t>(places.size()); }
+};
+
+}  // namespace hearth::dataset

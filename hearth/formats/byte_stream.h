@@ -1,0 +1,37 @@
+// Sequential bytes of a file, of memory or of a gzip stream. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hearth::formats {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Up to `size` bytes; 0 only at the end. Throws what errno says, kDataLoss for a damaged stream.
+  virtual size_t Read(char* data, size_t size) = 0;
+};
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void Write(std::string_view bytes) = 0;
+  // Makes sure that all bytes are in the file. The last call; without it the file is incomplete.
+  virtual void Finish() = 0;
+};
+
+std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
+// Borrows the bytes.
+std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
+// Decompresses concatenated gzip members; `name` is for messages.
+std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
+
+// Creates or replaces the file.
+std::unique_ptr<ByteSink> OpenFileSink(const std::string& path);
+// Compresses what is written into one gzip member; Finish also finishes `packed`.
+std::unique_ptr<ByteSink> OpenGzipSink(std::unique_ptr<ByteSink> packed);
+
+}  // namespace hearth::formats

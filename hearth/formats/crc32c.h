@@ -1,0 +1,18 @@
+// CRC-32C (Castagnoli), as TFRecord files carry it. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hearth::formats {
+
+uint32_t Crc32c(std::string_view bytes);
+
+// As stored beside the data: rotated and shifted, so that a CRC of CRCs stays useful.
+inline uint32_t MaskedCrc32c(std::string_view bytes) {
+  const uint32_t crc = Crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+}  // namespace hearth::formats

@@ -1,0 +1,189 @@
+#include "hearth/formats/pickled_columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <utility>
+
+#include "hearth/formats/pickle_reader.h"
+
+namespace hearth::formats {
+namespace {
+
+// Notes numbers as they come, and where lists and tuples of them lie. The first list is the rows'.
+class ColumnBuilder {
+ public:
+  enum class Kind : uint8_t { kInt, kFloat, kList, kTuple, kFailed };
+  struct Value {
+    Kind kind = Kind::kFailed;
+    uint64_t bits = 0;  // of a number; else the index of the list or tuple
+  };
+  // Numbers of a list in numbers(), or fields of a tuple in fields().
+  struct Part {
+    size_t begin = 0, count = 0;
+    Kind kind = Kind::kInt;  // of a list's numbers
+  };
+
+  // `bytes` of the pickle: a float takes nine of them.
+  explicit ColumnBuilder(size_t bytes) : most_numbers_(bytes * kNumbersPerByte) {
+    numbers_.reserve(bytes / 9);
+  }
+
+  static Value Int(int64_t value) { return {Kind::kInt, std::bit_cast<uint64_t>(value)}; }
+  static Value Float(double value) { return {Kind::kFloat, std::bit_cast<uint64_t>(value)}; }
+  static Value None() { return {}; }
+  static Value Bool(bool) { return {}; }
+  static Value Text(std::string_view) { return {}; }
+  static Value Bytes(std::string_view) { return {}; }
+  static Value Dict() { return {}; }
+  static Value Again(Value value) { return value; }
+  static bool Failed(Value value) { return value.kind == Kind::kFailed; }
+  static void Drop(Value) {}
+  static bool SetItems(Value, std::span<Value>) { return false; }
+
+  Value List(std::span<Value> items) {
+    lists_.push_back({numbers_.size(), 0, Kind::kInt});
+    const Value list{Kind::kList, lists_.size() - 1};
+    return AddNumbers(&lists_.back(), items) ? list : Value{};
+  }
+  Value Tuple(std::span<Value> items) {
+    tuples_.push_back({fields_.size(), items.size(), Kind::kTuple});
+    fields_.insert(fields_.end(), items.begin(), items.end());
+    return {Kind::kTuple, tuples_.size() - 1};
+  }
+  bool Extend(Value list, std::span<Value> items) {
+    if (list.kind != Kind::kList) return false;
+    const bool numbers = items.empty() || IsNumber(items[0]);
+    if (list.bits != 0 || numbers) {
+      return (list.bits != 0 || rows_.empty()) && AddNumbers(&lists_[list.bits], items);
+    }
+    rows_.insert(rows_.end(), items.begin(), items.end());
+    return lists_[0].count == 0;
+  }
+
+  // Once, after everything else.
+  std::optional<PickledColumns> Columns(Value root) {
+    if (root.kind != Kind::kList || root.bits != 0) return std::nullopt;
+    PickledColumns found;
+    if (rows_.empty()) return Numbers();
+    found.rows = static_cast<int64_t>(rows_.size());
+    found.tuples = rows_[0].kind == Kind::kTuple;
+    const bool whole = found.tuples ? AddFields(&found) : AddColumn(rows_, true, &found);
+    return whole && !found.columns.empty() ? std::optional(std::move(found)) : std::nullopt;
+  }
+
+ private:
+  static bool IsNumber(Value value) {
+    return value.kind == Kind::kInt || value.kind == Kind::kFloat;
+  }
+
+  // False where they are not numbers of the list's type, or others came after the list's own.
+  bool AddNumbers(Part* list, std::span<Value> items) {
+    if (items.empty()) return true;
+    if (list->count == 0) *list = {numbers_.size(), 0, items[0].kind};
+    if (list->begin + list->count != numbers_.size()) return false;
+    for (const Value& item : items) {
+      if (item.kind != list->kind || !IsNumber(item)) return false;
+      numbers_.push_back(item.bits);
+    }
+    list->count += items.size();
+    return true;
+  }
+
+  // Rows that are numbers.
+  std::optional<PickledColumns> Numbers() {
+    const Part& list = lists_[0];
+    if (list.count == 0 || list.count != numbers_.size()) return std::nullopt;
+    PickledColumns found;
+    found.rows = static_cast<int64_t>(list.count);
+    found.columns.push_back({list.kind == Kind::kFloat, 0, std::move(numbers_)});
+    return found;
+  }
+
+  // Rows that are tuples: a column per field.
+  bool AddFields(PickledColumns* found) {
+    const Part& first = tuples_[rows_[0].bits];
+    for (const Value& row : rows_) {
+      if (row.kind != Kind::kTuple || tuples_[row.bits].count != first.count) return false;
+    }
+    const std::span<const Value> fields(&fields_[first.begin], first.count);
+    const auto last_lists =
+        std::ranges::find(fields.rbegin(), fields.rend(), Kind::kList, &Value::kind);
+    std::vector<Value> values(rows_.size());
+    for (size_t field = 0; field < first.count; ++field) {
+      for (size_t row = 0; row < rows_.size(); ++row) {
+        values[row] = fields_[tuples_[rows_[row].bits].begin + field];
+      }
+      const bool last = field + 1 == static_cast<size_t>(fields.rend() - last_lists);
+      if (!AddColumn(values, last, found)) return false;
+    }
+    return true;
+  }
+
+  // `last`: no column after this one has lists, which may be the same as this one's.
+  bool AddColumn(std::span<const Value> values, bool last, PickledColumns* found) {
+    const Kind kind = values[0].kind;
+    for (const Value& value : values) {
+      if (value.kind != kind) return false;
+    }
+    const size_t width = kind == Kind::kList ? lists_[values[0].bits].count : 1;
+    if (width > (most_numbers_ - used_numbers_) / values.size()) return false;
+    used_numbers_ += width * values.size();
+    auto column = kind == Kind::kList ? ColumnOfLists(values, last) : ColumnOfNumbers(values);
+    if (!column) return false;
+    found->columns.push_back(std::move(*column));
+    return true;
+  }
+
+  static std::optional<NumberColumn> ColumnOfNumbers(std::span<const Value> values) {
+    if (!IsNumber(values[0])) return std::nullopt;
+    NumberColumn column{values[0].kind == Kind::kFloat, 0, {}};
+    column.values.reserve(values.size());
+    for (const Value& value : values) column.values.push_back(value.bits);
+    return column;
+  }
+
+  std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
+    const Part& first = lists_[values[0].bits];
+    if (first.count == 0) return std::nullopt;
+    // Besides the rows', and in their order: their numbers are the column, if nobody else's.
+    bool all_lists = last && lists_.size() == values.size() + 1;
+    for (size_t row = 0; row < values.size(); ++row) {
+      const Part& list = lists_[values[row].bits];
+      if (list.count != first.count || list.kind != first.kind) return std::nullopt;
+      all_lists = all_lists && values[row].bits == row + 1;
+    }
+    NumberColumn column{first.kind == Kind::kFloat, static_cast<int64_t>(first.count), {}};
+    if (all_lists) {
+      column.values = std::move(numbers_);
+      return column;
+    }
+    column.values.reserve(values.size() * first.count);
+    for (const Value& value : values) {
+      const uint64_t* const begin = &numbers_[lists_[value.bits].begin];
+      column.values.insert(column.values.end(), begin, begin + first.count);
+    }
+    return column;
+  }
+
+  // A list may be in any number of rows by two bytes each. Where columns would be much larger than
+  // the pickle, Python's rows, which share the list, are better; a pickle's own numbers have two
+  // bytes or more.
+  static constexpr size_t kNumbersPerByte = 8;
+
+  size_t most_numbers_ = 0, used_numbers_ = 0;  // of all columns
+  std::vector<uint64_t> numbers_;
+  std::vector<Value> rows_, fields_;
+  std::vector<Part> lists_, tuples_;
+};
+
+}  // namespace
+
+std::optional<PickledColumns> ReadPickledColumns(std::string_view pickle) {
+  ColumnBuilder builder(pickle.size());
+  PickleReader reader(pickle, &builder);
+  const auto root = reader.Read();
+  return root ? builder.Columns(*root) : std::nullopt;
+}
+
+}  // namespace hearth::formats

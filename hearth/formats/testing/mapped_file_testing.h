@@ -1,0 +1,58 @@
+// A file of values for tests, and this process's mapping of it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/formats/mapped_file.h"
+
+namespace hearth::formats {
+
+// The file goes with it. Value i has so many letters, which differ from those of its neighbours.
+class ValuesInFile {
+ public:
+  explicit ValuesInFile(const std::vector<size_t>& sizes) {
+    std::string name = ::testing::TempDir() + "values-XXXXXX";
+    ::close(::mkstemp(name.data()));
+    path_ = name;
+    std::string bytes = "head";
+    std::vector<size_t> places;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      places.push_back(bytes.size());
+      bytes += std::string(sizes[i], static_cast<char>('a' + i % 26));
+    }
+    std::ofstream(path_) << bytes;
+    mapped_ = MappedFile::Open(path_);
+    const auto* begin = reinterpret_cast<const char*>(mapped_->data());
+    for (size_t i = 0; i < sizes.size(); ++i) values_.emplace_back(begin + places[i], sizes[i]);
+  }
+  ~ValuesInFile() { std::filesystem::remove(path_); }
+  ValuesInFile(const ValuesInFile&) = delete;
+  ValuesInFile& operator=(const ValuesInFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::shared_ptr<const MappedFile>& mapped() const { return mapped_; }
+  const std::vector<std::string_view>& values() const { return values_; }
+  // This process maps it no more, as one that only reads images; its values must not be used then.
+  void Forget() { mapped_.reset(); }
+  // Others write a byte.
+  void Change() const {
+    using std::filesystem::last_write_time;
+    std::fstream(path_, std::ios::in | std::ios::out) << 'H';
+    last_write_time(path_, last_write_time(path_) + std::chrono::seconds(1));
+  }
+
+ private:
+  std::string path_;
+  std::shared_ptr<const MappedFile> mapped_;
+  std::vector<std::string_view> values_;
+};
+
+}  // namespace hearth::formats

@@ -1,0 +1,129 @@
+#include "hearth/formats/tfrecord.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/formats/crc32c.h"
+
+namespace hearth::formats {
+namespace {
+
+constexpr size_t kHeaderBytes = 12;  // length:u64, its checksum:u32
+constexpr size_t kFooterBytes = 4;   // the data's checksum
+// A length with a right checksum is believed only as far as bytes come. Two steps fit into the
+// second-level cache, where the records are then parsed.
+constexpr size_t kStepBytes = size_t{256} << 10;
+
+template <typename T>
+T Load(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+bool IsHeader(const char* bytes) { return Load<uint32_t>(bytes + 8) == MaskedCrc32c({bytes, 8}); }
+
+// The bytes that were read to tell the format, then the rest.
+class Rejoined : public ByteSource {
+ public:
+  Rejoined(std::string head, std::unique_ptr<ByteSource> rest)
+      : head_(std::move(head)), rest_(std::move(rest)) {}
+
+  size_t Read(char* data, size_t size) override {
+    if (used_ == head_.size()) return rest_->Read(data, size);
+    const size_t count = std::min(size, head_.size() - used_);
+    std::memcpy(data, head_.data() + used_, count);
+    used_ += count;
+    return count;
+  }
+
+ private:
+  std::string head_;
+  size_t used_ = 0;
+  std::unique_ptr<ByteSource> rest_;
+};
+
+}  // namespace
+
+TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
+                               uint64_t largest_record_bytes)
+    : source_(std::move(source)),
+      name_(std::move(name)),
+      largest_record_bytes_(largest_record_bytes) {
+  const bool has_header = Fill(kHeaderBytes);
+  const std::string_view head(buffer_.data(), end_);
+  // A record of a certain length begins like gzip, too; its checksum tells.
+  if (head.starts_with("\x1f\x8b") && !(has_header && IsHeader(head.data()))) {
+    source_ =
+        OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
+    begin_ = end_ = 0;
+    packed_ = true;
+  }
+}
+
+bool TfRecordReader::Fill(size_t count) {
+  if (begin_ > 0 && end_ - begin_ < count) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  while (end_ - begin_ < count) {
+    if (buffer_.size() - end_ < kStepBytes) {
+      buffer_.resize(std::max(std::min(buffer_.size() * 2, count + kStepBytes), 2 * kStepBytes));
+    }
+    const size_t got = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
+    if (got == 0) return false;
+    end_ += got;
+  }
+  return true;
+}
+
+std::optional<std::string_view> TfRecordReader::Next() {
+  if (!Fill(kHeaderBytes)) {
+    if (begin_ == end_) return std::nullopt;
+    ThrowDamaged("is cut off");
+  }
+  const char* header = buffer_.data() + begin_;
+  if (!IsHeader(header)) ThrowDamaged("has a wrong checksum of its length");
+  const auto length = Load<uint64_t>(header);
+  CheckLength(length);
+  const size_t entry = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
+  if (!Fill(entry)) ThrowDamaged("is cut off");
+  const std::string_view data(buffer_.data() + begin_ + kHeaderBytes, static_cast<size_t>(length));
+  if (Load<uint32_t>(data.data() + data.size()) != MaskedCrc32c(data)) {
+    ThrowDamaged("has a wrong checksum");
+  }
+  begin_ += entry;
+  offset_ += entry;
+  ++records_;
+  return data;
+}
+
+void TfRecordReader::CheckLength(uint64_t length) const {
+  Require(length <= largest_record_bytes_, ErrorCode::kInvalidArgument,
+          "record {} of {} has {} bytes, at byte {}{}, which is more than the {} that a record may "
+          "have: the file is damaged, or HEARTH_MAX_RECORD_MB must be larger",
+          records_, name_, length, offset_, packed_ ? " of the uncompressed data" : "",
+          largest_record_bytes_);
+}
+
+void TfRecordReader::ThrowDamaged(std::string_view what) const {
+  Throw(ErrorCode::kDataLoss,
+        "record {} of {} {}, at byte {}{}: the file is damaged, or not a TFRecord file", records_,
+        name_, what, offset_, packed_ ? " of the uncompressed data" : "");
+}
+
+void TfRecordWriter::Write(std::string_view record) {
+  char header[kHeaderBytes];
+  const uint64_t length = record.size();
+  std::memcpy(header, &length, sizeof(length));
+  const uint32_t length_crc = MaskedCrc32c({header, sizeof(length)});
+  std::memcpy(header + sizeof(length), &length_crc, sizeof(length_crc));
+  const uint32_t crc = MaskedCrc32c(record);
+  sink_->Write({header, sizeof(header)});
+  sink_->Write(record);
+  sink_->Write({reinterpret_cast<const char*>(&crc), sizeof(crc)});
+}
+
+}  // namespace hearth::formats

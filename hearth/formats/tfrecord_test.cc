@@ -1,0 +1,134 @@
+#include "hearth/formats/tfrecord.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "hearth/base/error_testing.h"
+#include "hearth/formats/crc32c.h"
+
+namespace hearth::formats {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string WriteFile(const std::vector<std::string>& records, bool gzip) {
+  const std::string path = ::testing::TempDir() + "tfrecord_test";
+  auto sink = OpenFileSink(path);
+  if (gzip) sink = OpenGzipSink(std::move(sink));
+  TfRecordWriter writer(std::move(sink));
+  for (const std::string& record : records) writer.Write(record);
+  writer.Finish();
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+std::vector<std::string> ReadAll(std::string_view bytes) {
+  TfRecordReader reader(OpenMemorySource(bytes), "here");
+  std::vector<std::string> records;
+  while (const auto record = reader.Next()) records.emplace_back(*record);
+  return records;
+}
+
+TEST(Crc32c, MatchesPublishedValues) {  // RFC 3720, B.4
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(Crc32c(""), 0u);
+}
+
+TEST(TfRecord, RecordsComeBackPlainAndPacked) {
+  const std::vector<std::string> records = {"a", "", std::string(3 << 20, 'x'), "last"};
+  EXPECT_EQ(ReadAll(WriteFile(records, false)), records);
+  EXPECT_EQ(ReadAll(WriteFile(records, true)), records);
+  EXPECT_EQ(ReadAll(WriteFile({}, true)).size(), 0u);
+  EXPECT_EQ(ReadAll("").size(), 0u);
+}
+
+TEST(TfRecord, ConcatenatedGzipMembersAreOneFile) {
+  EXPECT_THAT(ReadAll(WriteFile({"a"}, true) + WriteFile({"b", "c"}, true)),
+              ElementsAre("a", "b", "c"));
+}
+
+TEST(TfRecord, RecordWhoseLengthLooksLikeGzipIsPlain) {
+  const std::vector<std::string> records = {std::string(0x8b1f, 'x'), "b"};
+  EXPECT_EQ(ReadAll(WriteFile(records, false)), records);
+}
+
+TEST(TfRecord, DamageIsFoundAndNamed) {
+  const std::string good = WriteFile({"one", "two"}, false);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 0x40;
+    const Error error = Thrown([&] { ReadAll(bad); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << i;
+    EXPECT_THAT(error.message(), HasSubstr(i < 19 ? "record 0 of here" : "record 1 of here"));
+  }
+  for (size_t size = 1; size < good.size(); ++size) {
+    if (size == 19) continue;  // the end of the first record
+    EXPECT_EQ(Thrown([&] { ReadAll(good.substr(0, size)); }).code(), ErrorCode::kDataLoss);
+  }
+  const std::string packed = WriteFile({"one", "two"}, true);
+  EXPECT_THAT(Thrown([&] { ReadAll(packed.substr(0, packed.size() - 3)); }).message(),
+              HasSubstr("cut off"));
+}
+
+std::string Header(uint64_t length) {
+  std::string header(12, '\0');
+  std::memcpy(header.data(), &length, sizeof(length));
+  const uint32_t crc = MaskedCrc32c({header.data(), 8});
+  std::memcpy(header.data() + 8, &crc, sizeof(crc));
+  return header;
+}
+
+// Gives zeros after the header, as a few bytes of gzip can.
+class EndlessZeros : public ByteSource {
+ public:
+  explicit EndlessZeros(uint64_t length) : header_(Header(length)) {}
+  size_t Read(char* data, size_t size) override {
+    std::memset(data, 0, size);
+    std::memcpy(data, header_.data(), header_.size());
+    size = std::max(size, header_.size());
+    header_.clear();
+    given += size;
+    return size;
+  }
+  std::string header_;
+  uint64_t given = 0;
+};
+
+TEST(TfRecord, LengthWithARightChecksumCannotTakeMemory) {
+  EXPECT_THAT(Thrown([] { ReadAll(Header(100 << 20) + "few bytes"); }).message(),
+              HasSubstr("cut off"));
+}
+
+TEST(TfRecord, RecordThatIsTooLargeIsRefusedAtItsLength) {
+  for (const uint64_t length : {kLargestRecordBytes + 1, uint64_t{1} << 39, ~uint64_t{0}}) {
+    auto source = std::make_unique<EndlessZeros>(length);
+    const EndlessZeros& zeros = *source;
+    TfRecordReader reader(std::move(source), "here");
+    const Error error = Thrown([&] { reader.Next(); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(),
+                HasSubstr(fmt::format("record 0 of here has {} bytes, at byte 0, ", length)));
+    EXPECT_LE(zeros.given, 1u << 20);
+  }
+}
+
+TEST(TfRecord, PlaceOfALargeRecordIsNamed) {
+  const std::string file = WriteFile({"one", std::string(3000, 'x')}, true);
+  TfRecordReader reader(OpenMemorySource(file), "here", 1000);
+  EXPECT_EQ(reader.Next(), "one");
+  EXPECT_THAT(
+      Thrown([&] { reader.Next(); }).message(),
+      HasSubstr("record 1 of here has 3000 bytes, at byte 19 of the uncompressed data, which is "
+                "more than the 1000 that a record may have"));
+}
+
+}  // namespace
+}  // namespace hearth::formats

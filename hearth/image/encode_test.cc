@@ -1,0 +1,47 @@
+#include "hearth/image/encode.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "hearth/base/error.h"
+#include "hearth/image/decode.h"
+#include "hearth/image/image_testing.h"
+
+namespace hearth::image {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(EncodeImage, ToPngKeepsEveryPixel) {
+  for (const int64_t channels : {1, 3, 4}) {
+    const Image image = GradientImage(6, 5, channels);
+    const Image decoded = DecodeImage(EncodeImage(image, "png"), ColorMode::kUnchanged);
+    EXPECT_EQ(decoded.channels, channels);
+    EXPECT_EQ(decoded.pixels, image.pixels);
+  }
+}
+
+TEST(EncodeImage, ToJpegKeepsPixelsNearly) {
+  const Image image = GradientImage(16, 16, 1);
+  for (const char* type : {"jpg", ".JPEG"}) {
+    const Image decoded = DecodeImage(EncodeImage(image, type), ColorMode::kUnchanged);
+    ASSERT_EQ(decoded.pixels.size(), image.pixels.size());
+    for (size_t i = 0; i < image.pixels.size(); ++i) {
+      EXPECT_NEAR(decoded.pixels[i], image.pixels[i], 8);
+    }
+  }
+}
+
+TEST(EncodeImage, RefusesWhatTheFormatCannotHold) {
+  EXPECT_THAT([] { EncodeImage(GradientImage(2, 2, 3), "gif"); },
+              ThrowsMessage<Error>(HasSubstr("encoded as 'gif'; give jpg or png")));
+  EXPECT_THAT([] { EncodeJpeg(GradientImage(2, 2, 2)); },
+              ThrowsMessage<Error>(HasSubstr("2 channels cannot be a JPEG file")));
+  EXPECT_THAT([] { EncodeJpeg(GradientImage(1, 70000, 1)); },
+              ThrowsMessage<Error>(HasSubstr("cannot write a JPEG file of 1 x 70000 pixels")));
+}
+
+}  // namespace
+}  // namespace hearth::image

@@ -1,0 +1,24 @@
+// A decoded image, and how its colours are wanted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hearth::image {
+
+// Rows from top to bottom, interleaved channels: 1 grey, 3 blue-green-red, 4 blue-green-red-alpha.
+struct Image {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> pixels;  // height * width * channels
+};
+
+enum class ColorMode {
+  kColor,      // always 3 channels
+  kGray,       // always 1 channel
+  kUnchanged,  // as many as the file has: 1, 3 or 4
+};
+
+// Images with more pixels are refused before any memory is taken for them.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
+
+}  // namespace hearth::image

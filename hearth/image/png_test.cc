@@ -1,0 +1,131 @@
+#include "hearth/image/png.h"
+
+#include <gmock/gmock.h>
+#include <zlib.h>
+
+#include <fstream>
+
+#include "hearth/base/error.h"
+#include "hearth/image/image_testing.h"
+
+namespace hearth::image {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string PngError(std::string_view bytes) {
+  try {
+    DecodePng(bytes, ColorMode::kColor);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(DecodePng, GivesBlueGreenRedExactly) {
+  const Image image = GradientImage(5, 7, 3);
+  const Image decoded = DecodePng(EncodePng(image), ColorMode::kColor);
+  EXPECT_EQ(decoded.height, 5);
+  EXPECT_EQ(decoded.width, 7);
+  EXPECT_EQ(decoded.pixels, image.pixels);
+}
+
+TEST(DecodePng, KeepsGreyUnlessColourIsAskedFor) {
+  const Image image = GradientImage(2, 2, 1);
+  EXPECT_EQ(DecodePng(EncodePng(image), ColorMode::kUnchanged).pixels, image.pixels);
+  EXPECT_EQ(DecodePng(EncodePng(image), ColorMode::kGray).pixels, image.pixels);
+  const uint8_t first = image.pixels[0], second = image.pixels[1];
+  EXPECT_THAT(DecodePng(EncodePng({1, 2, 1, {first, second}}), ColorMode::kColor).pixels,
+              ElementsAre(first, first, first, second, second, second));
+}
+
+TEST(DecodePng, WeighsColoursIntoGrey) {
+  // Blue, green, red: 0.114, 0.587, 0.299.
+  const Image image{1, 3, 3, {200, 0, 0, 0, 200, 0, 0, 0, 200}};
+  EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kGray).pixels, ElementsAre(22, 117, 59));
+}
+
+TEST(DecodePng, DropsTransparencyUnlessUnchangedIsAskedFor) {
+  const Image image{1, 1, 4, {10, 20, 30, 128}};
+  EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kColor).pixels, ElementsAre(10, 20, 30));
+  EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kUnchanged).pixels,
+              ElementsAre(10, 20, 30, 128));
+}
+
+TEST(DecodePng, RefusesAFileThatEndsEarlyOrHasAWrongChecksum) {
+  std::string bytes = EncodePng(GradientImage(9, 9, 3));
+  EXPECT_EQ(PngError(std::string_view(bytes).substr(0, bytes.size() - 30)),
+            "PNG image of 9 x 9 pixels: the file ends too early");
+  bytes[bytes.find("IDAT") + 10] ^= 1;
+  EXPECT_THAT(PngError(bytes), HasSubstr("PNG image of 9 x 9 pixels: "));
+}
+
+void AppendBigEndian(uint32_t value, std::string* bytes) {
+  for (int shift = 24; shift >= 0; shift -= 8) *bytes += static_cast<char>(value >> shift);
+}
+
+std::string Chunk(const std::string& type, const std::string& body) {
+  std::string bytes;
+  AppendBigEndian(static_cast<uint32_t>(body.size()), &bytes);
+  const std::string checked = type + body;
+  bytes += checked;
+  const auto* data = reinterpret_cast<const Bytef*>(checked.data());
+  AppendBigEndian(static_cast<uint32_t>(crc32(0, data, static_cast<uInt>(checked.size()))), &bytes);
+  return bytes;
+}
+
+std::string Deflated(const std::string& plain) {
+  uLongf size = compressBound(plain.size());
+  std::string bytes(size, '\0');
+  compress2(reinterpret_cast<Bytef*>(bytes.data()), &size,
+            reinterpret_cast<const Bytef*>(plain.data()), plain.size(), 9);
+  return bytes.substr(0, size);
+}
+
+// The most memory that this process has had since the last call, in MB.
+int64_t PeakMegabytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  int64_t peak = 0;
+  while (status >> word) {
+    if (word == "VmHWM:") status >> peak;
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return peak >> 10;
+}
+
+TEST(DecodePng, TakesNoMemoryForChunksThatSayNothingOfThePixels) {
+  const Image image = GradientImage(4, 4, 3);
+  const std::string plain = EncodePng(image);
+  constexpr size_t kHeaderEnd = 33;  // signature and IHDR
+  // Each becomes 7.9 MB.
+  const std::string text = Deflated(std::string(7900000, 'x'));
+  const std::string key("k\0\0", 3);
+  std::string bytes = plain.substr(0, kHeaderEnd);
+  for (int i = 0; i < 50; ++i) {
+    bytes += Chunk("zTXt", key + text);
+    bytes += Chunk("iTXt", std::string("k\0\1\0\0\0", 6) + text);
+  }
+  bytes += Chunk("tEXt", key + std::string(7900000, 'x'));
+  bytes += plain.substr(kHeaderEnd);
+  PeakMegabytes();
+  const int64_t before = PeakMegabytes();
+  EXPECT_EQ(DecodePng(bytes, ColorMode::kColor).pixels, image.pixels);
+  EXPECT_LT(PeakMegabytes() - before, 100);
+}
+
+TEST(DecodePng, RefusesAHugePictureBeforeTakingMemory) {
+  std::string bytes = EncodePng(GradientImage(2, 2, 3));
+  const size_t header = bytes.find("IHDR");
+  bytes[header + 6] = bytes[header + 10] = '\x40';  // 16384 more rows and columns
+  const uint32_t checksum = static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + header), 4 + 13));
+  for (int i = 0; i < 4; ++i) bytes[header + 17 + i] = static_cast<char>(checksum >> (24 - 8 * i));
+  EXPECT_EQ(PngError(bytes),
+            "PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
+}
+
+}  // namespace
+}  // namespace hearth::image

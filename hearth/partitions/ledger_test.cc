@@ -1,0 +1,198 @@
+#include "hearth/partitions/ledger.h"
+
+#include <gmock/gmock.h>
+
+#include "hearth/base/error_testing.h"
+
+namespace hearth::partitions {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ledger_.Open("f"); }
+
+  std::vector<Json> Claim(int rank, int claim, int partition = 3, const std::string& feed = "f") {
+    return ledger_.Note(
+        rank, {{"event", "claim"}, {"feed", feed}, {"partition", partition}, {"claim", claim}});
+  }
+
+  std::vector<Json> End(int rank, int claim, const std::string& state, int64_t rows,
+                        uint64_t hash = 7) {
+    return ledger_.Note(rank, {{"event", "claim_end"},
+                               {"feed", "f"},
+                               {"partition", 3},
+                               {"claim", claim},
+                               {"state", state},
+                               {"batches", rows / 10},
+                               {"hash", hash},
+                               {"rows", rows}});
+  }
+
+  void SafeAt(int rank, int claim, int partition = 3) {
+    ledger_.Note(rank, {{"event", "safe"},
+                        {"feed", "f"},
+                        {"partitions", Json::array({Json::array({partition, claim})})}});
+  }
+
+  void Rows(int rank, int partition, int64_t rows) {
+    ledger_.Note(rank,
+                 {{"event", "rows"}, {"feed", "f"}, {"partition", partition}, {"rows", rows}});
+  }
+
+  Ledger ledger_;
+};
+
+std::vector<std::string> AnswersIn(const std::vector<Json>& messages) {
+  std::vector<std::string> answers;
+  for (const Json& message : messages) answers.push_back(message.at("answer"));
+  return answers;
+}
+
+TEST_F(LedgerTest, FirstAttemptBeginsAndOthersWaitUntilItIsDone) {
+  const auto first = Claim(0, 1);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0], Json({{"op", "claim"},
+                            {"to", 0},
+                            {"claim", 1},
+                            {"answer", "begin"},
+                            {"feed", "f"},
+                            {"partition", 3},
+                            {"batches", 0},
+                            {"hash", 0},
+                            {"rows", 0},
+                            {"whole", false}}));
+  EXPECT_THAT(Claim(1, 1), IsEmpty());
+  const auto told = End(0, 1, "taken", 20);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0], Json({{"op", "claim"}, {"to", 1}, {"claim", 1}, {"answer", "taken"}}));
+  EXPECT_THAT(AnswersIn(Claim(0, 2)), ElementsAre("taken"));
+}
+
+TEST_F(LedgerTest, NextAttemptGoesOnWhereABrokenOneCameTo) {
+  Claim(0, 1);
+  Claim(1, 5);
+  const uint64_t hash = 0xfedcba9876543210;  // more than a signed number holds
+  const auto told = End(0, 1, "broken", 20, hash);
+  ASSERT_THAT(AnswersIn(told), ElementsAre("begin"));
+  EXPECT_EQ(told[0].at("to"), 1);
+  EXPECT_EQ(told[0].at("claim"), 5);
+  EXPECT_EQ(told[0].at("batches"), 2);
+  EXPECT_EQ(told[0].at("hash"), hash);
+  EXPECT_EQ(told[0].at("rows"), 20);
+}
+
+TEST_F(LedgerTest, EndOfAnAttemptThatIsNotTheOwnerChangesNothing) {
+  Claim(0, 1);
+  Claim(1, 5);
+  EXPECT_THAT(End(1, 5, "taken", 20), IsEmpty());
+  EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, WhoWaitsHearsThatTheOwnerGoesOn) {
+  Claim(0, 1);
+  Claim(1, 5);
+  const auto told =
+      ledger_.Note(0, {{"event", "rows"}, {"feed", "f"}, {"partition", 3}, {"rows", 4}});
+  ASSERT_THAT(AnswersIn(told), ElementsAre("wait"));
+  EXPECT_EQ(told[0].at("to"), 1);
+}
+
+TEST_F(LedgerTest, AttemptsOfAJobThatIsOverAreRefused) {
+  EXPECT_THAT(AnswersIn(Claim(0, 1, 3, "another")), ElementsAre("over"));
+  Claim(0, 1);
+  ledger_.Close("f");
+  EXPECT_THAT(AnswersIn(Claim(0, 2)), ElementsAre("over"));
+  EXPECT_THAT(End(0, 1, "taken", 20), IsEmpty());
+  EXPECT_EQ(ledger_.Taken("f"), 0);
+}
+
+TEST_F(LedgerTest, TakenRowsAreThoseOfPartitionsAndOfEachNodesReplay) {
+  Rows(0, 3, 10);
+  Rows(0, 3, 12);
+  Rows(0, -1, 5);
+  Rows(1, -1, 7);
+  EXPECT_EQ(ledger_.Taken("f"), 24);
+}
+
+TEST_F(LedgerTest, PartitionIsSafeWhenAllIsTakenAndEveryNodeThatGaveOfItCommitted) {
+  Claim(0, 1);
+  Claim(1, 1);
+  End(0, 1, "broken", 10);
+  End(1, 1, "taken", 20);
+  SafeAt(1, 1);
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  SafeAt(0, 1);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, CommitBeforeTheEndIsKnownCounts) {
+  Claim(0, 1);
+  SafeAt(0, 1);
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  End(0, 1, "taken", 20);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, AttemptThatGaveNoneNeedsNoCommit) {
+  Claim(0, 1);
+  End(0, 1, "broken", 0);
+  Claim(1, 1);
+  End(1, 1, "taken", 20);
+  SafeAt(1, 1);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, TerminatedPartitionIsNotSafe) {
+  Claim(0, 1);
+  End(0, 1, "terminated", 20);
+  SafeAt(0, 1);
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
+}
+
+TEST_F(LedgerTest, PartitionWhoseRowsWereGivenInPartIsUnfinished) {
+  EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
+  Claim(0, 1);
+  EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
+  End(0, 1, "broken", 20);
+  EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
+  Claim(0, 2);
+  End(0, 2, "taken", 40);
+  EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
+}
+
+TEST_F(LedgerTest, RestartBringsWhatIsNotSafeAndComparesWhatIs) {
+  Claim(0, 1);
+  End(0, 1, "taken", 20);
+  SafeAt(0, 1);
+  Claim(0, 2, 4);
+  ledger_.StartAgain();
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+  const auto again = Claim(0, 1);
+  EXPECT_EQ(again.at(0).at("whole"), true);
+  EXPECT_EQ(again.at(0).at("batches"), 2);
+  EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
+  const auto anew = Claim(0, 2, 4);
+  EXPECT_EQ(anew.at(0).at("whole"), false);
+  EXPECT_EQ(anew.at(0).at("batches"), 0);
+}
+
+TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatShowsIt) {
+  const Error error = Thrown([&] { ledger_.Note(2, {{"event", "rows"}}); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("from node 2"));
+  EXPECT_THAT(error.message(), HasSubstr("'feed' not found"));
+  EXPECT_EQ(CodeOf([&] {
+              ledger_.Note(0, {{"event", "claim"}, {"feed", "f"}});
+            }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf([&] { ledger_.Note(0, Json::array()); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth::partitions

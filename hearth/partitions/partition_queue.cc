@@ -1,0 +1,200 @@
+#include "hearth/partitions/partition_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth::partitions {
+namespace {
+
+constexpr double kLastWordS = 1;
+
+}  // namespace
+
+std::shared_ptr<TaskPartition> PartitionQueue::Announce(std::shared_ptr<TaskLink> link,
+                                                        const Json& announced) {
+  auto partition = std::make_shared<TaskPartition>(std::move(link), announced, report_);
+  if (!partition->fenced()) {
+    Put(partition);
+  } else if (Admit(*partition, [&] { asking_[partition->claim()] = partition; })) {
+    partition->Ask();
+  }
+  return partition;
+}
+
+void PartitionQueue::Put(const std::shared_ptr<Partition>& partition) {
+  if (Admit(*partition, [&] { waiting_.push_back(partition); })) changed_.notify_all();
+}
+
+// Adds a partition, by `add`, or refuses it where no more rows are wanted; whether it was added.
+template <typename Add>
+bool PartitionQueue::Admit(Partition& partition, Add add) {
+  std::unique_lock lock(mutex_);
+  const bool terminated = terminated_;
+  const std::string failure =
+      failure_.empty() && ended_ ? "the feed has been ended by shutdown()" : failure_;
+  const bool wanted = !terminated && failure.empty();
+  if (wanted) add();
+  lock.unlock();
+  if (terminated) {
+    partition.Drop();
+  } else if (!wanted) {
+    partition.Refuse(failure);
+  }
+  return wanted;
+}
+
+bool PartitionQueue::Answer(const Json& message) {
+  const std::string answer = message.at("answer");
+  std::shared_ptr<TaskPartition> partition;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = asking_.find(message.at("claim").get<int64_t>());
+    if (found == asking_.end()) return false;
+    partition = found->second;
+    if (answer != "wait") asking_.erase(found);
+  }
+  if (answer == "wait") {
+    partition->Wait();
+  } else if (answer == "begin") {
+    partition->Begin(message);
+    Put(partition);
+  } else if (answer == "taken" || answer == "terminated") {
+    partition->Conclude(answer);
+  } else {
+    partition->Refuse("the feed job of these rows is over");
+  }
+  return true;
+}
+
+void PartitionQueue::Lose(const std::shared_ptr<TaskPartition>& partition) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool asked = asking_.erase(partition->claim()) > 0;
+    const auto found = std::find(waiting_.begin(), waiting_.end(), partition);
+    if (found != waiting_.end()) {
+      waiting_.erase(found);
+    } else if (!asked) {
+      return;
+    }
+  }
+  partition->Lose();
+}
+
+void PartitionQueue::AddReplay(const std::string& feed, const std::string& kept, int64_t times) {
+  std::shared_ptr<KeptRows> rows;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = kept_.extract(kept)) rows = std::move(found.mapped());
+  }
+  Put(std::make_shared<Replay>(feed, std::move(rows), times, report_));
+}
+
+std::shared_ptr<Partition> PartitionQueue::Next() {
+  std::shared_ptr<Partition> done;  // outlives the lock
+  std::unique_lock lock(mutex_);
+  done.swap(reading_);
+  changed_.wait(lock, [this] { return !waiting_.empty() || ended_ || !failure_.empty(); });
+  Require(failure_.empty(), ErrorCode::kAborted, "{}", failure_);
+  if (!waiting_.empty()) {
+    reading_ = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
+  if (reading_ != nullptr && reading_->inference()) {
+    std::erase_if(answering_, [](const auto& partition) { return partition.expired(); });
+    answering_.push_back(reading_);
+  }
+  return reading_;
+}
+
+void PartitionQueue::Check() const {
+  const std::lock_guard lock(mutex_);
+  Require(failure_.empty(), ErrorCode::kAborted, "{}", failure_);
+}
+
+std::string PartitionQueue::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void PartitionQueue::End() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+}
+
+void PartitionQueue::Fail(const std::string& reason) {
+  SetFailure(reason);
+  for (const auto& partition : TakeAll()) partition->Fail(reason);
+  for (const auto& partition : Answering()) partition->Fail(reason);
+}
+
+void PartitionQueue::SetFailure(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = reason;
+}
+
+void PartitionQueue::Terminate() {
+  {
+    const std::lock_guard lock(mutex_);
+    terminated_ = true;
+  }
+  for (const auto& partition : TakeAll()) partition->Drop();
+}
+
+bool PartitionQueue::terminated() const {
+  const std::lock_guard lock(mutex_);
+  return terminated_;
+}
+
+void PartitionQueue::Close(const std::string& reason) {
+  std::shared_ptr<Partition> reading;
+  {
+    const std::lock_guard lock(mutex_);
+    if (terminated_) return;
+    reading = reading_;
+  }
+  // The word that the last rows were the last may be on its way.
+  if (reading != nullptr) reading->AwaitEnd(Deadline::After(kLastWordS));
+  SetFailure(reason);
+  for (const auto& partition : TakeAll()) partition->Refuse(reason);
+}
+
+// All partitions that are here; the one that is read stays.
+std::vector<std::shared_ptr<Partition>> PartitionQueue::TakeAll() {
+  std::vector<std::shared_ptr<Partition>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [claim, partition] : asking_) all.push_back(std::move(partition));
+    for (auto& partition : waiting_) all.push_back(std::move(partition));
+    if (reading_ != nullptr) all.push_back(reading_);
+    asking_.clear();
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  return all;
+}
+
+// Those that were read and are still known, as their results are on their way.
+std::vector<std::shared_ptr<Partition>> PartitionQueue::Answering() {
+  std::vector<std::shared_ptr<Partition>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : answering_) {
+    if (auto partition = known.lock()) all.push_back(std::move(partition));
+  }
+  return all;
+}
+
+KeptRows& PartitionQueue::Kept(const std::string& feed) {
+  std::unique_lock lock(mutex_);
+  if (const auto found = kept_.find(feed); found != kept_.end()) return *found->second;
+  lock.unlock();
+  auto made = std::make_shared<KeptRows>(spill_folder_());
+  lock.lock();
+  return *kept_.emplace(feed, std::move(made)).first->second;
+}
+
+}  // namespace hearth::partitions

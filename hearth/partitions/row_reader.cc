@@ -1,0 +1,113 @@
+#include "hearth/partitions/row_reader.h"
+
+#include <chrono>
+
+#include "hearth/base/error.h"
+
+namespace hearth::partitions {
+
+std::optional<Partition::Batch> RowReader::Next() {
+  const auto before = std::chrono::steady_clock::now();
+  auto batch = Read();
+  queue_->rows().Wait(std::chrono::steady_clock::now() - before);
+  return batch;
+}
+
+std::optional<Partition::Batch> RowReader::Read() {
+  if (partition_ == nullptr) {
+    partition_ = queue_->Next();
+    ended_ = partition_ == nullptr;
+    if (ended_) return std::nullopt;
+  }
+  std::optional<Partition::Batch> batch;
+  try {
+    batch = partition_->Read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    Lost();
+    return std::nullopt;
+  }
+  if (!batch) {
+    queue_->rows().Complete(*partition_);
+    if (held_ > 0) partition_->Settle(held_);  // batches without a row
+    Forget();
+    return std::nullopt;
+  }
+  ++held_;
+  if (partition_->keep()) queue_->Kept(partition_->feed()).Add(batch->image, batch->format);
+  if (!batch->format.pickled && !batch->image.empty()) {
+    // Columns live as long as the program wants them, and the ring's place must not.
+    batch->view = batch::CopyBatch(batch->image);
+    batch->image = {};
+    partition_->Release();
+  }
+  return batch;
+}
+
+void RowReader::Lost() {
+  queue_->Check();  // the cluster's failure ends partitions, too
+  if (partition_->keep()) queue_->Kept(partition_->feed()).Rollback();
+  queue_->rows().Complete(*partition_);
+  partition_->Lose();
+  Forget();
+}
+
+void RowReader::Forget() {
+  partition_.reset();
+  left_ = held_ = 0;
+}
+
+void RowReader::Opened(int64_t rows, bool within_row) {
+  Require(partition_ != nullptr, ErrorCode::kInvalidArgument, "no batch was read");
+  partition_->Release();
+  if (!within_row) {
+    if (partition_->keep()) queue_->Kept(partition_->feed()).Commit();
+    partition_->NoteGiven();
+  }
+  left_ = rows;
+}
+
+void RowReader::Give(int64_t count) {
+  Require(partition_ != nullptr && 0 < count && count <= left_, ErrorCode::kInvalidArgument,
+          "{} rows cannot be given of {}", count, left_);
+  queue_->rows().Take(*partition_, count);
+  if (partition_->inference()) {
+    partition_->Hold(count);
+    if (!owing_.empty() && owing_.back().partition == partition_) {
+      owing_.back().rows += count;
+    } else {
+      owing_.push_back({partition_, count});
+    }
+  }
+  left_ -= count;
+  if (left_ == 0) partition_->Settle(std::exchange(held_, 0));
+}
+
+int64_t RowReader::owed() const {
+  int64_t rows = 0;
+  for (const Owing& owing : owing_) rows += owing.rows;
+  return rows;
+}
+
+bool RowReader::WriteResults(const batch::PiecesImage& rows) {
+  Require(!owing_.empty(), ErrorCode::kInvalidArgument, "no row is without a result");
+  try {
+    owing_.front().partition->WriteResults(rows);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable && error.code() != ErrorCode::kAborted) throw;
+    queue_->Check();
+    return false;
+  }
+}
+
+void RowReader::Answered(int64_t count) {
+  Require(0 < count && count <= owed_first(), ErrorCode::kInvalidArgument,
+          "{} results are more than the {} that are owed", count, owed_first());
+  const std::shared_ptr<Partition> partition = owing_.front().partition;
+  owing_.front().rows -= count;
+  if (owing_.front().rows == 0) owing_.pop_front();
+  partition->Settle(count);
+}
+
+}  // namespace hearth::partitions

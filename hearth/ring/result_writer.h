@@ -1,0 +1,48 @@
+// Results on their way back from the trainer: rows of an id and one list of floats per output.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/ring/ring_writer.h"
+
+namespace hearth::ring {
+
+// Gathers rows and writes them as batches. One thread. Waits and failures are RingWriter's; each
+// call returns false once the reader wants no more.
+class ResultWriter {
+ public:
+  // Columns are `id_column` (string) and one list<float> for each of `outputs`, in that order.
+  ResultWriter(RingEnd ring, std::string id_column, const std::vector<std::string>& outputs);
+
+  // `values`: one list per output.
+  bool Add(std::string_view id, const std::vector<std::span<const float>>& values,
+           Deadline deadline);
+
+  // Writes what was gathered, then a mark: the answer to the feeder's own mark.
+  bool Flush(Deadline deadline);
+  bool End(Deadline deadline);
+
+  RingWriter& ring() { return ring_; }
+
+ private:
+  struct Output {
+    std::string name;
+    std::vector<float> values;
+    std::vector<int32_t> offsets;
+  };
+
+  bool WriteRows(Deadline deadline);
+
+  RingWriter ring_;
+  std::string id_column_;
+  std::vector<std::string> ids_;
+  std::vector<Output> outputs_;
+  size_t gathered_bytes_ = 0;
+};
+
+}  // namespace hearth::ring

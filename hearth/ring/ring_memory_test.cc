@@ -1,0 +1,83 @@
+#include "hearth/ring/ring_memory.h"
+
+#include <cstring>
+
+#include "hearth/base/error_testing.h"
+
+namespace hearth::ring {
+namespace {
+
+TEST(RingMemory, EveryEntryUpToTheCapacityIsContiguous) {
+  for (const size_t bytes : {size_t{100'000}, size_t{20} << 20}) {
+    const RingMemory ring(RingMemory::Create(bytes));
+    EXPECT_EQ(ring.capacity(), RoundUpToPages(bytes));
+    std::byte* last_start = ring.At(ring.Checked(ring.window() - 64));
+    last_start[ring.capacity() - 1] = std::byte{7};
+  }
+}
+
+TEST(RingMemory, EntriesStartInTheFirstBytesAgainAndAgain) {
+  const RingMemory ring(RingMemory::Create(32 << 20));
+  EXPECT_EQ(ring.window(), 8u << 20);
+  uint64_t position = 0;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(ring.At(position) - ring.At(0), 8 << 20);
+    position = ring.Checked(ring.After(position, i % 10 == 0 ? 30 << 20 : 1 << 20));
+  }
+  EXPECT_EQ(ring.After(0, 8 << 20), ring.After(0, 30 << 20)) << "both end outside of the window";
+  EXPECT_EQ(ring.At(ring.After(0, 8 << 20)), ring.At(0));
+}
+
+TEST(RingMemory, RoomIsWhatTheReaderDoesNotHoldAnyMore) {
+  const RingMemory ring(RingMemory::Create(64 << 10));
+  const uint64_t lap = ring.After(0, 64 << 10);
+  EXPECT_TRUE(ring.HasRoom(60 << 10, 0, 64 << 10)) << "behind all others, beyond the window";
+  EXPECT_FALSE(ring.HasRoom(lap, 0, 64)) << "all is still held";
+  EXPECT_TRUE(ring.HasRoom(lap, 8 << 10, 8 << 10));
+  EXPECT_FALSE(ring.HasRoom(lap, 8 << 10, (8 << 10) + 64));
+  EXPECT_FALSE(ring.HasRoom(lap + 64, 8 << 10, 8 << 10));
+  EXPECT_TRUE(ring.HasRoom(lap, lap, 64 << 10));
+  EXPECT_EQ(CodeOf([&] { ring.HasRoom(64, 128, 64); }), ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf([&] { ring.HasRoom(2 * lap, 0, 64); }), ErrorCode::kDataLoss);
+}
+
+TEST(RingMemory, PositionsWhereNoEntryCanStartAreRefused) {
+  const RingMemory ring(RingMemory::Create(64 << 10));
+  for (const uint64_t position : {uint64_t{1}, uint64_t{64 << 10}, ~uint64_t{63}}) {
+    EXPECT_EQ(CodeOf([&] { ring.Checked(position); }), ErrorCode::kDataLoss) << position;
+  }
+}
+
+TEST(RingMemory, TwoSidesSeeTheSameControlWords) {
+  const Fd memory = RingMemory::Create(1 << 20);
+  const RingMemory writer(memory);
+  const RingMemory reader(memory);
+  writer.control().written = 64;
+  EXPECT_EQ(reader.control().written, 64u);
+}
+
+TEST(RingMemory, OtherMemoryIsNotTakenForARing) {
+  const Fd other = CreateSharedMemory("other", 1 << 20);
+  EXPECT_EQ(CodeOf([&] { RingMemory ring(other); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf([&] { RingMemory ring{Fd()}; }), ErrorCode::kInvalidArgument);
+}
+
+TEST(RingMemory, TooSmallARingIsRefused) {
+  EXPECT_EQ(CodeOf([] { RingMemory::Create(1000); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(RingMemory, ARingThatOthersMadeTooSmallOrUnevenIsRefused) {
+  constexpr size_t kControlBytes = 4096;
+  for (const size_t capacity : {size_t{32}, size_t{4096}, size_t{64 << 10} + 32}) {
+    const Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + 2 * capacity);
+    const Fd whole = RingMemory::Create(64 << 10);
+    const Mapping from(whole.get(), 0, kControlBytes);
+    const Mapping to(memory.get(), 0, kControlBytes);
+    std::memcpy(to.data(), from.data(), kControlBytes);
+    reinterpret_cast<RingControl*>(to.data())->capacity = capacity;
+    EXPECT_EQ(CodeOf([&] { RingMemory ring(memory); }), ErrorCode::kInvalidArgument) << capacity;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::ring

@@ -1,0 +1,43 @@
+// Rows of a dataset as Python holds them, and the arrays that are made of their columns.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "feed_batch.h"
+#include "hearth/dataset/dataset_rows.h"
+#include "hearth/dataset/taken_rows.h"
+
+namespace hearth::bindings {
+
+// Thread-safe but for the GIL, which is held.
+class PythonRows {
+ public:
+  PythonRows(std::shared_ptr<const dataset::TakenRows> rows,
+             std::shared_ptr<dataset::DatasetRows> dataset, uint64_t seed, int64_t epoch)
+      : rows_(std::move(rows)), dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
+
+  int64_t count() const { return rows_->size(); }
+  // A column as an array, or as a list; None for types that are left to pyarrow.
+  nanobind::object Gather(const std::string& name, nanobind::handle out_dtype, bool ragged) const;
+  // The rows as a batch of their own, of some columns or of all.
+  PythonBatch Batch(const std::optional<std::vector<std::string>>& columns) const;
+  nanobind::object Indices() const;
+  nanobind::object Ids() const;
+
+ private:
+  std::shared_ptr<const dataset::TakenRows> rows_;
+  std::shared_ptr<dataset::DatasetRows> dataset_;
+  uint64_t seed_;
+  int64_t epoch_;
+};
+
+void DefineTakenRows(nanobind::module_& m);
+
+}  // namespace hearth::bindings

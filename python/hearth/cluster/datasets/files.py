@@ -1,0 +1,299 @@
+"""Partition files of a node, which its supervisor holds: one unnamed file per attempt to write one.
+
+A writer (a Spark task, or a reader process of this host) appends batches and reports how much of
+the file is committed. The program maps the files. As the supervisor holds the descriptors, complete
+partitions outlive the program.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hearth.cluster.channel import Channel, Message
+from hearth.files.local_folders import spill_folder
+
+# The number of attempts whose files an earlier start of the cluster has written.
+_ADOPTED = -1
+# For the driver to say who owns which partition.
+_PLAN_S = 50.0
+_DRAIN_BYTES = 1 << 20
+# A descriptor for each partition file; more than systems allow a process by default.
+_MAX_FILES = 65536
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A complete partition file, as one supervisor hands it to the next one."""
+
+    dataset: str
+    partition: int
+    size: int
+    rows: int
+    digest: str
+    fd: int
+
+    def message(self) -> Message:
+        """All but the descriptor."""
+        fields = {key: value for key, value in vars(self).items() if key != "fd"}
+        return {"op": "file", **fields}
+
+    @classmethod
+    def of(cls, message: Message, fd: int) -> KeptFile:
+        """Of a message() and the descriptor that came with it."""
+        fields = {key: value for key, value in message.items() if key != "op"}
+        return cls(**fields, fd=fd)
+
+
+@dataclass
+class _Attempt:
+    """The file of one writer, of which `size` bytes with `rows` rows are committed."""
+
+    number: int
+    fd: int
+    size: int = 0
+    rows: int = 0
+    digest: str = ""  # of all rows, once it is complete
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.digest)
+
+
+@dataclass
+class _Partition:
+    """`shown`: the attempt that the program reads; it is replaced only where its writer is lost."""
+
+    attempts: dict[int, _Attempt] = field(default_factory=dict)
+    shown: _Attempt | None = None
+
+
+class PartitionFiles:
+    """All datasets of one node. Each writer's connection is served in a thread of its own."""
+
+    def __init__(self, program: Channel, report: Callable[[Message], None]):
+        """`program`: the channel to the node's program; `report` sends an event to the driver."""
+        self._program = program
+        self._report = report
+        self._lock = threading.Lock()  # also the order of messages to the program
+        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._unplanned: set[str] = set()  # adopted datasets; whether to use them is not known yet
+        self._planned = threading.Condition(self._lock)
+        self.over = False  # the program has returned: no more rows are needed
+        raise_file_limit()
+
+    def adopt(self, files: Iterable[KeptFile]) -> None:
+        """Takes complete files over, and their descriptors."""
+        for file in files:
+            with self._lock:
+                self._unplanned.add(file.dataset)
+                partition = self._partitions.setdefault(
+                    (file.dataset, file.partition), _Partition()
+                )
+                if partition.shown is not None:
+                    os.close(file.fd)
+                    continue
+                attempt = _Attempt(_ADOPTED, file.fd, file.size, file.rows, file.digest)
+                partition.attempts[_ADOPTED] = partition.shown = attempt
+
+    def complete(self) -> list[KeptFile]:
+        """All that are complete; the descriptors stay this object's."""
+        with self._lock:
+            shown = [(key, partition.shown) for key, partition in self._partitions.items()]
+            return [
+                KeptFile(*key, attempt.size, attempt.rows, attempt.digest, attempt.fd)
+                for key, attempt in shown
+                if attempt is not None and attempt.complete
+            ]
+
+    def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
+        """Has the program read adopted partitions that it owns, and closes others. Writers of an
+        adopted dataset wait for this.
+
+        Returns:
+            those of `owned` that are complete.
+        """
+        mine = set(owned)
+        with self._lock:
+            self._unplanned.discard(dataset)
+            self._planned.notify_all()
+            for key, partition in list(self._partitions.items()):
+                attempt = partition.shown
+                if key[0] != dataset or attempt is None or attempt.number != _ADOPTED:
+                    continue
+                if key[1] in mine:
+                    self._show(key, attempt, with_file=True)
+                else:
+                    os.close(attempt.fd)
+                    del self._partitions[key]
+        found = [file for file in self.complete() if file.dataset == dataset]
+        for file in found:
+            key = file.dataset, file.partition
+            self._report(
+                {"event": "dataset", **_named(key), "rows": file.rows, "hash": file.digest}
+            )
+        return {file.partition for file in found}
+
+    def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
+        """Serves the connection of a writer until it has written its partition, or is lost."""
+        key = (str(greeting["dataset"]), int(greeting["partition"]))
+        try:
+            attempt = self._begin(key, int(greeting["attempt"]))
+        except OSError as error:  # no folder, no descriptor
+            channel.send({"error": f"no file can be made for them: {error}"})
+            return
+        if attempt is None:
+            self._count(channel, key)
+            return
+        if attempt.complete:
+            self._report_complete(key, attempt)
+            channel.send({"op": "have", "rows": attempt.rows, "hash": attempt.digest})
+            return
+        try:
+            if remote:
+                self._receive(channel, key, attempt)
+            else:
+                self._follow(channel, key, attempt)
+            channel.send({"op": "kept"})
+        finally:
+            if not attempt.complete or self._partitions[key].shown is not attempt:
+                self._lose(key, attempt)
+
+    def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
+        """A new attempt, or the one that is complete; None where no more rows are needed."""
+        with self._lock:
+            self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S)
+            partition = self._partitions.setdefault(key, _Partition())
+            if partition.shown is not None and partition.shown.complete:
+                return partition.shown
+            if self.over:
+                return None
+            attempt = _Attempt(number, _unnamed_file(spill_folder(key[1])))
+            partition.attempts[number] = attempt
+            return attempt
+
+    def _count(self, channel: Channel, key: tuple[str, int]) -> None:
+        """Rows that this node does not need are counted, for ranks that wait for their number."""
+        channel.send({"op": "over"})
+        message, _ = channel.receive()
+        self._report({"event": "dataset", **_named(key), "rows": message["rows"], "hash": ""})
+        channel.send({"op": "kept"})
+
+    def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
+        """Serves a writer of this host, which writes into the file itself."""
+        channel.send({"op": "file"}, fds=(attempt.fd,))
+        while True:
+            message, _ = channel.receive()
+            digest = str(message["hash"]) if message["op"] == "end" else ""
+            self._commit(key, attempt, message["bytes"], message["rows"], digest)
+            if digest:
+                return
+
+    def _receive(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
+        """Writes what a writer of another host sends."""
+        from hearth.native._core import receive_partition
+
+        channel.send({"op": "send"})
+
+        def commit(size: int, rows: int) -> None:
+            self._commit(key, attempt, size, rows, "")
+
+        try:
+            size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
+        except Exception as error:  # as where the disk is full
+            _refuse(channel, str(error))
+            raise
+        self._commit(key, attempt, size, rows, f"{digest:016x}")
+
+    def _commit(
+        self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
+    ) -> None:
+        """So much of the attempt's file is valid; with a digest the attempt is complete."""
+        if digest:
+            _free_reserved(attempt.fd)
+        with self._lock:
+            attempt.size, attempt.rows, attempt.digest = size, rows, digest
+            partition = self._partitions[key]
+            shown = partition.shown
+            if shown is not attempt and shown is not None:
+                if shown.complete or not digest:
+                    return
+                self._tell({"op": "dataset_lost", **_named(key), "attempt": shown.number})
+            is_new = shown is not attempt
+            partition.shown = attempt
+            self._show(key, attempt, with_file=is_new)
+        if digest:
+            self._report_complete(key, attempt)
+
+    def _report_complete(self, key: tuple[str, int], attempt: _Attempt) -> None:
+        event = {"event": "dataset", **_named(key), "rows": attempt.rows}
+        self._report({**event, "hash": attempt.digest})
+
+    def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
+        """The attempt's writer is gone, or came second; another one takes its place."""
+        with self._lock:
+            partition = self._partitions[key]
+            partition.attempts.pop(attempt.number, None)
+            os.close(attempt.fd)
+            if partition.shown is not attempt:
+                return
+            self._tell({"op": "dataset_lost", **_named(key), "attempt": attempt.number})
+            others = partition.attempts.values()
+            partition.shown = max(others, key=lambda other: other.rows, default=None)
+            if partition.shown is not None:
+                self._show(key, partition.shown, with_file=True)
+
+    def _show(self, key: tuple[str, int], attempt: _Attempt, with_file: bool) -> None:
+        message = {
+            "op": "dataset_rows",
+            **_named(key),
+            "attempt": attempt.number,
+            "bytes": attempt.size,
+            "rows": attempt.rows,
+            "hash": attempt.digest,
+        }
+        self._tell(message, fds=(attempt.fd,) if with_file else ())
+
+    def _tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+        with suppress(OSError):  # the program is gone, which its supervisor notices
+            self._program.send(message, fds=fds)
+
+
+def _named(key: tuple[str, int]) -> Message:
+    return {"dataset": key[0], "partition": key[1]}
+
+
+def _refuse(channel: Channel, reason: str) -> None:
+    """Tells a sender why its rows are not taken, and lets it come to that answer."""
+    with suppress(OSError):
+        channel.send({"error": reason})
+        while os.read(channel.fileno(), _DRAIN_BYTES):
+            pass
+
+
+def _unnamed_file(folder: str) -> int:
+    """Descriptor of a file without a name, for this user alone."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:  # overlay file systems and NFS have no such files
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return os.dup(file.fileno())
+
+
+def _free_reserved(fd: int) -> None:
+    """Frees the blocks behind a file's end that its writer has reserved."""
+    with suppress(OSError):
+        os.ftruncate(fd, os.fstat(fd).st_size)
+
+
+def raise_file_limit() -> None:
+    """Lets this process have as many files as partitions may need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,56 @@
+"""Authenticated connections of Spark tasks, and of a node's readers, to the node's listener."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from hearth.cluster.channel import Channel, Message
+from hearth.cluster.errors import NodeError
+from hearth.cluster.feed_listener import feed_terms
+
+_CONNECT_TIMEOUT_S = 10.0
+
+
+def name_of(node: Message) -> str:
+    """What messages call a node: "worker:0 on host h"."""
+    return f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
+
+
+def is_remote(node: Message) -> bool:
+    """Whether the node is on another host than this process."""
+    return node["host_name"] != socket.gethostname()
+
+
+def connect(node: Message, token: str, greeting: Message) -> Channel:
+    """A channel to the node's listener, authenticated by the cluster's token; sends `greeting`.
+
+    By a unix socket where the node is on this host, else by TCP.
+
+    Raises:
+        NodeError: nobody listens there, or the handshake failed.
+    """
+    if is_remote(node):
+        sock = socket.socket(socket.AF_INET6 if ":" in node["host"] else socket.AF_INET)
+        address: Any = (node["host"], node["feed_port"])
+    else:
+        sock = socket.socket(socket.AF_UNIX)
+        address = "\0" + node["addr"]
+    opened: Any = sock
+    try:
+        sock.settimeout(_CONNECT_TIMEOUT_S)
+        sock.connect(address)
+        channel = opened = Channel(sock, "its listener")
+        channel.offer_handshake(feed_terms(token, node["executor_id"]))
+        channel.send(greeting)
+        return channel
+    except ConnectionRefusedError as error:  # nobody listens there
+        opened.close()
+        raise NodeError(
+            f"{name_of(node)} has ended, and takes no more rows (the rows that inference() gives "
+            "are computed when they are asked for: collect or write them before the cluster "
+            "ends)"
+        ) from error
+    except OSError as error:
+        opened.close()
+        raise NodeError(f"{name_of(node)} cannot be reached by its feed: {error}") from error

@@ -1,0 +1,111 @@
+"""Encoded images to arrays for training: decoded, cropped, resized, flipped and normalized by
+threads of the core, without Python code per image.
+
+    image("jpeg", size=224, crop="random", to="float32",
+          mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+
+An image's random draws come from its seed alone, so a resumed run repeats them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hearth.native import _core
+
+
+class ImageTransform:
+    """What `image()` returns. Immutable; it may be pickled, and used by any thread."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        threads = options["threads"]
+        self._core = _core.ImageTransform(
+            **{**options, "threads": len(os.sched_getaffinity(0)) if threads is None else threads}
+        )
+
+    @property
+    def to(self) -> str:
+        """The type of the arrays: "uint8", "float32" or "bfloat16"."""
+        return self._options["to"]
+
+    def apply(
+        self, images: Sequence[bytes | memoryview], seeds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Transforms a batch.
+
+        Args:
+            images: the bytes of JPEG or PNG files.
+            seeds: one uint64 number for each image, from which its crop and flip are drawn.
+
+        Returns:
+            An array [n, 3, height, width], or [n, height, width, 3] with layout "nhwc" (bfloat16
+            as the uint16 array of its bits), and a bool array: which images could not be decoded.
+            Those are zeros in the first array; `reason` says why.
+        """
+        return self._core.apply(images, np.ascontiguousarray(seeds, dtype=np.uint64))
+
+    def reason(self, image: bytes | memoryview, seed: int = 0) -> str:
+        """Why an image cannot be decoded, in one sentence; empty where it can."""
+        return self._core.reason(image, seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self._options,)
+
+    def __repr__(self) -> str:
+        return f"hearth.data.image({', '.join(f'{k}={v!r}' for k, v in self._options.items())})"
+
+
+def image(
+    kind: str = "jpeg",
+    size: int | tuple[int, int] = 224,
+    crop: str | None = "random",
+    flip: bool | None = None,
+    *,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    to: str = "uint8",
+    layout: str = "nchw",
+    threads: int | None = None,
+    scaled_decoding: bool = True,
+) -> ImageTransform:
+    """A transform of a column of encoded images.
+
+    Args:
+        kind: "jpeg", "png", or "any" for both. Others cannot be decoded.
+        size: of the output, as one number or (height, width).
+        crop: "random" as torchvision's RandomResizedCrop (8 to 100 % of the area, sides of 3:4 to
+            4:3); "center": the short side resized to size * 256 / 224, then the center, as in
+            ImageNet's usual evaluation; None: the whole image, stretched to the size.
+        flip: mirrors an image with probability 0.5; None: with crop="random" alone.
+        mean, std: of red, green and blue in [0, 1]: (pixel / 255 - mean) / std. None: 0 and 1.
+        to: "uint8", "float32" or "bfloat16".
+        layout: "nchw" or "nhwc".
+        threads: None: one for each core that this process may use.
+        scaled_decoding: False decodes every JPEG at its full size, even where the crop is more
+            than 2.5 times as large as the output; slower there, and nearer to what PIL gives.
+
+    Raises:
+        ValueError: an option that is not one of these.
+    """
+    height, width = (size, size) if isinstance(size, int) else size
+    return ImageTransform(
+        kind=kind,
+        size=(height, width),
+        crop=crop,
+        flip=crop == "random" if flip is None else flip,
+        mean=mean,
+        std=std,
+        to=to,
+        layout=layout,
+        threads=threads,
+        scaled_decoding=scaled_decoding,
+    )
+
+
+def _make(options: dict[str, Any]) -> ImageTransform:
+    return ImageTransform(**options)

@@ -1,0 +1,108 @@
+"""A loader as what Keras' fit() takes: a keras.utils.PyDataset, and a callback for its position."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from hearth.data.options import WEIGHT
+
+if TYPE_CHECKING:
+    from hearth.data.loader import Loader
+
+_IN_ORDER = (
+    "fit() asked for batch {} after batch {}: give fit(shuffle=False), as the loader shuffles the "
+    "rows itself, and a position in batches of another order could not be resumed"
+)
+
+
+class KerasDataset(keras.utils.PyDataset):
+    """The batches of a loader as (x, y) or (x, y, sample_weight), for fit(dataset, shuffle=False).
+
+    One thread uses it. Sample weights are those of uneven="weight". A state_dict() counts batches
+    that fit() has trained on where callback() is among its callbacks, else those that it has taken,
+    of which some may be prefetched. An epoch of Keras has len() steps; where it begins in the midst
+    of one of the loader, as after load_state_dict(), the loader's next epoch follows within it.
+    """
+
+    def __init__(self, loader: Loader, x: str | Sequence[str], y: str | Sequence[str] | None):
+        """`x`, `y`: names of columns; several make a dict of them."""
+        super().__init__(workers=1, use_multiprocessing=False)
+        self._loader, self._x, self._y = loader, x, y
+        self._length: int | None = None
+        self._states: deque[dict[str, Any]] = deque()  # behind batches that are not trained on yet
+        self._trained: dict[str, Any] | None = None  # the state behind the last one that is
+        self._seek(None)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = len(self._loader)
+        return self._length
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 0 and self._next > 0:
+            self._begin_epoch()
+        elif index != self._next:
+            raise ValueError(_IN_ORDER.format(index, self._next - 1))
+        batch = self._chosen(next(self._batches))
+        self._states.append(self._loader.state_dict())
+        self._next = index + 1
+        return batch
+
+    def _begin_epoch(self) -> None:
+        """Before its first epoch Keras takes some batches to see their types, and then begins with
+        them again; so it does where a fit() follows one that was interrupted."""
+        if self._next < len(self):
+            self._seek(self._trained if self._has_trained else self._begin)
+        self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+
+    def _seek(self, state: Mapping[str, Any] | None) -> None:
+        if state is not None:
+            self._loader.load_state_dict(state)
+        self._states.clear()
+        self._batches = self._stream()
+        self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+
+    def _stream(self) -> Iterator[Any]:
+        while len(self):
+            yield from self._loader
+
+    def callback(self) -> keras.callbacks.Callback:
+        """For fit(callbacks=[...]): counts the batches that were trained on."""
+        return _Counter(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See Loader.state_dict()."""
+        return self._loader.state_dict() if self._trained is None else self._trained
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Loader.load_state_dict(); before fit()."""
+        self._seek(state)
+        self._trained = None
+
+    def _note_trained(self) -> None:
+        self._has_trained = True
+        if self._states:
+            self._trained = self._states.popleft()
+
+    def _chosen(self, batch: dict[str, Any]) -> Any:
+        chosen = [self._columns(batch, names) for names in (self._x, self._y) if names is not None]
+        return (*chosen, batch[WEIGHT]) if WEIGHT in batch else tuple(chosen)
+
+    @staticmethod
+    def _columns(batch: dict[str, Any], names: str | Sequence[str]) -> Any:
+        return batch[names] if isinstance(names, str) else {name: batch[name] for name in names}
+
+
+class _Counter(keras.callbacks.Callback):
+    """Tells a dataset of each batch that was trained on."""
+
+    def __init__(self, dataset: KerasDataset):
+        super().__init__()
+        self._dataset = dataset
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._dataset._note_trained()

@@ -1,0 +1,324 @@
+"""A dataset's rows as minibatches of NumPy arrays, epoch after epoch: what ctx.dataset() gives."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hearth.data.arrays import batch_arrays
+from hearth.data.options import WEIGHT, LoaderOptions
+from hearth.data.position import (
+    VERSION,
+    Pass,
+    Position,
+    check_same,
+    pass_seed,
+    remaining,
+)
+from hearth.data.prefetch import prefetched
+
+if TYPE_CHECKING:
+    from hearth.data.dataset import Dataset
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The rows of one step: the core's, how many are no repetitions, the position behind them."""
+
+    rows: Any
+    own: int
+    last: int
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A batch as the program gets it, and what it counts for once it is given."""
+
+    batch: Any
+    last: int
+    repeated: int
+    invalid: int
+
+
+class _Repeated:
+    """The reader of a rank that has no row left in an epoch: it takes its steps with others."""
+
+    def __init__(self, reader: Any):
+        self._reader = reader
+
+    def take(self, position: int, count: int, wrap: bool) -> Any:
+        """Rows to repeat; None where own ones are asked for."""
+        return self._reader.take(position, count, True) if wrap else None
+
+
+class Loader:
+    """Minibatches of one dataset, the same number of steps on every rank.
+
+    Used as a DataLoader of PyTorch: `for batch in loader`, len(), set_epoch(), state_dict(). One
+    thread uses it. A batch is {column: array}, or a tuple in the order of `columns`.
+
+    Attributes:
+        epoch: the number of the epoch that the next, or running, iteration gives.
+        repeated_rows: rows given again, so far, so that all ranks take the same number of steps.
+        invalid_rows: rows, so far, that a transform could not decode, and that were replaced.
+    """
+
+    def __init__(self, dataset: Dataset, options: LoaderOptions):
+        self._dataset = dataset
+        self._options = options
+        self._position = Position(0, [Pass(dataset.plan.owners)])
+        self._fresh = True  # the next iteration begins where the position says
+        self.repeated_rows = 0
+        self.invalid_rows = 0
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch, but perhaps for an epoch's last one."""
+        return self._options.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether an epoch's last batch is left out where it is smaller."""
+        return self._options.drop_last
+
+    @property
+    def epoch(self) -> int:
+        return self._position.epoch
+
+    def __len__(self) -> int:
+        """Steps of a whole epoch, the same on all ranks; waits until all rows are counted.
+
+        Raises:
+            ClusterError: the cluster failed.
+        """
+        return self._steps(self._target(self._row_counts()))
+
+    def as_keras_dataset(self, x: str | Sequence[str], y: str | Sequence[str] | None = None) -> Any:
+        """A keras.utils.PyDataset of (x, y), for fit(dataset, shuffle=False).
+
+        Args:
+            x, y: names of columns; several make a dict of them.
+        """
+        from hearth.data.keras import KerasDataset
+
+        return KerasDataset(self, x, y)
+
+    def as_tf_dataset(self) -> Any:
+        """A tf.data.Dataset of {column: tensor}; each pass over it is the next epoch."""
+        from hearth.data.tensorflow import as_tf_dataset
+
+        return as_tf_dataset(self)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration gives this epoch, from its beginning; where a state that was loaded
+        is in the midst of it, from there."""
+        if epoch != self._position.epoch or not self._fresh:
+            self._begin_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position behind the last batch that was given, the same on all ranks; JSON can hold
+        it. Batches that are prefetched do not count."""
+        totals = self._dataset.known_totals
+        return {
+            "version": VERSION,
+            "dataset": self._dataset.name,
+            "identity": self._dataset.plan.identity,
+            "partitions": None if totals is None else list(map(list, zip(*totals, strict=True))),
+            "seed": self._options.seed,
+            "shuffle": self._options.mode,
+            **self._position.state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state_dict(), of a run with other ranks, too.
+
+        With the same ranks the next iteration gives what the other run would have given next. With
+        other ranks it gives each row of the epoch that was not taken, once.
+
+        Raises:
+            ValueError: the state is of other rows, or another seed or shuffle.
+            ClusterError: the cluster failed.
+        """
+        self._check_state(state)
+        position = Position.of_state(dict(state))
+        owners = self._dataset.plan.owners
+        if position.passes[-1].owners != owners:
+            if all(done.taken == 0 for done in position.passes):
+                position.passes.clear()
+            position.passes.append(Pass(owners))
+        self._position, self._fresh = position, True
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
+        name, options = self._dataset.name, self._options
+        if state.get("version") != VERSION:
+            raise ValueError(f"a state of dataset {name!r} has version {state.get('version')}")
+        for key, value in (("seed", options.seed), ("shuffle", options.mode)):
+            if state[key] != value:
+                raise ValueError(
+                    f"the state of dataset {name!r} was saved with {key} {state[key]!r}, and the "
+                    f"loader has {value!r}: give the same, as the order of rows follows from it"
+                )
+        known = state["partitions"]
+        if known is not None:
+            check_same(name, known, *self._dataset.totals())
+        hashed = known is not None and all(digest for _, digest in known)
+        if not hashed and state["identity"] != self._dataset.plan.identity:
+            raise ValueError(
+                f"dataset {name!r} has changed since its state was saved: its files or columns "
+                "are others; give the same rows, or start the loader from its beginning"
+            )
+
+    def _begin_epoch(self, epoch: int) -> None:
+        self._position = Position(epoch, [Pass(self._dataset.plan.owners)])
+        self._fresh = True
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._fresh:  # an iteration was left before its end
+            self._begin_epoch(self._position.epoch + 1)
+        self._fresh = False
+        return self._iterate(self._position)
+
+    def _iterate(self, position: Position) -> Iterator[Any]:
+        options = self._options
+        steps = self._guarded(self._epoch_batches(position))
+        for made in prefetched(steps, self._finish, options.workers, options.prefetch):
+            if position is self._position:  # else the loader has gone on to another epoch
+                position.passes[-1] = Pass(position.passes[-1].owners, made.last)
+            self.repeated_rows += made.repeated
+            self.invalid_rows += made.invalid
+            yield made.batch
+        if position is self._position:
+            self._begin_epoch(position.epoch + 1)
+
+    def _guarded(self, batches: Iterator[_Step]) -> Iterator[_Step]:
+        """Raises the cluster's failure in place of the core's error, which follows from it."""
+        from hearth import HearthError
+
+        try:
+            yield from batches
+        except HearthError:
+            self._dataset.check()
+            raise
+
+    def _epoch_batches(self, position: Position) -> Iterator[_Step]:
+        """The batches of one epoch, or of what is left of it."""
+        options, size = self._options, self._options.batch_size
+        reader, counts = self._open(position)
+        target = self._target(counts()) if options.uneven == "drop" else None
+        at = position.passes[-1].taken
+        while True:
+            want = size if target is None else min(size, target - at)
+            rows = reader.take(at, want, False) if want > 0 else None
+            own = 0 if rows is None else rows.count
+            if own < want and target is None:  # the rank's own rows end here
+                target = self._target(counts())
+                want = min(size, target - at)
+            if want <= 0 or (want < size and options.drop_last):
+                return
+            if own < want:
+                rows = reader.take(at, want, True)
+            at += want
+            yield _Step(rows, own, at)
+
+    def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
+        """The core's reader of the last pass, and what counts the rows of each rank in it."""
+        plan, options = self._dataset.plan, self._options
+        over = position.passes[:-1]
+        seed = pass_seed(options.seed, len(over))
+        reader = self._dataset.reader(seed, options.mode)
+        if not over:
+            reader.start(position.epoch)
+            return reader, self._row_counts
+        totals, _ = self._dataset.totals()
+        left = remaining(over, totals, options.seed, position.epoch, options.mode)
+        own = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
+        counts = [0] * plan.world
+        for partition, owner in enumerate(plan.owners):
+            counts[owner] += int(left[partition].sum())
+        if not own.any():
+            reader.start(position.epoch)
+            return _Repeated(reader), lambda: counts
+        reader.start(position.epoch, np.flatnonzero(own))
+        return reader, lambda: counts
+
+    def _row_counts(self) -> list[int]:
+        """Rows of each rank; waits until all are counted."""
+        totals, _ = self._dataset.totals()
+        counts = [0] * self._dataset.plan.world
+        for rows, owner in zip(totals, self._dataset.plan.owners, strict=True):
+            counts[owner] += rows
+        return counts
+
+    def _target(self, counts: Sequence[int]) -> int:
+        """Rows that each rank gives in an epoch."""
+        if self._options.uneven == "drop":
+            return min(counts)
+        held = self._row_counts()
+        if max(counts) > 0 and min(held) == 0:
+            rank = held.index(0)
+            raise ValueError(
+                f"dataset {self._dataset.name!r} has {sum(held)} rows for {len(held)} ranks, "
+                f"of which rank {rank} has none to repeat: use fewer ranks, or uneven='drop'"
+            )
+        return max(counts)
+
+    def _steps(self, rows: int) -> int:
+        size = self._options.batch_size
+        return rows // size if self._options.drop_last else -(-rows // size)
+
+    def _finish(self, batch: _Step) -> _Made:
+        """Any thread."""
+        options, rows = self._options, batch.rows
+        names = self._names()
+        arrays = batch_arrays(rows, names, options.ragged, options.transforms)
+        values = dict(arrays.values)
+        if options.uneven == "weight":
+            weights = np.ones(rows.count, np.float32)
+            weights[batch.own :] = 0
+            weights[arrays.invalid_index] = 0
+            values[WEIGHT] = weights
+        made = self._convert(values, options.columns is not None)
+        if options.map is not None:
+            made = _mapping(options.map)(made, rows)
+        return _Made(made, batch.last, rows.count - batch.own, arrays.invalid)
+
+    def _names(self) -> Sequence[str]:
+        """The columns of a batch.
+
+        Raises:
+            ValueError: an option names a column that is not among them, or one has the name of the
+                column of weights.
+        """
+        options, name = self._options, self._dataset.name
+        names = options.columns or self._dataset.columns()
+        for option, named in (("ragged", options.ragged), ("transforms", options.transforms)):
+            if lost := sorted(set(named).difference(names)):
+                raise ValueError(
+                    f"{option} names {', '.join(lost)}, but the batches of dataset {name!r} have "
+                    f"the columns {', '.join(names)}"
+                )
+        if options.uneven == "weight" and WEIGHT in names:
+            raise ValueError(
+                f"dataset {name!r} has a column {WEIGHT}, which uneven='weight' adds: rename it in "
+                "Spark, or name the `columns` to give"
+            )
+        return names
+
+    def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
+        """The batch in the framework's own types."""
+        return tuple(values.values()) if as_tuple else values
+
+
+def _mapping(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """function(batch), or function(batch, seeds) where it takes two arguments: one seed per row,
+    which follows from the loader's seed, the epoch and the row."""
+    if len(inspect.signature(function).parameters) < 2:
+        return lambda batch, _: function(batch)
+    return lambda batch, rows: function(batch, rows.ids())

@@ -1,0 +1,99 @@
+"""The position of a loader in its dataset, as a state that another run can go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+VERSION = 1
+# Between the seeds of the passes of one epoch: an odd number, so that all differ.
+_PASS = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one set of ranks took of an epoch: the first `taken` positions of each rank's order.
+
+    `owners`: the rank of each partition.
+    """
+
+    owners: tuple[int, ...]
+    taken: int = 0
+
+
+@dataclass
+class Position:
+    """An epoch, and its passes: the last one goes on, those before it ended with their ranks."""
+
+    epoch: int = 0
+    passes: list[Pass] = field(default_factory=list)
+
+    def state(self) -> dict[str, Any]:
+        """As JSON has it."""
+        passes = [{"owners": list(p.owners), "taken": p.taken} for p in self.passes]
+        return {"epoch": self.epoch, "passes": passes}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> Position:
+        """The position of state()."""
+        passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
+        return cls(state["epoch"], passes)
+
+
+def pass_seed(seed: int, number: int) -> int:
+    """The seed of an epoch's pass of this number; that of the first one is `seed`."""
+    return (seed + number * _PASS) % (1 << 64)
+
+
+def remaining(
+    passes: Sequence[Pass], counts: Sequence[int], seed: int, epoch: int, mode: str
+) -> list[np.ndarray]:
+    """Which rows of each partition no rank has taken: an array of bool for each partition.
+
+    Args:
+        passes: of the epoch, all of them over.
+        counts: rows of each partition.
+        seed, epoch, mode: of the order in which the ranks took them.
+    """
+    import numpy as np
+
+    from hearth.native._core import consumed_rows
+
+    left = [np.ones(count, bool) for count in counts]
+    for number, done in enumerate(passes):
+        for rank in set(done.owners):
+            owned = [p for p, owner in enumerate(done.owners) if owner == rank]
+            mask = np.concatenate([left[p] for p in owned])
+            index = np.flatnonzero(mask)
+            count = min(done.taken, len(index))
+            taken = consumed_rows([len(index)], pass_seed(seed, number), epoch, mode, count)
+            mask[index[taken]] = False
+            ends = np.cumsum([len(left[p]) for p in owned])[:-1]
+            for partition, part in zip(owned, np.split(mask, ends), strict=True):
+                left[partition] = part
+    return left
+
+
+def check_same(
+    name: str, before: Sequence[Sequence[Any]] | None, rows: Sequence[int], hashes: Sequence[str]
+) -> None:
+    """Raises ValueError where the partitions (rows, hash) are not those of the state `before`."""
+    if before is None:
+        return
+    if len(before) != len(rows) or sum(r for r, _ in before) != sum(rows):
+        raise ValueError(
+            f"dataset {name!r} has changed since its state was saved: it had "
+            f"{sum(r for r, _ in before)} rows in {len(before)} partitions and has {sum(rows)} in "
+            f"{len(rows)}; give the same rows, or start the loader from its beginning"
+        )
+    for number, ((had, digest), has, now) in enumerate(zip(before, rows, hashes, strict=True)):
+        if had != has or (digest and now and digest != now):
+            raise ValueError(
+                f"dataset {name!r} has changed since its state was saved: partition {number} had "
+                f"{had} rows with hash {digest} and has {has} with {now}; give the same rows, or "
+                "start the loader from its beginning"
+            )

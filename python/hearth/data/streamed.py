@@ -1,0 +1,231 @@
+"""Rows of files that are read anew in each epoch, for sources that are larger than the disks.
+
+Splits come in an order that follows from seed and epoch; the rows of a window of splits are
+shuffled. Two windows are in memory: the one that rows are taken of, and the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hearth.rows.columns import Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hearth.data.dataset import Plan
+
+# A window ends with the split by which it has so many rows, or so many bytes in the files.
+_WINDOW_ROWS = 16384
+_WINDOW_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Consecutive splits of an epoch's order; `first`: the position of its first row."""
+
+    number: int
+    first: int
+    rows: int
+    splits: tuple[int, ...]
+
+
+class StreamedRows:
+    """Some rows of an epoch, as the core's TakenRows."""
+
+    def __init__(self, batch: pa.RecordBatch, seeds: np.ndarray):
+        self._columns = Columns(batch)
+        self._seeds = seeds
+
+    @property
+    def count(self) -> int:
+        return len(self._columns)
+
+    def gather(self, name: str, ragged: bool = False) -> Any:
+        """A column as an array, or a list of strings or binaries; the caller's own."""
+        array = self._columns.array(name, ragged)
+        return list(array) if array.dtype == object else array.copy()
+
+    def ids(self) -> np.ndarray:
+        """A seed for each row, which follows from seed, epoch, split and the row's number there."""
+        return self._seeds
+
+
+class StreamReader:
+    """Rows of one rank by their position in an epoch, as the core's EpochReader. One thread."""
+
+    def __init__(self, source: Any, owned: Sequence[int], seed: int, mode: str):
+        """`source`: pinned, of hearth.sources. `mode`: "window" or "none"."""
+        self._source, self._seed, self._mode = source, seed, mode
+        every = source.splits()
+        self._splits = [every[number] for number in owned]
+        self._epoch = 0
+        self._windows: list[_Window] = []
+        self._loaded: dict[int, Future[tuple[pa.Table, np.ndarray]]] = {}
+        self._pool = ThreadPoolExecutor(1, "hearth-stream")
+
+    def start(self, epoch: int, remaining: Any = None) -> None:
+        """Goes to an epoch.
+
+        Raises:
+            ValueError: only a part of the epoch is left for these ranks.
+        """
+        if remaining is not None:
+            raise ValueError(
+                "a dataset with spool=False is resumed with other ranks at the beginning of an "
+                "epoch only: resume with as many ranks as before, or leave spool=False out"
+            )
+        self._epoch = epoch
+        self._loaded.clear()
+        self._windows = list(self._cut(self._order()))
+
+    def rows(self) -> int:
+        """Rows of the rank in an epoch."""
+        return sum(split.rows for split in self._splits)
+
+    def take(self, position: int, count: int, wrap: bool = False) -> StreamedRows:
+        """The rows at `count` positions from `position` on; with `wrap` the epoch's first rows come
+        again behind its last one, else there are fewer.
+
+        Raises: what reading the source raises.
+        """
+        import pyarrow as pa
+
+        total = self.rows()
+        if not wrap:
+            count = max(0, min(count, total - position))
+        parts: list[pa.Table] = []
+        seeds: list[np.ndarray] = []
+        while count > 0:
+            window = self._window_at(position % total)
+            table, numbers = self._load(window)
+            begin = position % total - window.first
+            part = slice(begin, min(begin + count, window.rows))
+            parts.append(table.slice(part.start, part.stop - part.start))
+            seeds.append(numbers[part])
+            count -= part.stop - part.start
+            position += part.stop - part.start
+        if not parts:
+            return StreamedRows(pa.RecordBatch.from_pylist([], self._source.schema()), np.zeros(0))
+        batches = pa.concat_tables(parts).combine_chunks().to_batches()
+        return StreamedRows(batches[0], np.concatenate(seeds))
+
+    def _order(self) -> list[int]:
+        """Indices of the rank's splits, in the order of the epoch."""
+        indices = list(range(len(self._splits)))
+        if self._mode == "none":
+            return indices
+
+        def place(index: int) -> bytes:
+            text = f"{self._seed} {self._epoch} {self._splits[index].number}"
+            return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+        return sorted(indices, key=place)
+
+    def _cut(self, order: Sequence[int]) -> Any:
+        """The epoch's windows."""
+        first, number, taken = 0, 0, []
+        rows = size = 0
+        for index in order:
+            taken.append(index)
+            rows += self._splits[index].rows
+            size += self._splits[index].bytes
+            if rows >= _WINDOW_ROWS or size >= _WINDOW_BYTES:
+                yield _Window(number, first, rows, tuple(taken))
+                first, number, taken = first + rows, number + 1, []
+                rows = size = 0
+        if rows:
+            yield _Window(number, first, rows, tuple(taken))
+
+    def _window_at(self, position: int) -> _Window:
+        firsts = [window.first for window in self._windows]
+        return self._windows[int(np.searchsorted(firsts, position, side="right")) - 1]
+
+    def _load(self, window: _Window) -> tuple[pa.Table, np.ndarray]:
+        """(rows of a window in their order, their seeds); begins to read the next window."""
+        following = (window.number + 1) % len(self._windows)
+        wanted = dict.fromkeys((window.number, following))
+        self._loaded = {number: self._loaded[number] for number in wanted if number in self._loaded}
+        for number in wanted:
+            if number not in self._loaded:
+                self._loaded[number] = self._pool.submit(self._read, self._windows[number])
+        return self._loaded[window.number].result()
+
+    def _read(self, window: _Window) -> tuple[pa.Table, np.ndarray]:
+        import pyarrow as pa
+
+        batches, seeds = [], []
+        for index in window.splits:
+            split = self._splits[index]
+            read = list(self._source.read(split))
+            if (found := sum(batch.num_rows for batch in read)) != split.rows:
+                raise ValueError(
+                    f"a part of {self._source.uri} has {found} rows instead of {split.rows}: the "
+                    "files have changed since the run began"
+                )
+            batches += read
+            seeds.append(_mixed(np.arange(found), self._seed, self._epoch, split.number))
+        table = pa.Table.from_batches(batches, self._source.schema())
+        numbers = np.concatenate(seeds)
+        if self._mode == "none":
+            return table, numbers
+        order = np.argsort(
+            _mixed(np.arange(len(numbers)), self._seed, self._epoch, -1), kind="stable"
+        )
+        return table.take(order), numbers[order]
+
+
+class StreamedDataset:
+    """A dataset of files that are not spooled, as one node sees it. Any thread may use it."""
+
+    def __init__(self, name: str, plan: Plan, source: Any):
+        """`source`: pinned, and its splits know their rows."""
+        self.name, self.plan, self._source = name, plan, source
+        rows = [split.rows for split in source.splits()]
+        self._totals = rows, [""] * len(rows)
+
+    def reader(self, seed: int, mode: str) -> StreamReader:
+        """A reader of this rank's rows.
+
+        Raises:
+            ValueError: a shuffle of single rows, for which all of them would have to be kept.
+        """
+        if mode == "full":
+            raise ValueError(
+                f"dataset {self.name!r} has spool=False, so windows of its rows are shuffled: give "
+                "shuffle=True"
+            )
+        return StreamReader(self._source, self.plan.owned, seed, mode)
+
+    def columns(self) -> list[str]:
+        return list(self._source.schema().names)
+
+    def totals(self) -> tuple[list[int], list[str]]:
+        return self._totals
+
+    @property
+    def known_totals(self) -> tuple[list[int], list[str]] | None:
+        return self._totals
+
+    def check(self) -> None:
+        """Raises ClusterError where the cluster has failed."""
+
+    def fail(self, reason: str) -> None:
+        """The cluster has failed, without which files can be read all the same."""
+
+
+def _mixed(numbers: np.ndarray, seed: int, epoch: int, part: int) -> np.ndarray:
+    """Random 64-bit numbers of these, which follow from the arguments: SplitMix64's finalizer
+    (Steele, Lea and Flood, 2014)."""
+    mask = (1 << 64) - 1
+    key = hashlib.blake2b(f"{seed & mask} {epoch} {part}".encode(), digest_size=8).digest()
+    values = numbers.astype(np.uint64) + np.uint64(int.from_bytes(key, "little"))
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,140 @@
+"""Files as the driver saw them: name, size, modification time, and the hosts of their blocks."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hearth.files.hadoop_files import HadoopFiles
+from hearth.files.library_files import LibraryFiles
+from hearth.files.table_folders import refuse_table
+from hearth.files.uri import CORE_SCHEMES, is_far, is_local, local_path, scheme, serving, whole_uri
+
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range of a file's bytes, and the hosts (names or addresses) whose disks have it."""
+
+    begin: int
+    end: int
+    hosts: frozenset[str]
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as the driver saw it.
+
+    `uri`: of a local file its absolute path. `blocks`: empty where the file system does not report
+    them. `modified_ms`: in milliseconds since 1970, of HDFS in whole seconds, as not each of its
+    clients has more; 0: unknown. `below`: the folders between the listed one and the file, each
+    with a slash behind it.
+    """
+
+    uri: str
+    size: int
+    blocks: tuple[Block, ...] = ()
+    modified_ms: int = 0
+    below: str = ""
+
+    @property
+    def cover(self) -> tuple[Block, ...]:
+        """Blocks with each byte of the file in exactly one, in order; unreported bytes have no
+        host."""
+        cover: list[Block] = []
+        at = 0
+        for block in sorted(self.blocks, key=lambda block: block.begin):
+            begin, end = max(at, block.begin), min(block.end, self.size)
+            if begin >= end:
+                continue
+            if at < begin:
+                cover.append(Block(at, begin, frozenset()))
+            cover.append(Block(begin, end, block.hosts))
+            at = end
+        if at < self.size:
+            cover.append(Block(at, self.size, frozenset()))
+        return tuple(cover)
+
+    def hosts_at(self, offset: int) -> frozenset[str]:
+        """The hosts that have the byte at `offset`; empty where that is unknown."""
+        return next((b.hosts for b in self.blocks if b.begin <= offset < b.end), frozenset())
+
+
+def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[StoredFile]:
+    """The files of a folder, or the one file, sorted by URI; hidden ones (_x, .x) are left out.
+
+    Spark's JVM is asked where it can be, as it knows the blocks; else the core or a library.
+
+    Args:
+        uri: a path, or a URI of any scheme that the core, Spark, pyarrow or fsspec knows. A path
+            without a scheme is of Spark's default file system, without `spark` of this host.
+        spark: a session; None: there is none.
+        recursive: whether files in folders below count, too.
+
+    Raises:
+        FileNotFoundError: nothing is there.
+        ValueError: a table of Delta, Iceberg or Hudi; a folder named after a column, where
+            `recursive` is false; a scheme that nothing here knows.
+        OSError, HearthError: it cannot be listed.
+    """
+    if spark is None or not scheme(uri):
+        local = not is_far(uri) if spark is None else is_local(uri, spark)
+        uri = uri if local or spark is None else whole_uri(uri, spark)
+    path = local_path(uri)
+    files = None if path is not None or spark is None else serving(HadoopFiles.of(spark), uri)
+    if files is None and path is None and scheme(uri) not in CORE_SCHEMES:
+        files = LibraryFiles()
+    where = path or uri
+    refuse_table(where, files)
+    found = sorted(_walk(where, files, recursive, ""), key=lambda file: file.uri)
+    if not found:
+        raise FileNotFoundError(f"there are no files in {where}")
+    return found
+
+
+def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[StoredFile]:
+    """`files` serves the URI; None: this host, or the core."""
+    listed = _listed(where) if files is None else files.located(where)
+    for uri, size, is_folder, modified_ms, blocks in listed:
+        name = uri.rstrip("/").rpartition("/")[2]
+        if name.startswith(_HIDDEN):
+            continue
+        if not is_folder:
+            blocks = tuple(Block(*block) for block in blocks)
+            yield StoredFile(uri, size, blocks, known_time(uri, modified_ms), below)
+        elif recursive:
+            yield from _walk(uri, files, recursive, f"{below}{name}/")
+        elif "=" in name:
+            raise ValueError(
+                f"{where} has a folder {name}: columns that stand in the names of folders are "
+                "supported for Parquet only; name one of the folders, or read it with Spark"
+            )
+
+
+def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
+    """As HadoopFiles.located(), by the operating system or the core."""
+    if local_path(where) is None:
+        from hearth.native._core import list_folder, stat_file
+
+        status = stat_file(where)
+        if status is None:
+            raise FileNotFoundError(f"{where} does not exist")
+        for file in list_folder(where) if status.is_folder else [status]:
+            yield file.uri, file.size, file.is_folder, file.modified_ms, []
+        return
+    paths = [entry.path for entry in os.scandir(where)] if os.path.isdir(where) else [where]
+    for path in paths:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path} does not exist on this host") from None
+        yield path, found.st_size, stat.S_ISDIR(found.st_mode), found.st_mtime_ns // 1_000_000, []
+
+
+def known_time(uri: str, modified_ms: int) -> int:
+    """The modification time as far as each client of the file system reports it."""
+    return modified_ms // 1000 * 1000 if scheme(uri) in CORE_SCHEMES else modified_ms

@@ -1,0 +1,1 @@
+"""Rows of files that ranks read themselves: one file for each format, behind `Source`."""

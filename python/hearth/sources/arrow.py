@@ -1,0 +1,139 @@
+"""Arrow IPC files (Feather, version 2): their units are record batches."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.files.uri import local_path
+from hearth.sources.format import BATCH_ROWS, Unit, check_starts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAGIC = b"ARROW1"
+# With MAP_NORESERVE, which Python 3.11 does not name: files may be larger than the memory.
+_PRIVATE = mmap.MAP_PRIVATE | 0x4000
+# Fields of the flatbuffers Footer, Message and RecordBatch, and the type of a message's header.
+_RECORD_BATCHES, _HEADER_TYPE, _HEADER, _LENGTH = 3, 1, 2, 0
+_IS_BATCH = 3
+_BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the body
+
+
+class ArrowFormat:
+    """As Format. Batches of local files lie in the mapped file, whose pages are copied where they
+    are written to."""
+
+    kind = "Arrow"
+    in_folders = False
+    one_database = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        return list(files)
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        import pyarrow as pa
+
+        with InputFile(files[0]).for_arrow() as source:
+            return pa.ipc.open_file(source).schema
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        source = InputFile(file)
+        units = []
+        try:
+            for number, (at, head, body) in enumerate(_blocks(source)):
+                rows = _rows_of(source.read_at(at, head))
+                units.append(Unit(number, at, head + body, rows))
+        except struct.error:
+            raise ValueError(f"{file.uri} is damaged: its footer leads outside the file") from None
+        return check_starts(file.uri, file.size, units, "record batch")
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+        return _Reader(file, schema)
+
+
+class _Reader:
+    """Memory: a record batch, of a local file what is read of it."""
+
+    def __init__(self, file: StoredFile, schema: pa.Schema):
+        import pyarrow as pa
+
+        self._names = schema.names
+        path = local_path(file.uri)
+        source = InputFile(file).for_arrow() if path is None else _mapped(path)
+        self._file = pa.ipc.open_file(source)
+        for name in self._names:
+            if name not in self._file.schema.names:
+                had = ", ".join(self._file.schema.names)
+                raise ValueError(f"column '{name}' is not in {file.uri}, which has: {had}")
+
+    def read(self, key: int) -> Iterator[pa.RecordBatch]:
+        batch = self._file.get_batch(key).select(self._names)
+        batch.validate(full=True)  # a damaged file may have any offsets
+        for at in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(at, BATCH_ROWS)
+
+
+def _mapped(path: str) -> pa.Buffer:
+    import pyarrow as pa
+
+    with open(path, "rb") as file:
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        return pa.py_buffer(mmap.mmap(file.fileno(), 0, _PRIVATE, access))
+
+
+def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
+    """(offset, bytes of metadata, bytes of body) of each record batch, by the file's footer.
+
+    pyarrow reads a batch to tell how many rows it has; this reads its metadata alone.
+    """
+    size = source.size()
+    tail = source.read_at(max(0, size - 10), 10)
+    if len(tail) < 10 or not tail.endswith(_MAGIC):
+        raise ValueError(f"{source.uri} is no Arrow file: it does not end with {_MAGIC.decode()}")
+    (length,) = struct.unpack_from("<i", tail)
+    if not 0 < length <= size - 10:
+        raise ValueError(f"{source.uri} is damaged: its footer has {length} bytes")
+    footer = source.read_at(size - 10 - length, length)
+    table = struct.unpack_from("<I", footer)[0]
+    place = _field(footer, table, _RECORD_BATCHES)
+    if place is None:
+        return []
+    vector = place + struct.unpack_from("<I", footer, place)[0]
+    (count,) = struct.unpack_from("<I", footer, vector)
+    if count > length // _BLOCK.size:
+        raise ValueError(f"{source.uri} is damaged: its footer lists {count} record batches")
+    blocks = [_BLOCK.unpack_from(footer, vector + 4 + _BLOCK.size * i) for i in range(count)]
+    for at, head, body in blocks:
+        if at < 0 or head < 0 or body < 0 or at + head + body > size:
+            raise ValueError(f"{source.uri} is damaged: a record batch begins at byte {at}")
+    return blocks
+
+
+def _rows_of(message: bytes) -> int:
+    """The number of rows that a record batch's metadata tells."""
+    # A length comes first; in files of Arrow 0.15 and later behind four bytes of ones.
+    begin = 8 if message[:4] == b"\xff\xff\xff\xff" else 4
+    table = begin + struct.unpack_from("<I", message, begin)[0]
+    kind = _field(message, table, _HEADER_TYPE)
+    header = _field(message, table, _HEADER)
+    if kind is None or header is None or message[kind] != _IS_BATCH:
+        raise ValueError("a message is no record batch")
+    batch = header + struct.unpack_from("<I", message, header)[0]
+    length = _field(message, batch, _LENGTH)
+    return 0 if length is None else struct.unpack_from("<q", message, length)[0]
+
+
+def _field(data: bytes, table: int, number: int) -> int | None:
+    """Where a flatbuffer's table has a field; None where it has its default value."""
+    fields = table - struct.unpack_from("<i", data, table)[0]
+    if fields < 0:
+        raise struct.error
+    (size,) = struct.unpack_from("<H", data, fields)
+    place = 4 + 2 * number
+    offset = struct.unpack_from("<H", data, fields + place)[0] if place + 2 <= size else 0
+    return table + offset if offset else None

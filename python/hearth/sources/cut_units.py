@@ -1,0 +1,95 @@
+"""Reads pieces of units. Where a piece ends in the middle of its unit, the rest stays open, so that
+splits which cut one row group and are read in turn decode it once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Each holds a decoded batch and what its reader has buffered: a row group at most.
+_OPEN_UNITS = 2
+
+
+class OpenUnits:
+    """Units that were read up to some row. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: OrderedDict[Hashable, _Rows] = OrderedDict()
+
+    def read(
+        self,
+        key: Hashable,
+        piece: tuple[int, int | None, int | None],
+        start: Callable[[], Iterator[pa.RecordBatch]],
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows [begin, end) of a unit.
+
+        Args:
+            key: identifies the unit among all that are read.
+            piece: begin, end (None: the unit's), and how many rows the unit has, if that is known.
+            start: reads the unit from its first row on.
+
+        Raises:
+            ValueError: the unit has fewer or more rows.
+        """
+        begin, end, total = piece
+        rows = self._take((key, begin)) if begin > 0 else None
+        if rows is None:
+            rows = _Rows(start())
+            for _ in rows.up_to(begin):  # decoded, but another split's
+                pass
+        last = total if end is None else end
+        yield from rows.up_to(last)
+        if last is not None and total is not None and last < total:
+            self._keep((key, last), rows)
+        elif last is not None:
+            rows.check_end()
+
+    def _take(self, key: Hashable) -> _Rows | None:
+        with self._lock:
+            return self._open.pop(key, None)
+
+    def _keep(self, key: Hashable, rows: _Rows) -> None:
+        with self._lock:
+            self._open[key] = rows
+            while len(self._open) > _OPEN_UNITS:
+                self._open.popitem(last=False)
+
+
+class _Rows:
+    """A unit's rows from some row on. One thread at a time."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]):
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+        self._row = 0
+
+    def up_to(self, end: int | None) -> Iterator[pa.RecordBatch]:
+        """The rows before row `end`; None: all."""
+        while end is None or self._row < end:
+            batch = next(self._batches, None) if self._rest is None else self._rest
+            if batch is None:
+                if end is None:
+                    return
+                raise ValueError(f"it has {self._row} rows instead of {end} or more")
+            count = batch.num_rows if end is None else min(end - self._row, batch.num_rows)
+            self._rest = batch.slice(count) if count < batch.num_rows else None
+            self._row += count
+            if count:
+                yield batch.slice(0, count)
+
+    def check_end(self) -> None:
+        """Raises ValueError where rows are left."""
+        left = self._rest
+        while left is None or left.num_rows == 0:
+            left = next(self._batches, None)
+            if left is None:
+                return
+        raise ValueError(f"it has more than {self._row} rows")

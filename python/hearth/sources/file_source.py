@@ -1,0 +1,163 @@
+"""Files of any format as a Source: lists and pins them, and reads their splits."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import pickle
+import socket
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.input_files import check_unchanged
+from hearth.files.stored_files import StoredFile, list_files
+from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
+from hearth.sources.cut_units import OpenUnits
+from hearth.sources.folder_columns import FolderColumns
+from hearth.sources.format import Format, Unit, errors_of
+from hearth.sources.source import Piece, Split
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Files are looked into by so many threads: of another host each look is a few round trips.
+_LOOKING_THREADS = 16
+_open_units = OpenUnits()
+
+
+@dataclass(frozen=True)
+class PinnedFiles:
+    """Files as the driver saw them from `host`; `schema` has the wanted columns by the files' own
+    names, without those that stand in the names of folders."""
+
+    host: str
+    files: tuple[StoredFile, ...]
+    schema: pa.Schema
+    folders: FolderColumns
+    splits: tuple[Split, ...]
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A Source. `columns`: (name in the files, name in the batches); none: all. `spool`: whether
+    ranks keep the rows on their disks for later epochs."""
+
+    format: Format
+    uri: str
+    columns: tuple[tuple[str, str], ...] = ()
+    spool: bool = True
+    packed: bytes = b""  # PinnedFiles; a long list is a tenth as large, and travels as it is
+
+    def pin(self, spark: Any = None) -> FileSource:
+        """As Source."""
+        if self.packed:
+            return self
+        if spark is not None:
+            from hearth.spark.token_lender import lend_tokens
+
+            lend_tokens(spark)  # what is listed is looked into
+        listed = list_files(self.uri, spark, recursive=self.format.in_folders)
+        files = self.format.data_files(listed)
+        if not files:
+            raise FileNotFoundError(f"there are no {self.format.kind} files in {self.uri}")
+        with errors_of(files[0].uri, self.format.kind):
+            known = self.format.schema(files)
+        folders = FolderColumns.of(files)
+        schema = self._selected(known, folders)
+        share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
+        with ThreadPoolExecutor(_LOOKING_THREADS, "hearth-pin") as pool:
+            units = list(pool.map(lambda file: self._units(file, share), files))
+        splits = cut_splits(files, units)
+        pinned = PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits)
+        return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
+
+    def schema(self) -> pa.Schema:
+        """As Source."""
+        return self._schema
+
+    def splits(self) -> list[Split]:
+        """As Source."""
+        return list(self.pinned.splits)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """As Source."""
+        for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
+            file = self.pinned.files[number]
+            for part in self.pinned.files if self.format.one_database else (file,):
+                check_unchanged(part, self.pinned.host)
+            with errors_of(file.uri, self.format.kind):
+                yield from self._read(file, list(pieces))
+
+    def identity(self) -> str:
+        """As Source."""
+        pinned = self.pinned
+        files = [(file.uri, file.size, file.modified_ms) for file in pinned.files]
+        rows = [(split.rows, split.pieces) for split in pinned.splits]
+        text = repr((self.format.kind, self._schema.to_string(), self.columns, files, rows))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def pinned(self) -> PinnedFiles:
+        """What pin() found. Raises ValueError before."""
+        if not self.packed:
+            raise ValueError(f"{self.uri} is not pinned yet: call pin() first, in the driver")
+        return pickle.loads(zlib.decompress(self.packed))
+
+    def __getstate__(self) -> dict[str, Any]:  # what is cached does not travel
+        return {name: getattr(self, name) for name in ("format", "uri", "columns", "packed")}
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in self.pinned.schema}
+        types |= dict(self.pinned.folders.types())
+        names = self.columns or [(name, name) for name in types]
+        return pa.schema([pa.field(alias, types[name]) for name, alias in names])
+
+    def _selected(self, known: pa.Schema, folders: FolderColumns) -> pa.Schema:
+        """The files' columns that are wanted. Raises ValueError where one is missing."""
+        import pyarrow as pa
+
+        if twice := sorted({name for name in known.names if known.names.count(name) > 1}):
+            raise ValueError(f"{self.uri} has several columns called '{twice[0]}'; rename them")
+        in_names = dict(folders.types())
+        every = dict.fromkeys((*known.names, *in_names))
+        for name, _ in self.columns:
+            if name not in every:
+                had = ", ".join(every)
+                raise ValueError(f"column '{name}' is not in {self.uri}, which has: {had}")
+        wanted = {name for name, _ in self.columns} or every
+        kept = [f for f in known if f.name in wanted and f.name not in in_names]
+        return pa.schema([pa.field(field.name, field.type) for field in kept])
+
+    def _units(self, file: StoredFile, share: int) -> list[Unit]:
+        with errors_of(file.uri, self.format.kind):
+            return self.format.units(file, share)
+
+    def _read(self, file: StoredFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = self.pinned.schema
+        opened = cache(lambda: self.format.open(file, schema))  # not to go on with a unit
+        for piece in pieces:
+            key = (self.format.kind, file, piece.key, tuple(schema.names))
+            rows = (piece.begin, piece.end, piece.rows)
+            for batch in _open_units.read(key, rows, lambda at=piece.key: opened().read(at)):
+                arrays = dict(zip(schema.names, _as_pinned(batch, schema), strict=True))
+                arrays |= self.pinned.folders.arrays(file.below, batch.num_rows)
+                names = self.columns or [(name, name) for name in arrays]
+                columns = [arrays[name] for name, _ in names]
+                yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
+    """The batch's columns by name, in the pinned types, where a file has others."""
+    return [
+        column if column.type == field.type else column.cast(field.type)
+        for field, column in ((field, batch.column(field.name)) for field in schema)
+    ]

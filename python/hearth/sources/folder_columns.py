@@ -1,0 +1,80 @@
+"""Columns that stand in the names of folders: day=1/part-0.parquet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from hearth.files.stored_files import StoredFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NUMBER = re.compile(r"[+-]?\d{1,10}")
+
+
+@dataclass(frozen=True)
+class FolderColumns:
+    """The names of such columns, and which of them are numbers: of 32 bits, as pyarrow has them;
+    all others are texts."""
+
+    names: tuple[str, ...] = ()
+    numbers: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, files: Sequence[StoredFile]) -> FolderColumns:
+        """Those of a source's files.
+
+        Raises:
+            ValueError: not all files have the same ones.
+        """
+        found = [_values(file.below) for file in files]
+        names = tuple(found[0])
+        for file, values in zip(files, found, strict=True):
+            if tuple(values) != names:
+                raise ValueError(
+                    f"{file.uri} is in folders with the columns {', '.join(values) or 'none'}, "
+                    f"{files[0].uri} with {', '.join(names) or 'none'}: name a folder whose files "
+                    "agree"
+                )
+        numbers = {name for name in names if all(_is_number(values[name]) for values in found)}
+        return cls(names, frozenset(numbers))
+
+    def types(self) -> list[tuple[str, pa.DataType]]:
+        """Each column and its type."""
+        import pyarrow as pa
+
+        numbers = self.numbers
+        return [(name, pa.int32() if name in numbers else pa.string()) for name in self.names]
+
+    def arrays(self, below: str, rows: int) -> dict[str, pa.Array]:
+        """Each column for `rows` rows of a file; `below` as of StoredFile."""
+        import pyarrow as pa
+
+        if not self.names:
+            return {}
+        values, arrays = _values(below), {}
+        for name, kind in self.types():
+            value = values[name]
+            number = value is not None and name in self.numbers
+            arrays[name] = pa.repeat(pa.scalar(int(value) if number else value, kind), rows)
+        return arrays
+
+
+def _values(below: str) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for folder in below.split("/"):
+        name, is_column, value = folder.partition("=")
+        if is_column and name:
+            found[unquote(name)] = None if value == _NULL else unquote(value)
+    return found
+
+
+def _is_number(value: str | None) -> bool:
+    return value is None or (
+        _NUMBER.fullmatch(value) is not None and -(1 << 31) <= int(value) < 1 << 31
+    )

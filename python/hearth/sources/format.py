@@ -1,0 +1,100 @@
+"""The interface of a format's reader: units of a file, each of which is read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hearth.files.stored_files import StoredFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Of a batch: so many rows, or fewer of about so many bytes.
+BATCH_ROWS, BATCH_BYTES = 4096, 4 << 20
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A row group, a stripe, a record batch, a range of bytes or of keys.
+
+    `key`: identifies it to the reader of its file. `start`: about where its first byte is. `bytes`:
+    about how many it has. `rows`: None where only reading tells; such a unit is not cut further.
+    """
+
+    key: Any
+    start: int
+    bytes: int
+    rows: int | None = None
+
+
+class Reader(Protocol):
+    """An open file, which pins and size checks precede. One thread at a time."""
+
+    def read(self, key: Any) -> Iterator[pa.RecordBatch]:
+        """A unit's rows, with the wanted columns, in the same batches each time."""
+
+
+class Format(Protocol):
+    """Stateless; any thread. Its methods raise ValueError for a damaged file or one of another
+    format, OSError or HearthError for one that cannot be read; FileSource adds the file's name."""
+
+    @property
+    def kind(self) -> str:
+        """Of the format, for messages."""
+
+    @property
+    def in_folders(self) -> bool:
+        """Whether columns may stand in the names of folders (day=1)."""
+
+    @property
+    def one_database(self) -> bool:
+        """Whether a reader of one of the files reads the others, too."""
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        """Those of the listed files that have rows. May raise ValueError."""
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        """The columns of the data files, of which there is at least one."""
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        """A file's units, in order. `share`: about as many bytes as a unit without a number of rows
+        should have, where the format can cut."""
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> Reader:
+        """Opens a file to read the columns of `schema`, which is part of what schema() gave."""
+
+
+@contextmanager
+def errors_of(uri: str, kind: str) -> Iterator[None]:
+    """Turns exceptions of pyarrow and of parsers into one line that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:
+        said = str(error).partition("\n")[0] or type(error).__name__
+        if uri in said:
+            raise
+        line = f"{uri} cannot be read as {kind}: {said}"
+        if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+            raise OSError(line) from None
+        raise ValueError(line) from None
+
+
+def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[Unit]:
+    """The units; raises ValueError where one begins outside its file or has a negative size."""
+    for number, unit in enumerate(units):
+        if not 0 <= unit.start < size or unit.bytes < 0 or (unit.rows or 0) < 0:
+            raise ValueError(
+                f"{uri} is damaged: {what} {number} begins at byte {unit.start} of {size} with "
+                f"{unit.rows} rows; write it again"
+            )
+    return list(units)
+
+
+def batch_rows(size: int, rows: int) -> int:
+    """Rows of a batch where `rows` have `size` bytes."""
+    return max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(1, size)))

@@ -1,0 +1,67 @@
+"""LevelDBs of Caffe's Datums on this host: their units are ranges of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hearth.files.stored_files import StoredFile
+from hearth.files.uri import local_path
+from hearth.sources.cut_splits import LEAST_SPLITS
+from hearth.sources.format import Unit
+from hearth.sources.lmdb import Range, datum_batches, datum_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNIT_BYTES = 32 << 20
+# Written anew by whoever opens the database, and without rows.
+_LOGS = ("LOG", "LOCK")
+
+
+class LevelDbFormat:
+    """As Format. The files of the folder are one database, which CURRENT stands for."""
+
+    kind = "LevelDB"
+    in_folders = False
+    one_database = True
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        found = {file.uri.rpartition("/")[2]: file for file in files}
+        folder = files[0].uri.rpartition("/")[0]
+        if local_path(files[0].uri) is None:
+            raise ValueError(
+                f"{folder}: a LevelDB is read in place, so it must be under a path that all hosts "
+                "see; convert it to Parquet, which may be anywhere"
+            )
+        if "CURRENT" not in found:
+            raise ValueError(f"{folder} is no LevelDB: it has no CURRENT")
+        first = found.pop("CURRENT")
+        return [first, *(file for name, file in found.items() if not name.startswith(_LOGS))]
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        return datum_schema()
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        from hearth.native._caffe import divide_leveldb  # comes with the Caffe engine
+
+        folder, _, name = file.uri.rpartition("/")
+        if name != "CURRENT":
+            return []
+        wanted = max(LEAST_SPLITS, share * LEAST_SPLITS // _UNIT_BYTES)
+        ranges = divide_leveldb(folder, wanted)
+        size = max(1, share * LEAST_SPLITS // wanted)
+        return [Unit(key, 0, size, key[2]) for key in ranges if key[2] != 0]
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+        return _Reader(file, schema)
+
+
+class _Reader:
+    def __init__(self, file: StoredFile, schema: pa.Schema):
+        self._folder, self._schema = file.uri.rpartition("/")[0], schema
+
+    def read(self, key: Range) -> Iterator[pa.RecordBatch]:
+        from hearth.native._caffe import leveldb_rows
+
+        return datum_batches(leveldb_rows(self._folder, key), self._schema)

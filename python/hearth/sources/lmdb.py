@@ -1,0 +1,109 @@
+"""LMDBs of Caffe's Datums, on this host or in HDFS: their units are ranges of keys."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.hadoop_shell import use_core_as_hadoop_user
+from hearth.files.input_files import by_core
+from hearth.files.stored_files import StoredFile
+from hearth.files.uri import local_path
+from hearth.sources.cut_splits import LEAST_SPLITS
+from hearth.sources.format import Unit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# (first key, key that the range ends before or None, number of records or None)
+Range = tuple[bytes, bytes | None, int | None]
+_UNIT_BYTES = 32 << 20
+# Of a small one in HDFS: each walks down the tree, page by page.
+_FEW_UNITS = 48
+
+
+class LmdbFormat:
+    """As Format. Reads the pages that a range is on; of HDFS by the core."""
+
+    kind = "LMDB"
+    in_folders = False
+    one_database = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        data = [file for file in files if file.uri.endswith("/data.mdb")]
+        if not data and len(files) > 1:
+            folder = files[0].uri.rpartition("/")[0]
+            raise ValueError(f"{folder} is no LMDB: it has no data.mdb")
+        file = (data or files)[0]
+        if not by_core(file.uri):
+            raise ValueError(
+                f"{file.uri}: an LMDB is read in place, so it must be under a path that all hosts "
+                "see, or in HDFS; convert it to Parquet, which may be anywhere"
+            )
+        return [file]
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        return datum_schema()
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        from hearth.native._core import cut_lmdb, divide_lmdb
+
+        use_core_as_hadoop_user()
+        wanted = max(LEAST_SPLITS, file.size // _UNIT_BYTES)
+        if local_path(file.uri) is None:  # its leaves are not looked at from here
+            _, cuts = cut_lmdb(file.uri, wanted)
+            if cuts:
+                ends = [*(key for key, _ in cuts[1:]), None]
+                size = file.size // len(cuts)
+                return [
+                    Unit((key, end, None), at, size)
+                    for (key, at), end in zip(cuts, ends, strict=True)
+                ]
+            wanted = _FEW_UNITS
+        records, keys = divide_lmdb(file.uri, wanted)
+        begins = [records * i // wanted for i in range(wanted + 1)]
+        counts = [end - begin for begin, end in itertools.pairwise(begins)]
+        return [
+            Unit((key, None, count), file.size * i // wanted, max(1, file.size // wanted), count)
+            for i, (key, count) in enumerate(zip(keys, counts, strict=True))
+            if count
+        ]
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+        return _Reader(file, schema)
+
+
+class _Reader:
+    def __init__(self, file: StoredFile, schema: pa.Schema):
+        self._uri, self._schema = file.uri, schema
+
+    def read(self, key: Range) -> Iterator[pa.RecordBatch]:
+        from hearth.native._core import DatumRows, lmdb_rows
+
+        use_core_as_hadoop_user()
+        first, end, count = key
+        if count is None:
+            rows = lmdb_rows(self._uri, first, end)
+        else:
+            rows = DatumRows(self._uri, first, count)
+        return datum_batches(rows, self._schema)
+
+
+def datum_batches(rows: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of DatumRows with the columns of `schema`; `data`, views of the file, are
+    copied."""
+    import pyarrow as pa
+
+    while (found := rows.next()) is not None:
+        batch = pa.record_batch(found)
+        columns = [batch.column(field.name).cast(field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def datum_schema() -> pa.Schema:
+    """The columns of a Datum."""
+    import pyarrow as pa
+
+    numbers = [(name, pa.int32()) for name in ("label", "channels", "height", "width", "encoded")]
+    return pa.schema([("id", pa.string()), *numbers, ("data", pa.binary())])

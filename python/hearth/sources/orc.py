@@ -1,0 +1,105 @@
+"""ORC files: their units are stripes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.sources.format import Unit, batch_rows, check_starts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import orc
+
+# Fields of the messages at a file's end: FileTail, Footer, StripeInformation.
+_FOOTER, _STRIPES, _OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS = 2, 3, 1, 2, 3, 5
+
+
+class OrcFormat:
+    """As Format."""
+
+    kind = "ORC"
+    in_folders = False
+    one_database = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        return [file for file in files if file.size] or list(files[:1])  # Spark leaves empty ones
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        return _opened(files[0]).schema
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        source = _opened(file)
+        stripes = stripes_of(source)
+        if len(stripes) != source.nstripes:
+            raise ValueError(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
+        units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
+        return check_starts(file.uri, file.size, units, "stripe")
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+        return _Reader(file, schema)
+
+
+class _Reader:
+    """Memory: a decoded stripe."""
+
+    def __init__(self, file: StoredFile, schema: pa.Schema):
+        self._names = schema.names
+        self._file = _opened(file)
+        for name in self._names:
+            if name not in self._file.schema.names:
+                had = ", ".join(self._file.schema.names)
+                raise ValueError(f"column '{name}' is not in {file.uri}, which has: {had}")
+
+    def read(self, key: int) -> Iterator[pa.RecordBatch]:
+        batch = self._file.read_stripe(key, self._names).select(self._names)
+        rows = batch_rows(batch.nbytes, batch.num_rows)
+        for at in range(0, batch.num_rows, rows):
+            yield batch.slice(at, rows)
+
+
+def _opened(file: StoredFile) -> orc.ORCFile:
+    from pyarrow import orc
+
+    return orc.ORCFile(InputFile(file).for_arrow())
+
+
+def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:
+    """(first byte, bytes, rows) of each stripe. pyarrow tells their number only; the file's end,
+    which it gives unpacked, has the rest."""
+    footer = _fields(bytes(file.reader.serialized_file_tail())).get(_FOOTER, [b""])[-1]
+    stripes = [_fields(stripe) for stripe in _fields(footer).get(_STRIPES, [])]
+    wanted = (_OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS)
+    values = [[stripe.get(number, [0])[-1] for number in wanted] for stripe in stripes]
+    return [(offset, index + data, rows) for offset, index, data, rows in values]
+
+
+def _fields(message: bytes) -> dict[int, list]:
+    """The numbers and byte strings of a message in protobuf's binary format, by field."""
+    found: dict[int, list] = {}
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        if key & 7 == 0:
+            value, at = _varint(message, at)
+        elif key & 7 == 2:
+            size, at = _varint(message, at)
+            value, at = message[at : at + size], at + size
+        else:  # numbers of 8 or 4 bytes, which nothing here has
+            value, at = b"", at + (8 if key & 7 == 1 else 4)
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """(number, where it ends); pyarrow has read the message before, so that it is whole."""
+    number = shift = 0
+    while at < len(message):
+        byte, at = message[at], at + 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return number, at

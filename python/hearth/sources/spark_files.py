@@ -1,0 +1,29 @@
+"""Files that Spark reads: a DataFrame that is made when the driver has a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """`kind`: Spark's name of the format; `columns`: None: all; `options`: of Spark's reader, with
+    `schema` among them."""
+
+    kind: str
+    uri: str
+    columns: tuple[str, ...] | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame; raises what Spark does."""
+        options = dict(self.options)
+        schema = options.pop("schema", None)
+        frame = spark.read.load(self.uri, format=self.kind, schema=schema, **options)
+        if self.columns is None:
+            return frame
+        return frame.select(*("`" + name.replace("`", "``") + "`" for name in self.columns))

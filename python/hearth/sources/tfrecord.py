@@ -1,0 +1,197 @@
+"""TFRecord files of tf.train.Examples: their units are ranges of bytes, from record to record.
+
+The format has no marks to read from. A small file is scanned for its records; in a large one a
+record is recognised by the checksum of its length, and the reader checks that each range ends with
+a record. A gzip file can be read from its beginning only.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.files.uri import local_path
+from hearth.native.failure import hearth_error
+from hearth.sources.format import BATCH_ROWS, Unit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GZIP = b"\x1f\x8b"
+# A record: its length, a checksum of these eight bytes, the data, a checksum of the data.
+_HEADER = struct.Struct("<QI")
+_TRAILER_BYTES = 4
+# Larger files are not scanned. A range is read as a whole, so it has a few megabytes.
+_SCANNED_BYTES = 64 << 20
+_RANGE_BYTES = 16 << 20
+_WINDOW_BYTES = 1 << 20
+# A place counts as a record's where so many records follow each other from there.
+_CHAIN = 3
+
+
+class TfRecordFormat:
+    """As Format."""
+
+    kind = "TFRecord"
+    in_folders = False
+    one_database = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        return list(files)
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from hearth.files.tfrecord_files import inferred_schema, left_schema
+
+        left = left_schema(files[0].uri.rpartition("/")[0])
+        return to_arrow_schema(left or inferred_schema(_first_records(f) for f in files if f.size))
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        if file.size == 0:
+            return []
+        source = InputFile(file)
+        size, wanted = file.size, min(share, _RANGE_BYTES)
+        if source.read_at(0, 2) == _GZIP:
+            return [Unit(None, 0, size)]
+        if size <= 1.5 * share and size <= 2 * _RANGE_BYTES:
+            return [Unit((0, size), 0, size)]
+        if size <= _SCANNED_BYTES:
+            return list(_scanned(source, wanted))
+        ends = [*_boundaries(source, wanted), size]
+        return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+
+    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+        return _Reader(file, schema)
+
+
+class _Reader:
+    """Memory: a range; of another file system a whole gzip file."""
+
+    def __init__(self, file: StoredFile, schema: pa.Schema):
+        self._file, self._schema = file, schema
+
+    def read(self, key: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
+        from hearth.files.tfrecord_schema import arrow_batch, arrow_kind
+
+        records = _open_range(self._file, key)
+        wanted = [(field.name, arrow_kind(field.type)) for field in self._schema]
+        while (found := self._next(records, wanted, key)) is not None:
+            yield arrow_batch(self._schema, *found)
+
+    def _next(self, records: Any, wanted: list[tuple[str, str]], key: Any) -> Any:
+        try:
+            return records.read(wanted, BATCH_ROWS)
+        except (OSError, hearth_error()) as error:
+            if key in (None, (0, self._file.size)):
+                raise
+            raise ValueError(
+                f"{error}; or its records hold TFRecords themselves, and then it can only be read "
+                f"from its beginning: write files below {_SCANNED_BYTES >> 20} MiB, or gzip"
+            ) from None
+
+
+def _open_range(file: StoredFile, key: tuple[int, int] | None) -> Any:
+    """A TfRecordReader of a range, or of the whole file."""
+    from hearth.files.tfrecord_files import open_records
+
+    if key is None and (path := local_path(file.uri)) is not None:
+        return open_records(path)
+    begin, end = key or (0, file.size)
+    data = InputFile(file).read_at(begin, end - begin)
+    if len(data) < end - begin:
+        raise ValueError(f"{file.uri} ends at byte {begin + len(data)} instead of {file.size}")
+    name = file.uri if (begin, end) == (0, file.size) else f"{file.uri} from byte {begin} on"
+    return open_records(data, name)
+
+
+def _first_records(file: StoredFile) -> Any:
+    """A TfRecordReader of a file, or at least of its first megabyte."""
+    source = InputFile(file)
+    if file.size <= _RANGE_BYTES or source.read_at(0, 2) == _GZIP:
+        return _open_range(file, None)
+    return _open_range(file, next(_scanned(source, _WINDOW_BYTES)).key)
+
+
+def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:
+    """The file's records, in units of about `wanted` bytes, by their lengths."""
+    begin = at = rows = base = 0
+    data = b""
+    while at < source.size():
+        if at + _HEADER.size > base + len(data):
+            base, data = at, source.read_at(at, _WINDOW_BYTES)
+        if len(data) - (at - base) < _HEADER.size:
+            raise ValueError(f"{source.uri} is damaged: it ends in a record at byte {at}")
+        length, _ = _HEADER.unpack_from(data, at - base)
+        at += _HEADER.size + length + _TRAILER_BYTES
+        rows += 1
+        if at > source.size():
+            raise ValueError(f"{source.uri} is damaged: record {rows} ends behind the file")
+        if at - begin >= wanted or at == source.size():
+            yield Unit((begin, at), begin, at - begin, rows)
+            begin, rows = at, 0
+
+
+def _boundaries(source: InputFile, wanted: int) -> Iterator[int]:
+    """Where records begin, about `wanted` bytes from each other."""
+    at, size = wanted, source.size()
+    while at + wanted // 2 < size:
+        found = _next_record(source, at)
+        if found is None:
+            return
+        yield found
+        at = max(found, at) + wanted
+
+
+def _next_record(source: InputFile, begin: int) -> int | None:
+    """The first record at or behind `begin`; None where none is found before the file's end."""
+    size = source.size()
+    for base in range(begin, size, _WINDOW_BYTES):
+        data = source.read_at(base, _WINDOW_BYTES + _HEADER.size)
+        # The upper half of a length below 4 GiB has four bytes of zeros.
+        zeros = data.find(bytes(4), 4)
+        while 0 <= zeros < len(data) - 8:
+            at = base + zeros - 4
+            if _is_header(data, zeros - 4) and _is_chain(source, at):
+                return at
+            zeros = data.find(bytes(4), zeros + 1)
+    return None
+
+
+def _is_header(data: bytes, at: int) -> bool:
+    return _HEADER.unpack_from(data, at)[1] == _masked_crc(data[at : at + 8])
+
+
+def _is_chain(source: InputFile, at: int) -> bool:
+    """Whether records follow each other from there, up to the file's end at least."""
+    for _ in range(_CHAIN):
+        header = source.read_at(at, _HEADER.size)
+        if len(header) < _HEADER.size or not _is_header(header, 0):
+            return False
+        at += _HEADER.size + _HEADER.unpack(header)[0] + _TRAILER_BYTES
+        if at >= source.size():
+            return at == source.size()
+    return True
+
+
+def _masked_crc(data: bytes) -> int:
+    """CRC-32C, rotated and shifted as the format has it."""
+    table, crc = _crc_table(), 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@cache
+def _crc_table() -> list[int]:
+    table = []
+    for crc in range(256):
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return table

@@ -1,0 +1,70 @@
+"""A dataset's rows as minibatches of tensors: what ctx.dataset() gives PyTorch programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from hearth.data.dataset import Dataset
+from hearth.data.loader import Loader
+from hearth.data.options import LoaderOptions
+from hearth.torch.datasets import as_tensor
+from hearth.torch.sharding import check_whole
+
+
+class TensorLoader(Loader):
+    """As hearth.data.loader.Loader; arrays are tensors, in the same memory."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        options: LoaderOptions,
+        pin_memory: bool = False,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+    ):
+        """`pin_memory`, `collate_fn`: as of torch.utils.data.DataLoader."""
+        super().__init__(dataset, options)
+        self._pin_memory = pin_memory and torch.cuda.is_available()
+        self._collate_fn = collate_fn
+
+    @property
+    def dataset(self) -> Any:
+        """Its number of rows is len(loader.dataset), as of a DataLoader."""
+        return _Sized(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        check_whole()
+        return super().__iter__()
+
+    def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
+        tensors = {name: self._tensor(value, name) for name, value in values.items()}
+        batch = tuple(tensors.values()) if as_tuple else tensors
+        return batch if self._collate_fn is None else self._collate_fn(_rows(batch))
+
+    def _tensor(self, value: Any, name: str) -> Any:
+        if isinstance(value, list):
+            return value
+        tensor = as_tensor(value, name)
+        transform = self._options.transforms.get(name)
+        if transform is not None and transform.to == "bfloat16":  # NumPy has no such type
+            tensor = tensor.view(torch.bfloat16)
+        return tensor.pin_memory() if self._pin_memory and torch.is_tensor(tensor) else tensor
+
+
+class _Sized:
+    """Counts the rows of a loader's dataset on all ranks."""
+
+    def __init__(self, loader: TensorLoader):
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return sum(self._loader._row_counts())
+
+
+def _rows(batch: Any) -> list[Any]:
+    """The rows of a batch one by one, as a collate_fn gets them."""
+    if isinstance(batch, tuple):
+        return list(zip(*batch, strict=True))
+    return [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]

@@ -1,0 +1,253 @@
+"""Partition files of datasets: attempts that are lost or race; files kept for the next start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+
+import pyarrow as pa
+import pytest
+from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
+
+from hearth.cluster.channel import Channel
+from hearth.cluster.datasets import keeper
+from hearth.cluster.datasets.files import KeptFile, PartitionFiles
+from hearth.cluster.datasets.node import NodeDatasets
+
+KEY = "ab" * 32
+
+
+def batch(first, count):
+    return pa.record_batch({"id": pa.array(range(first, first + count), pa.int64())})
+
+
+class Writer:
+    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
+
+    def __init__(self, files, attempt, partition=0):
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        greeting = {"dataset": "train", "partition": partition, "attempt": attempt}
+        peer = Channel(theirs)
+        self.served = threading.Thread(target=self._serve, args=(files, peer, greeting))
+        self.served.start()
+        self.answer, fds = self.channel.receive(10, descriptors=1)
+        self.writer = PartitionWriter(fds[0]) if fds else None
+
+    def _serve(self, files, peer, greeting, remote=False):
+        try:
+            files.serve(peer, greeting, remote)
+        except (OSError, EOFError):
+            pass
+        finally:
+            peer.close()
+
+    def write(self, rows):
+        size, count = self.writer.write(rows)
+        self.total = size, count
+        self.channel.send({"op": "grown", "bytes": size, "rows": count})
+
+    def end(self):
+        size, count = self.total
+        digest = f"{self.writer.hash:016x}"
+        self.channel.send({"op": "end", "bytes": size, "rows": count, "hash": digest})
+        assert self.channel.receive(10)[0] == {"op": "kept"}
+        self.served.join()
+
+    def die(self):
+        self.channel.close()
+        self.served.join()
+
+
+class Node:
+    """A supervisor's partition files, and the program's datasets at the other end of a channel."""
+
+    def __init__(self):
+        ours, theirs = socket.socketpair()
+        self.events = []
+        self.files = PartitionFiles(Channel(ours), self.events.append)
+        self._program = Channel(theirs)
+        self.datasets = NodeDatasets(["train"])
+        plan = {"op": "dataset_plan", "dataset": "train", "rank": 0, "world": 1}
+        self.datasets.handle({**plan, "owners": [0], "identity": ""}, [])
+        self.rows = self.datasets.open("train").rows
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        while True:
+            message, fds = self._program.receive(descriptors=1)
+            self.datasets.handle(message, fds)
+
+    def take(self, position, count):
+        reader = EpochReader(self.rows, 0, "none")
+        reader.start(0)
+        return reader.take(position, count, False).gather("id").tolist()
+
+
+@pytest.fixture
+def node():
+    return Node()
+
+
+def test_rows_can_be_taken_before_their_partition_is_complete(node):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 10))
+    assert node.take(0, 10) == list(range(10))
+    writer.write(batch(10, 10))
+    writer.end()
+    assert node.take(5, 15) == list(range(5, 20))
+    assert [(event["rows"], event["partition"]) for event in node.events] == [(20, 0)]
+
+
+def test_another_attempt_takes_the_place_of_one_that_is_lost(node):
+    first = Writer(node.files, 1)
+    first.write(batch(0, 10))
+    assert node.take(0, 10) == list(range(10))
+    first.die()
+    second = Writer(node.files, 2)
+    second.write(batch(0, 4))
+    second.write(batch(4, 16))
+    second.end()
+    assert node.take(8, 12) == list(range(8, 20))
+
+
+def test_an_attempt_with_other_rows_than_were_taken_is_an_error(node):
+    first = Writer(node.files, 1)
+    first.write(batch(0, 10))
+    node.take(0, 10)
+    first.die()
+    second = Writer(node.files, 2)
+    second.write(batch(3, 20))
+    second.end()
+    with pytest.raises(Exception, match="attempt 2 of partition 0 has other rows"):
+        node.take(0, 20)
+
+
+def test_of_two_attempts_the_first_that_is_complete_wins(node):
+    slow, quick = Writer(node.files, 1), Writer(node.files, 2)
+    slow.write(batch(0, 5))
+    quick.write(batch(0, 20))
+    quick.end()
+    assert node.take(0, 20) == list(range(20))
+    slow.write(batch(5, 15))
+    slow.end()
+    assert len(node.events) == 1
+    assert Writer(node.files, 3).answer["op"] == "have"
+
+
+def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
+    slow, quick = Writer(node.files, 1), Writer(node.files, 2)
+    slow.write(batch(0, 20))
+    quick.write(batch(0, 20))
+    quick.end()
+    (kept,) = node.files.complete()
+    assert os.fstat(kept.fd).st_blocks * 512 <= 65536
+    slow.end()
+    with node.files._lock:
+        assert list(node.files._partitions["train", 0].attempts) == [2]
+
+
+def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
+    node.files.over = True
+    assert Writer(node.files, 2).answer["op"] == "have"
+    late = Writer(node.files, 3, partition=1)
+    assert late.answer == {"op": "over"}
+    late.channel.send({"op": "counted", "rows": 7})
+    assert late.channel.receive(10)[0] == {"op": "kept"}
+    event = {"event": "dataset", "dataset": "train", "partition": 1, "rows": 7, "hash": ""}
+    assert node.events[-1] == event
+
+
+def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypatch):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
+    Writer(node.files, 7).die()
+    monkeypatch.setattr(keeper, "_LINGER_S", 0.0)
+    done = threading.Thread(
+        target=keeper.keep, args=(node.files.complete(), "c1", KEY, os.getppid())
+    )
+    done.start()
+    while not keeper._keepers("c1"):
+        pass
+    assert keeper.take_over("c1", "cd" * 32) == []
+    assert keeper.take_over("c2", KEY) == []
+    taken = keeper.take_over("c1", KEY)
+    assert [(file.dataset, file.partition, file.rows) for file in taken] == [("train", 0, 20)]
+    done.join()
+
+    after = Node()
+    after.files.adopt(taken)
+    assert after.files.show_adopted("train", [0]) == {0}
+    assert after.take(0, 20) == list(range(20))
+    assert Writer(after.files, 8).answer == {"op": "have", "rows": 20, "hash": taken[0].digest}
+
+
+def test_files_of_partitions_that_another_rank_owns_are_closed(node):
+    with open("/dev/null", "rb") as file:
+        kept = KeptFile("train", 3, 0, 0, "00", os.dup(file.fileno()))
+        node.files.adopt([kept])
+        assert node.files.show_adopted("train", [0]) == set()
+        with pytest.raises(OSError):
+            os.fstat(kept.fd)
+
+
+def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
+    with open("/dev/null", "rb") as file:
+        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        closed = threading.Event()
+        answers = []
+
+        def write():
+            answers.append(Writer(node.files, 1))
+            closed.set()
+
+        threading.Thread(target=write, daemon=True).start()
+        assert not closed.wait(0.2)
+        assert node.files.show_adopted("train", ()) == set()
+        assert closed.wait(10)
+        assert answers[0].answer["op"] == "file"
+
+
+class RemoteWriter(Writer):
+    """A writer on another host: it sends its rows."""
+
+    def __init__(self, files, attempt):
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        peer = Channel(theirs)
+        self.served = threading.Thread(target=self._serve, args=(files, peer, greeting, True))
+        self.served.start()
+        assert self.channel.receive(10)[0] == {"op": "send"}
+        self.sender = PartitionSender(self.channel.fileno())
+
+
+def test_rows_of_another_host_are_the_same(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 10) == list(range(10))
+    writer.sender.write(batch(10, 10))
+    writer.sender.end()
+    assert writer.channel.receive(10)[0] == {"op": "kept"}
+    assert node.take(0, 20) == list(range(20))
+    local = Node()
+    same = Writer(local.files, 1)
+    same.write(batch(0, 20))
+    same.end()
+    assert [event["hash"] for event in local.events] == [event["hash"] for event in node.events]
+
+
+def test_a_lost_writer_of_another_host_is_replaced(node):
+    writer = RemoteWriter(node.files, 1)
+    writer.sender.write(batch(0, 10))
+    assert node.take(0, 5) == list(range(5))
+    writer.die()
+    again = Writer(node.files, 2)
+    again.write(batch(0, 20))
+    again.end()
+    assert node.take(0, 20) == list(range(20))

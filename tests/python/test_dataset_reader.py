@@ -1,0 +1,47 @@
+"""The process that reads a node's files: what is said of it where it ends too early."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import queue
+import signal
+
+from hearth.cluster.datasets.reader import Reader
+
+
+class Source:
+    """Its splits are asked for, which ends the process, or fails."""
+
+    def __init__(self, kill=0):
+        self.kill = kill
+
+    def splits(self):
+        if self.kill:
+            os.kill(os.getpid(), self.kill)
+        raise ValueError("part-7.parquet is no Parquet file")
+
+
+def told(source, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    reasons = queue.SimpleQueue()
+    job = {"name": "train", "splits": [0], "node": {}, "token": ""}
+    packed = base64.b64encode(pickle.dumps(source)).decode()
+    reader = Reader(job, packed, lambda *reason: reasons.put(reason))
+    try:
+        return reasons.get(timeout=60)
+    finally:
+        reader.close()
+
+
+def test_a_killed_reader_is_a_loss_after_which_the_cluster_may_start_again(monkeypatch):
+    reason, code = told(Source(signal.SIGKILL), monkeypatch)
+    assert "the process that reads dataset 'train' was killed by SIGKILL" in reason
+    assert code == "unavailable"
+
+
+def test_rows_that_cannot_be_read_are_no_loss(monkeypatch):
+    reason, code = told(Source(), monkeypatch)
+    assert reason == "dataset 'train' cannot be read: part-7.parquet is no Parquet file"
+    assert code == "internal"

@@ -1,0 +1,161 @@
+"""LMDBs and LevelDBs as sources: ranges of keys, whose records come once and in order."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from lmdb_files import datum, write_lmdb
+from webhdfs_server import WebHdfs
+
+from hearth import HearthError, data, native
+from hearth.sources import lmdb
+from hearth.sources.owners import owners
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module")
+def made_lmdb(tmp_path_factory):
+    """Records of 50 to 9,000 bytes: in the leaves, and on pages of their own."""
+    records = {
+        f"{i:08d}": datum(f"{i:08d}".encode() * (5 if i % 40 else 1100), i % 7, (1, 1, 8))
+        for i in range(ROWS)
+    }
+    return write_lmdb(tmp_path_factory.mktemp("source") / "digits_lmdb", records)
+
+
+@pytest.fixture(scope="module")
+def made_leveldb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("leveldb")
+    images = [b"%08d" % i for i in range(ROWS)]
+    (folder / "images").write_bytes(
+        np.array([0x803, ROWS, 2, 4], ">u4").tobytes() + b"".join(images)
+    )
+    labels = bytes(i % 7 for i in range(ROWS))
+    (folder / "labels").write_bytes(np.array([0x801, ROWS], ">u4").tobytes() + labels)
+    command = [str(native.program()), "convert_mnist_data", "images", "labels", "leveldb"]
+    subprocess.run(
+        [*command, "--backend", "leveldb"],
+        cwd=folder,
+        env=native.environment(),
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+    return str(folder / "leveldb")
+
+
+@pytest.fixture(params=["lmdb", "lmdb in HDFS", "leveldb"])
+def database(request, tmp_path):
+    """(what makes the source, its URI, the server that has it)."""
+    name = "leveldb" if request.param == "leveldb" else "lmdb"
+    folder = shutil.copytree(request.getfixturevalue(f"made_{name}"), tmp_path / name)
+    if request.param != "lmdb in HDFS":
+        yield getattr(data, name), str(folder), None
+        return
+    with WebHdfs() as server:
+        for file in folder.iterdir():
+            server.files[f"/lmdb/{file.name}"] = file.read_bytes()
+        yield data.lmdb, f"{server.uri}/lmdb", server
+
+
+def rows(source, splits=None):
+    splits = source.splits() if splits is None else splits
+    batches = itertools.chain.from_iterable(map(source.read, splits))
+    return pa.Table.from_batches(batches, source.schema()).to_pylist()
+
+
+def first_number(row):
+    return int(row["data"][:8])
+
+
+def test_each_record_comes_once_and_in_order(database):
+    make, uri, _ = database
+    source = pickle.loads(pickle.dumps(make(uri).pin()))
+    found = rows(source)
+    assert [first_number(row) for row in found] == list(range(ROWS))
+    assert [row["label"] for row in found] == [i % 7 for i in range(ROWS)]
+    assert 48 <= len(source.splits()) <= 400
+    assert rows(source, source.splits()[-1:])[-1] == found[-1]
+    only = make(uri, ["label", "id"]).pin()
+    assert rows(only)[5] == {"label": 5, "id": found[5]["id"]}
+
+
+@pytest.mark.parametrize("ranks", [2, 16])
+def test_ranks_share_the_records(database, ranks):
+    make, uri, _ = database
+    source = make(uri).pin()
+    splits = source.splits()
+    shares = owners(splits, [], ranks)
+    mine = [
+        rows(source, [s for s, owner in zip(splits, shares, strict=True) if owner == rank])
+        for rank in range(ranks)
+    ]
+    numbers = [first_number(row) for row in itertools.chain.from_iterable(mine)]
+    assert numbers == list(range(ROWS))
+    assert max(map(len, mine)) < 1.5 * min(map(len, mine))
+
+
+def test_a_database_that_changed_or_is_gone_is_named(database):
+    make, uri, server = database
+    source = make(uri).pin()
+    assert make(uri).pin().identity() == source.identity()
+    if server is not None:
+        server.files["/lmdb/data.mdb"] += b"more"
+    else:
+        (file,) = Path(uri).glob("data.mdb" if make is data.lmdb else "MANIFEST*")
+        file.write_bytes(file.read_bytes() + b"more")
+    with pytest.raises(ValueError, match=r"has \d+ bytes instead of \d+ .*start the run"):
+        list(source.read(source.splits()[-1]))
+
+
+@pytest.mark.parametrize("make", [data.lmdb, data.leveldb])
+def test_a_folder_without_a_database_is_named(make, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"no database")
+    with pytest.raises(ValueError, match=rf"{tmp_path} is no L"):
+        make(str(tmp_path)).pin()
+    with pytest.raises(FileNotFoundError, match="none does not exist"):
+        make(str(tmp_path / "none")).pin()
+
+
+def test_a_damaged_database_is_named(database):
+    make, uri, server = database
+    if make is data.leveldb or server is not None:
+        pytest.skip("damage of pages is read alike")
+    with open(f"{uri}/data.mdb", "r+b") as file:
+        file.write(b"\xff" * 16_384)
+    with pytest.raises((ValueError, HearthError), match=r"data\.mdb"):
+        rows(make(uri).pin())
+
+
+def test_an_empty_lmdb_has_no_split(tmp_path):
+    assert data.lmdb(write_lmdb(tmp_path / "empty", {})).pin().splits() == []
+
+
+@pytest.mark.parametrize("make", [data.lmdb, data.leveldb])
+def test_another_file_system_is_refused_with_what_to_do(make):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/base/folder/data.mdb", b"x")
+    with pytest.raises(ValueError, match=r"read in place.*convert it to Parquet"):
+        make("memory://base/folder").pin()
+    memory.rm("/base", recursive=True)
+
+
+def test_an_lmdb_in_hdfs_is_cut_by_its_tree(database, monkeypatch):
+    make, uri, server = database
+    if server is None:
+        pytest.skip("those of this host are cut by their records")
+    monkeypatch.setattr(lmdb, "LEAST_SPLITS", 20)
+    source = make(uri).pin()
+    assert [split.rows for split in source.splits()] == [None] * len(source.splits())
+    assert [first_number(row) for row in rows(source)] == list(range(ROWS))

@@ -1,0 +1,213 @@
+"""How sources are cut into splits, and which rank reads which."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hearth.native._core import TfRecordWriter
+
+from hearth import data
+from hearth.files.stored_files import Block, StoredFile
+from hearth.sources import tfrecord
+from hearth.sources.cut_splits import JOINED_BYTES, cut_splits
+from hearth.sources.format import Unit
+from hearth.sources.owners import owners
+from hearth.sources.source import Split
+
+MIB = 1 << 20
+
+
+def cut(sizes, rows=100, hosts=()):
+    """Splits of files of one unit each; the i-th on the i-th of `hosts`."""
+    files = [
+        StoredFile(f"f{i}", size, (Block(0, size, frozenset(hosts[i])),) if hosts else ())
+        for i, size in enumerate(sizes)
+    ]
+    return cut_splits(files, [[Unit(0, 0, size, rows)] for size in sizes])
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 1000, 20_000])
+@pytest.mark.parametrize("size", [1000, 100 * MIB])
+def test_any_layout_has_a_bounded_number_of_splits_with_all_rows(count, size):
+    splits = cut([size] * count, rows=500)
+    assert 48 <= len(splits) <= 5000
+    assert sum(split.rows for split in splits) == 500 * count
+    pieces = [piece for split in splits for piece in split.pieces]
+    assert sum((p.rows if p.end is None else p.end) - p.begin for p in pieces) == 500 * count
+    assert [split.number for split in splits] == list(range(len(splits)))
+
+
+def test_few_rows_are_a_split_each_and_unknown_ones_are_not_cut():
+    assert [split.rows for split in cut([1000], rows=5)] == [1] * 5
+    assert [split.rows for split in cut([1000], rows=None)] == [None]
+    assert cut([1000], rows=0) == ()
+
+
+def test_small_files_are_joined_within_their_host():
+    sizes, hosts = [MIB] * 12_000, [("a", "x"), ("b", "y"), ("c", "z")]
+    splits = cut(sizes, hosts=[hosts[i // 4000] for i in range(12_000)])
+    assert all(2 * MIB <= split.bytes <= 1.25 * JOINED_BYTES for split in splits)
+    assert [split.hosts for split in splits].count(frozenset()) == 0
+    scattered = cut(sizes, hosts=[hosts[i % 3] for i in range(12_000)])
+    assert len(scattered) <= 5000
+
+
+def splits_of(loads, hosts=None, counted=True):
+    return [
+        Split(i, load, load if counted else None, frozenset(hosts[i] if hosts else ()))
+        for i, load in enumerate(loads)
+    ]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 16])
+@pytest.mark.parametrize("counted", [True, False])
+def test_ranks_get_contiguous_equal_shares_and_at_least_one_split(ranks, counted):
+    random.seed(ranks)
+    for _ in range(30):
+        loads = [random.choice([1, 10, 1000]) for _ in range(random.randint(ranks, 300))]
+        found = owners(splits_of(loads, counted=counted), [], ranks)
+        assert found == sorted(found)
+        assert set(found) == set(range(ranks))
+        shares = [sum(x for x, o in zip(loads, found, strict=True) if o == r) for r in range(ranks)]
+        if len(loads) > 4 * ranks:
+            assert max(shares) <= sum(loads) / ranks + 2 * max(loads)
+    assert owners([], [], ranks) == []
+
+
+def test_splits_go_to_the_ranks_of_their_hosts_in_equal_shares():
+    hosts = [frozenset({"a", "10.0.0.1"}), frozenset({"b"}), frozenset({"c"})]
+    splits = splits_of([10] * 30, [("10.0.0.1", "q")] * 10 + [("b",)] * 10 + [("c", "a")] * 10)
+    found = owners(splits, hosts, 3)
+    assert found == [0] * 10 + [1] * 10 + [2] * 10
+    one_host = owners(splits_of([10] * 30, [("a",)] * 30), hosts, 3)
+    assert [one_host.count(rank) for rank in range(3)] == [10, 10, 10]
+    with pytest.raises(ValueError, match="3 ranks on 2 hosts"):
+        owners(splits, hosts[:2], 3)
+
+
+def write_records(path, values):
+    writer = TfRecordWriter(str(path))
+    for value in values:
+        writer.write(pa.record_batch({"id": [len(value)], "data": [value]}))
+    writer.finish()
+
+
+def read(source):
+    return [
+        value
+        for split in source.splits()
+        for batch in source.read(split)
+        for value in batch.column("data").to_pylist()
+    ]
+
+
+def test_large_tfrecord_files_are_cut_at_records_without_a_scan(tmp_path, monkeypatch):
+    """Of values with many zeros, each of which might begin a length."""
+    monkeypatch.setattr(tfrecord, "_SCANNED_BYTES", 1000)
+    monkeypatch.setattr(tfrecord, "_scanned", None)
+    random.seed(3)
+    values = [bytes(random.choice(b"\0\0\0\1\xff") for _ in range(n % 700)) for n in range(3000)]
+    write_records(tmp_path / "a", values)
+    source = data.tfrecord(str(tmp_path / "a")).pin()
+    assert 100 < len(source.splits()) < 300
+    assert read(source) == values
+
+
+def test_a_file_whose_records_hold_records_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(tfrecord, "_SCANNED_BYTES", 1000)
+    write_records(tmp_path / "inner", [b"x" * 50] * 1000)
+    inner = (tmp_path / "inner").read_bytes()
+    write_records(tmp_path / "outer", [inner] * 3)
+    source = data.tfrecord(str(tmp_path / "outer")).pin()
+    with pytest.raises(ValueError, match=r"outer.* cut off.* hold TFRecords themselves"):
+        read(source)
+
+
+def test_a_gzip_file_is_one_split(tmp_path):
+    writer = TfRecordWriter(str(tmp_path / "a"), gzip=True)
+    writer.write(pa.record_batch({"data": [b"%d" % i for i in range(10_000)]}))
+    writer.finish()
+    source = data.tfrecord(str(tmp_path)).pin()
+    assert [split.rows for split in source.splits()] == [None]
+    assert read(source) == [b"%d" % i for i in range(10_000)]
+
+
+@pytest.mark.parametrize("scheme", ["", "memory://box"])
+def test_columns_in_the_names_of_folders(scheme, tmp_path):
+    import fsspec
+
+    root = f"{scheme}{tmp_path}/day=0/table"
+    files = fsspec.filesystem("memory" if scheme else "file")
+    for i, day in enumerate(("1", "02", "-3", "__HIVE_DEFAULT_PARTITION__")):
+        for name in ("a%20b", "7"):
+            folder = f"{root}/day={day}/name={name}".removeprefix("memory:/")
+            files.makedirs(folder, exist_ok=True)
+            with files.open(f"{folder}/part.parquet", "wb") as file:
+                pq.write_table(pa.table({"id": [i, i + 10]}), file)
+    source = data.parquet(root, ["name", "id", "day"]).pin()
+    assert source.schema().types == [pa.string(), pa.int64(), pa.int32()]
+    rows = pa.Table.from_batches(b for split in source.splits() for b in source.read(split))
+    expected = {
+        (name, i + more, day)
+        for name in ("a b", "7")
+        for i, day in enumerate((1, 2, -3, None))
+        for more in (0, 10)
+    }
+    assert set(zip(*rows.to_pydict().values(), strict=True)) == expected
+    assert rows.num_rows == 16
+    only = data.parquet(root, ["day"]).pin()
+    assert sum(b.num_rows for split in only.splits() for b in only.read(split)) == 16
+    with pytest.raises(ValueError, match=r"has a folder day=.* supported for Parquet only"):
+        data.arrow(root).pin()
+
+
+def test_one_row_group_that_many_splits_share_is_decoded_once(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"id": range(100_000)}), tmp_path / "a.parquet")
+    source, opened = data.parquet(str(tmp_path)).pin(), []
+    real = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda *args: opened.append(args) or real(*args)
+    )
+    splits = source.splits()
+    rows = [b.column(0).to_pylist() for split in splits for b in source.read(split)]
+    assert [value for part in rows for value in part] == list(range(100_000))
+    assert len(opened) == 1 < len(splits)
+
+
+def test_a_table_is_refused(tmp_path):
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "00000000000000000000.json").touch()
+    with pytest.raises(ValueError, match="belongs to the Delta table"):
+        data.parquet(str(tmp_path)).pin()
+
+
+def test_a_file_that_was_written_again_with_the_same_size_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1, 2]}), path)
+    source = data.parquet(str(path)).pin()
+    found = path.stat()
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + 5_000_000))
+    with pytest.raises(ValueError, match=r"a\.parquet was written again"):
+        list(source.read(source.splits()[0]))
+
+
+def test_thousands_of_files_make_a_small_closure(tmp_path):
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "part-0.parquet")
+    for index in range(3000):
+        job = "c000-6f1c-4a58-9d11-51b3e2a1b7aa-c000.snappy.parquet"
+        os.link(tmp_path / "part-0.parquet", tmp_path / f"part-{index:05}-{job}")
+    source = data.parquet(str(tmp_path)).pin()
+    assert sum(split.rows for split in source.splits()) == 6002
+    assert len(pickle.dumps(source)) < 80_000
+
+
+@pytest.mark.parametrize("columns", ["id", []])
+def test_columns_are_a_list_of_names(columns):
+    with pytest.raises(ValueError, match="is not a list of names"):
+        data.parquet("/x", columns)

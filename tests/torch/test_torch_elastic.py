@@ -1,0 +1,101 @@
+"""workers=(least, most): ranks follow the slots there are; each row is taken once per epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hearth.spark.executors import known_executors
+from hearth.torch import TorchCluster
+
+ROWS, EPOCHS = 400, 3
+
+
+def counts_rows(folder, ctx):
+    """Notes the ids of each step; rank 0 saves the position after it."""
+    import torch.distributed as dist
+
+    dist.init_process_group(ctx.backend)
+    folder = Path(folder)
+    loader = ctx.dataset("train", 5, uneven="weight")
+    saved = folder / "state.json"
+    step = 0
+    if saved.exists():
+        kept = json.loads(saved.read_text())
+        loader.load_state_dict(kept["data"])
+        step = kept["step"]
+    while loader.epoch < EPOCHS:
+        epoch = loader.epoch
+        for batch in loader:
+            step += 1
+            ids = [i for i, w in zip(batch["id"], batch["row_weight"], strict=True) if w > 0]
+            note = {"step": step, "epoch": epoch, "ids": [int(i) for i in ids]}
+            with open(folder / f"{ctx.restart_count}-{ctx.rank}.notes", "a") as file:
+                file.write(json.dumps({**note, "world": ctx.world_size}) + "\n")
+            dist.barrier()
+            if ctx.rank == 0:
+                text = json.dumps({"step": step, "data": loader.state_dict()})
+                (folder / "new.json").write_text(text)
+                os.replace(folder / "new.json", saved)
+            dist.barrier()
+            ctx.mgr.note_commit()
+            time.sleep(0.05)
+
+
+def read(folder):
+    """{(step, rank): note} of the steps that count: the last start that took each step."""
+    found = {}
+    for file in sorted(Path(folder).glob("*.notes"), key=lambda f: int(f.name.split("-")[0])):
+        start, rank = file.stem.split("-")
+        for line in file.read_text().splitlines():
+            note = json.loads(line)
+            for key in [k for k in found if k[0] == note["step"] and found[k][0] != start]:
+                del found[key]
+            found[note["step"], rank] = start, note
+    return {key: note for key, (_, note) in found.items()}
+
+
+def wait_for(condition):
+    until = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < until, "nothing happened for two minutes"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def short_wait(spark):
+    spark.conf.set("spark.hearth.executorWait", "1s")
+    yield
+    spark.conf.unset("spark.hearth.executorWait")
+
+
+def test_ranks_become_fewer_and_more_and_every_row_counts_once(spark, tmp_path, short_wait):
+    context = spark.sparkContext._jsc.sc()
+    frame = spark.range(0, ROWS, 1, 4)
+    cluster = TorchCluster.run(
+        spark, counts_rows, str(tmp_path), workers=(1, 2), restart=True, datasets={"train": frame}
+    )
+    wait_for(lambda: len(read(tmp_path)) > 20)
+    context.killExecutor(executor_of(spark))  # which Spark does not replace
+    ends = threading.Thread(target=cluster.shutdown)
+    ends.start()
+    wait_for(lambda: any(note["world"] == 1 for note in read(tmp_path).values()))
+    context.requestExecutors(1)
+    ends.join(240)
+    assert not ends.is_alive()
+    notes = read(tmp_path)
+    assert {note["world"] for note in notes.values()} == {1, 2}
+    for epoch in range(EPOCHS):
+        ids = sorted(i for n in notes.values() if n["epoch"] == epoch for i in n["ids"])
+        assert ids == list(range(ROWS))
+
+
+def executor_of(spark):
+    """The id of an executor that runs."""
+    found = known_executors(spark, active_only=True)
+    return next(str(e.id()) for e in found if str(e.id()) != "driver")
