@@ -95,7 +95,8 @@ say(attempt(lambda: ctx.checkpoint(5, model=model, **({"extra": {}} if rank else
 say(attempt(lambda: ctx.checkpoint(5, model=model, data={"batch": rank})))
 say(attempt(lambda: ctx.checkpoint(5, model=model, more=7 if rank else {})))
 say(attempt(lambda: ctx.restore(**{"model" if rank else "other": model})))
-say(attempt(lambda: ctx.checkpoint(5, model=model)))
+say(attempt(lambda: ctx.checkpoint(
+    5, model=model, data={"batch": 5, "known": 7 if rank else None})))
 """
     group = ranks(program, tmp_path / "run")
     for words in (

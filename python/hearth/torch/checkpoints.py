@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,11 @@ _DATA = "data"
 
 @dataclass(frozen=True)
 class Own:
-    """What a rank is about to save: `position` is the data's state, as a checksum."""
+    """What a rank is about to save: `position` is that of the data, as checksums."""
 
     states: dict[str, Any]
     sharded: ShardedParts
-    position: str = ""
+    position: Mapping[str, str] | None = None
 
 
 class Checkpoints:
@@ -38,7 +38,8 @@ class Checkpoints:
 
     def __init__(self, ctx: Any):
         self._ctx = ctx
-        self._last: tuple[int, str] | None = None  # step and data's position of the last one
+        # Step and data's position of the last one.
+        self._last: tuple[int, Mapping[str, str]] | None = None
 
     def save(self, step: int, parts: Mapping[str, Any], folder: str, keep: int) -> None:
         """As TorchContext.checkpoint()."""
@@ -46,9 +47,9 @@ class Checkpoints:
         own = peers.together(lambda: self._own(step, parts, keep, there.uri))
         names = [*own.states, *own.sharded.names]
         peers.check_same("checkpoint() got another step or other parts", [step, *sorted(names)])
-        peers.check_same("the state of 'data' is another", own.position)
+        _check_positions([json.loads(text) for text in peers.tell(json.dumps(own.position))])
         number = checkpoint_files.write(peers, there, step, own.states, own.sharded)
-        if own.position:
+        if own.position is not None:
             self._last = step, own.position
         if hasattr(self._ctx.mgr, "note_commit"):
             self._ctx.mgr.note_commit()
@@ -75,7 +76,7 @@ class Checkpoints:
             peers.together(lambda: sharded.load(found.path), failed)
         checkpoint_files.set_random_state(peers, seal, states.get(RANDOM))
         if _DATA in states:
-            self._last = seal.step, _position_of(states[_DATA])
+            self._last = seal.step, part_states.position_of(states[_DATA])
         return seal.step
 
     def _peers(self) -> Peers:
@@ -118,11 +119,15 @@ class Checkpoints:
             return Own(states, sharded)
         return Own(states, sharded, self._checked_position(step, states[_DATA]))
 
-    def _checked_position(self, step: int, state: Any) -> str:
+    def _checked_position(self, step: int, state: Any) -> dict[str, str]:
         """Raises ValueError where the data's state is of another step than the model's."""
         _check_step(step, state)
-        position = _position_of(state)
-        if self._last is not None and step > self._last[0] and position == self._last[1]:
+        position = part_states.position_of(state)
+        if (
+            self._last is not None
+            and step > self._last[0]
+            and part_states.same_position(position, self._last[1])
+        ):
             raise ValueError(
                 f"model and data disagree: the step is {step}, but the state of 'data' is still "
                 f"that of step {self._last[0]}: give the loader that the program takes batches "
@@ -171,12 +176,15 @@ def _check_fits(found: checkpoint_files.Found, given: Mapping[str, Any], sharded
         _check_step(found.seal.step, found.states[_DATA])
 
 
-def _position_of(state: Any) -> str:
-    """A checksum of the data's position, without what ranks learn of its rows at different times
-    (Loader.state_dict())."""
-    if isinstance(state, dict):
-        state = {key: value for key, value in state.items() if key != "partitions"}
-    return part_states.checksum(state)
+def _check_positions(positions: Sequence[Any]) -> None:
+    """Raises HearthError where the data of a rank is at another position than rank 0's."""
+    for rank, position in enumerate(positions):
+        if position is not None and not part_states.same_position(position, positions[0]):
+            different = [key for key in position if position[key] != positions[0].get(key)]
+            raise invalid(
+                f"the state of 'data' is another on rank {rank} than on rank 0 "
+                f"({', '.join(different)}): all ranks make a checkpoint after the same batch"
+            )
 
 
 def _check_step(step: int, state: Any) -> None:

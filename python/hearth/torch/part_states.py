@@ -68,12 +68,25 @@ def is_json(state: Any) -> bool:
     return type(state) in _JSON and (type(state) is not float or state == state)
 
 
-def checksum(state: Any) -> str:
-    """The same for equal states."""
-    if is_json(state):
-        return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+def position_of(state: Any) -> dict[str, str]:
+    """Checksums of what a loader's state says, by its keys; empty for what it does not know yet."""
+    items = state.items() if isinstance(state, dict) else [("", state)]
+    return {str(key): "" if value is None else _checksum(value) for key, value in items}
+
+
+def same_position(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two of position_of() may be the same, as far as both know."""
+    if one.keys() != other.keys():
+        return False
+    return all(one[key] == other[key] or "" in (one[key], other[key]) for key in one)
+
+
+def _checksum(value: Any) -> str:
+    """The same for equal values."""
+    if is_json(value):
+        return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     data = io.BytesIO()
-    torch.save(state, data)
+    torch.save(value, data)
     return hashlib.sha256(data.getvalue()).hexdigest()
 
 
