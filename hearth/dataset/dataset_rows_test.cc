@@ -248,7 +248,7 @@ TEST_F(DamagedPartition, IsAnErrorWhereverItIsDamaged) {
   const std::vector<std::byte> sound = Contents(attempt);
   // Of each image the header and the table; the rest are names, padding and values.
   for (const size_t image : {size_t{0}, sound.size() / 2}) {
-    for (size_t at : {0, 4, 8, 15, 16, 23, 24, 28, 32, 36, 40, 56, 57, 72, 80, 88}) {
+    for (size_t at : {0, 4, 8, 15, 16, 23, 24, 28, 32, 36, 40, 56, 57, 80, 88}) {
       std::vector<std::byte> damaged = sound;
       damaged[image + at] ^= std::byte{0x81};
       EXPECT_EQ(Announced(damaged, attempt.committed()).code(), ErrorCode::kDataLoss)
