@@ -257,7 +257,7 @@ say(attempt(lambda: ctx.reduce_metrics({f"{i}" * 50: i for i in range(100)}, wei
 def test_ranks_that_have_counted_the_rows_at_different_times_do_not_disagree(ranks, tmp_path):
     program = """
 model, optimizer = make()
-known = [[3, "aa"]] if rank else None
+known = [[3, "aa"], None] if rank else [None, [4, "bb"]]
 say(attempt(lambda: ctx.checkpoint(5, model=model, data={"batch": 1, "partitions": known})))
 """
     assert said(ranks(program, tmp_path)) == [None, None]

@@ -69,9 +69,13 @@ def is_json(state: Any) -> bool:
 
 
 def position_of(state: Any) -> dict[str, str]:
-    """Checksums of what a loader's state says, by its keys; empty for what it does not know yet."""
+    """Checksums of what a loader's state says, by its keys; empty for what it does not know yet.
+
+    Its partitions are left out: ranks learn of them at different times.
+    """
     items = state.items() if isinstance(state, dict) else [("", state)]
-    return {str(key): "" if value is None else _checksum(value) for key, value in items}
+    known = ((key, value) for key, value in items if key != "partitions")
+    return {str(key): "" if value is None else _checksum(value) for key, value in known}
 
 
 def same_position(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
