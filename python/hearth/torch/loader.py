@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils.data import IterableDataset, get_worker_info
 
 from hearth.data.dataset import Dataset
 from hearth.data.loader import Loader
@@ -13,9 +15,18 @@ from hearth.data.options import LoaderOptions
 from hearth.torch.datasets import as_tensor
 from hearth.torch.sharding import check_whole
 
+_IN_WORKER = (
+    "the rows of a dataset are in the node's own process, and the worker processes of a DataLoader "
+    "cannot take them: use the loader itself, or DataLoader(loader, batch_size=None, "
+    "num_workers=0); map= and workers= of ctx.dataset() prepare batches in threads"
+)
 
-class TensorLoader(Loader):
-    """As hearth.data.loader.Loader; arrays are tensors, in the same memory."""
+
+class TensorLoader(Loader, IterableDataset):
+    """As hearth.data.loader.Loader; arrays are tensors, in the same memory.
+
+    An IterableDataset of batches, too, for DataLoader(loader, batch_size=None).
+    """
 
     def __init__(
         self,
@@ -28,6 +39,10 @@ class TensorLoader(Loader):
         super().__init__(dataset, options)
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self._collate_fn = collate_fn
+        self._process = os.getpid()
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError(_IN_WORKER)
 
     @property
     def dataset(self) -> Any:
@@ -35,6 +50,9 @@ class TensorLoader(Loader):
         return _Sized(self)
 
     def __iter__(self) -> Iterator[Any]:
+        """Raises RuntimeError in a worker process, and where Accelerate would drop batches."""
+        if get_worker_info() is not None or os.getpid() != self._process:
+            raise RuntimeError(_IN_WORKER)
         check_whole()
         return super().__iter__()
 

@@ -1,4 +1,4 @@
-"""Refuses frameworks that would shard a feed, whose rows are one rank's share already."""
+"""Refuses frameworks that would shard a feed or a dataset, which is one rank's share already."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def check_whole() -> None:
         if owner in _SHARDING.get(module, ()):
             raise RuntimeError(
                 f"{module}.{owner} would drop rows: it distributes among the ranks what one of "
-                "them reads, but a feed gives each rank its own share of the rows already. Leave "
-                "the DataLoader out of Accelerator.prepare(); for transformers.Trainer, override "
-                "get_train_dataloader() to return DataLoader(self.train_dataset, batch_size=None) "
-                "(docs/pytorch.md)"
+                "them reads, but a dataset or a feed gives each rank its own share of the rows "
+                "already. Leave the DataLoader out of Accelerator.prepare(); for "
+                "transformers.Trainer, override get_train_dataloader() to return "
+                "DataLoader(self.train_dataset, batch_size=None) (docs/pytorch.md)"
             )
         frame = frame.f_back

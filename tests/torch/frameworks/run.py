@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs programs of frameworks on PyTorch, unchanged, as two processes of the backend "hearth".
 
-Some count the rows of a feed: each program gets the path of a Parquet file.
+Some count the rows of a feed or a dataset: each program gets the path of a Parquet file, and of a
+folder that both processes see.
 `make test-torch-frameworks` runs it in an environment that has them. The processes have the
 variables that torchrun gives, which a Hearth cluster gives, too.
 """
@@ -22,9 +23,12 @@ HERE = Path(__file__).resolve().parent
 PROGRAMS = (
     "accelerate_program.py",
     "accelerate_feed_program.py",
+    "accelerate_dataset_program.py",
     "lightning_program.py",
     "lightning_feed_program.py",
+    "lightning_dataset_program.py",
     "trainer_program.py",
+    "trainer_dataset_program.py",
 )
 WORLD = 2
 ROWS = 256  # as feed_rows.py counts
@@ -49,7 +53,10 @@ def run(program: str, rows: Path) -> bool:
             "MASTER_PORT": port,
         }
         environment = {**os.environ, **{key: str(value) for key, value in place.items()}}
-        command = [sys.executable, str(HERE / program), str(rows)]
+        environment["PYTHONPATH"] = str(HERE.parents[1] / "python")  # dataset_ranks
+        folder = rows.parent / Path(program).stem
+        folder.mkdir(exist_ok=True)
+        command = [sys.executable, str(HERE / program), str(rows), str(folder)]
         processes.append(subprocess.Popen(command, env=environment))
     try:
         return all([process.wait(TIMEOUT_S) == 0 for process in processes])

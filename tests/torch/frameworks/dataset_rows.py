@@ -1,0 +1,41 @@
+"""The loaders that the programs count: each rank's partitions of a dataset, as ctx.dataset() gives
+them. 250 rows, so that the ranks have unequal numbers of them."""
+
+import itertools
+
+import pyarrow as pa
+import torch
+from dataset_ranks import rank_dataset
+
+from hearth.data.options import LoaderOptions
+from hearth.torch.loader import TensorLoader
+
+COUNTS = (70, 50, 60, 70)  # rank 0 has 130 rows, rank 1 has 120
+ROWS = sum(COUNTS)
+BATCH = 8
+STEPS = 17  # as many as rank 0 needs; rank 1 repeats 10 rows
+
+
+def rows_loader(**options):
+    """What main functions get by ctx.dataset("train", 8)."""
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    ends = list(itertools.accumulate(COUNTS, initial=0))
+    partitions = [
+        pa.record_batch({"labels": range(a, b), "x": pa.array(range(a, b), pa.float32())})
+        for a, b in itertools.pairwise(ends)
+    ]
+    return TensorLoader(rank_dataset(partitions, rank, world), LoaderOptions(BATCH, **options))
+
+
+def check_epoch(batches, repeated):
+    """All ranks call it with the ids of each batch of an epoch, and how many were repeated.
+
+    Each row came once but for the repeated ones, in as many steps on all ranks.
+    """
+    everybodys = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(everybodys, (batches, repeated))
+    steps = [len(batches) for batches, _ in everybodys]
+    assert steps == [STEPS] * len(everybodys), f"steps of the ranks: {steps}"
+    given = [i for batches, _ in everybodys for batch in batches for i in batch]
+    assert set(given) == set(range(ROWS)), f"{len(set(given))} of {ROWS} rows"
+    assert len(given) == ROWS + sum(repeated for _, repeated in everybodys), len(given)
