@@ -43,9 +43,7 @@ def test_worker_processes_are_refused(how):
     from torch.utils.data import DataLoader
 
     workers = DataLoader(loader(), None, num_workers=1, multiprocessing_context=how)
-    with pytest.raises(
-        RuntimeError, match="DataLoader\\(loader, batch_size=None, num_workers=0\\)"
-    ):
+    with pytest.raises(RuntimeError, match="num_workers=0"):
         list(workers)
 
 
