@@ -74,3 +74,13 @@ def test_totals_are_sent_once_all_partitions_are_known_of_ranks_that_have_return
     some = {"op": "dataset_counted", "dataset": "train", "counted": [[0, 4, "aa"]]}
     totals = {"op": "dataset_totals", "dataset": "train", "rows": [4, 3], "hashes": ["aa", ""]}
     assert running.sent == [some, totals]
+
+
+def test_it_is_shown_how_far_a_delivery_is():
+    delivery = Delivery(Plan("train", 2), Running())
+    assert delivery.line() == "train 0 of 2 partitions (0 rows)"
+    delivery.note(partition(1, 1500, "aa"))
+    assert delivery.line() == "train 1 of 2 partitions (1,500 rows)"
+    delivery.note(partition(0, 5, "bb"))
+    assert delivery.line() == ""
+    assert Delivery(Plan("train", 2, spool=False), Running()).line() == ""

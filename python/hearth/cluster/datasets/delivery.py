@@ -17,6 +17,7 @@ from hearth.cluster.channel import Message
 from hearth.cluster.datasets.kept_plan import KeptPlan
 from hearth.cluster.datasets.task import RESULT_SCHEMA, DatasetSpec, deliver_task
 from hearth.cluster.errors import job_error
+from hearth.cluster.pace import PaceLine
 from hearth.rows.columns import check_carried
 from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
 from hearth.spark.arrow_map import map_in_arrow
@@ -106,6 +107,7 @@ class Datasets:
                 feed carries, or files that cannot be listed.
         """
         self._spark = spark
+        self._deliveries: list[Delivery] = []  # of the start that runs
         self._kept = KeptPlan(folder if rows else "")
         rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
@@ -142,6 +144,11 @@ class Datasets:
             for name, plan in self.plans.items()
         }
 
+    def line(self) -> str:
+        """How far the deliveries of this start are; "" where all rows are there."""
+        parts = [delivery.line() for delivery in self._deliveries]
+        return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
+
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tells the nodes of a start who owns what, and delivers the rows in the background.
 
@@ -149,10 +156,12 @@ class Datasets:
         """
         fed = roles.fed_nodes(nodes)
         hosts = [frozenset((node["host"], node["host_name"])) for node in fed]
+        self._deliveries = []
         for plan in self.plans.values():
             planned = partial(plan.owners, hosts)
             owners = self._kept.owners(plan.name, len(fed), plan.partitions, planned)
             delivery = Delivery(plan, running)
+            self._deliveries.append(delivery)
             running.watch.datasets[plan.name] = delivery.note
             named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
@@ -165,6 +174,15 @@ class Datasets:
             spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
             action = partial(_deliver, self._spark.session, plan, spec)
             running.deliveries.append(SparkJob(self._spark, action, delivery.end))
+        if self.line():
+            show = partial(self._show, running)
+            threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
+
+    def _show(self, running: ClusterStart) -> None:
+        """Shows how far the deliveries are until they have ended, or the cluster has."""
+        watch = running.watch
+        with PaceLine(self.line):
+            watch.wait(lambda: watch.closing or not self.line(), None)
 
 
 class Delivery:
@@ -177,6 +195,15 @@ class Delivery:
         self._known: dict[int, tuple[int, str]] = {}
         self._untold: list[list[Any]] = []  # [partition, rows, hash]
         self._told = False
+
+    def line(self) -> str:
+        """How many partitions have come; "" where all have, or none are to."""
+        plan = self._plan
+        with self._lock:
+            known, rows = len(self._known), sum(rows for rows, _ in self._known.values())
+        if self._told or not plan.spool:
+            return ""
+        return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
     def note(self, event: Message) -> None:
         """A node has all rows of a partition."""
