@@ -12,8 +12,9 @@ from table_files import ROWS, TABLE, WRITERS, write_parquet, write_records
 from hearth import HearthError
 from hearth.cluster import file_feed, file_plans
 from hearth.cluster.context import NodeContext
-from hearth.cluster.file_plans import FilePlans, fed_nodes
+from hearth.cluster.file_plans import FilePlans
 from hearth.cluster.file_shares import FileShares
+from hearth.cluster.roles import fed_nodes
 from hearth.rows import far_listing
 from hearth.rows.far_reader import read_parts
 from hearth.rows.file_parts import Block, Part, StoredFile, packed, shares, unpacked
