@@ -88,7 +88,9 @@ def steps(spark, folder, batches, workers=2, state=None):
 def test_a_resumed_run_takes_the_batches_of_an_unbroken_one(spark, tmp_path, before):
     whole = steps(spark, tmp_path / "whole", before + 40)
     first = steps(spark, tmp_path / "first", before)
-    assert first[0]["state"] == first[1]["state"]
+    # The same on both ranks, but for what each knows already of the rows that are still delivered.
+    states = [{**node["state"], "partitions": None} for node in first]
+    assert states[0] == states[1]
     second = steps(spark, tmp_path / "second", 40, state=first[0]["state"])
     for rank in (0, 1):
         assert first[rank]["taken"] + second[rank]["taken"] == whole[rank]["taken"]

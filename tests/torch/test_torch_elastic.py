@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hearth.spark.executors import known_executors
+from hearth.spark.slots import slots_now
 from hearth.torch import TorchCluster
 
 ROWS, EPOCHS = 400, 3
@@ -24,7 +25,7 @@ def counts_rows(folder, ctx):
     folder = Path(folder)
     loader = ctx.dataset("train", 5, uneven="weight")
     saved = folder / "state.json"
-    step = 0
+    step, kept = 0, {"step": 0}
     if saved.exists():
         kept = json.loads(saved.read_text())
         loader.load_state_dict(kept["data"])
@@ -45,6 +46,9 @@ def counts_rows(folder, ctx):
             dist.barrier()
             ctx.mgr.note_commit()
             time.sleep(0.05)
+            while ctx.world_size == 1 and step >= kept["step"] + 10:  # until there are more
+                ctx.mgr.note_commit()
+                time.sleep(0.2)
 
 
 def read(folder):
@@ -80,19 +84,36 @@ def test_ranks_become_fewer_and_more_and_every_row_counts_once(spark, tmp_path, 
     cluster = TorchCluster.run(
         spark, counts_rows, str(tmp_path), workers=(1, 2), restart=True, datasets={"train": frame}
     )
-    wait_for(lambda: len(read(tmp_path)) > 20)
-    context.killExecutor(executor_of(spark))  # which Spark does not replace
-    ends = threading.Thread(target=cluster.shutdown)
+    ends = threading.Thread(target=cluster.shutdown, daemon=True)
     ends.start()
-    wait_for(lambda: any(note["world"] == 1 for note in read(tmp_path).values()))
-    context.requestExecutors(1)
-    ends.join(240)
-    assert not ends.is_alive()
+    try:
+        wait_for(lambda: len(read(tmp_path)) > 20)
+        context.killExecutor(executor_of(spark))  # which Spark does not replace
+        wait_for(lambda: any(note["world"] == 1 for note in read(tmp_path).values()))
+        want_executors(spark, 2)
+        ends.join(240)
+        assert not ends.is_alive()
+    finally:
+        cluster.end()
+        want_executors(spark, 2)
+        wait_for(lambda: slots_now(spark) == 2)
     notes = read(tmp_path)
-    assert {note["world"] for note in notes.values()} == {1, 2}
+    assert worlds(tmp_path) == [2, 1, 2]
     for epoch in range(EPOCHS):
         ids = sorted(i for n in notes.values() if n["epoch"] == epoch for i in n["ids"])
         assert ids == list(range(ROWS))
+
+
+def worlds(folder):
+    """The number of ranks of each start."""
+    firsts = sorted(Path(folder).glob("*-0.notes"), key=lambda f: int(f.name.split("-")[0]))
+    return [json.loads(file.read_text().splitlines()[0])["world"] for file in firsts]
+
+
+def want_executors(spark, count):
+    """Has Spark start executors until there are so many."""
+    no_tasks = spark._jvm.scala.collection.immutable.HashMap()
+    spark.sparkContext._jsc.sc().requestTotalExecutors(count, 0, no_tasks)
 
 
 def executor_of(spark):
