@@ -58,7 +58,7 @@ def _produce(
                 put(_done(finish(item)))
             if stopped.is_set():
                 return
-    except BaseException as error:  # whoever takes the batches raises it
+    except BaseException as error:  # raised again in the consumer
         failed: Future[Any] = Future()
         failed.set_exception(error)
         put(failed)

@@ -21,7 +21,8 @@ class Unit:
     """A row group, a stripe, a record batch, a range of bytes or of keys.
 
     `key`: identifies it to the reader of its file. `start`: about where its first byte is. `bytes`:
-    about how many it has. `rows`: None where only reading tells; such a unit is not cut further.
+    about how many it has. `rows`: None if known only after reading; such a unit is not
+    cut further.
     """
 
     key: Any

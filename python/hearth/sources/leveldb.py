@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNIT_BYTES = 32 << 20
-# Written anew by whoever opens the database, and without rows.
+# Rewritten whenever the database is opened; without rows.
 _LOGS = ("LOG", "LOCK")
 
 

@@ -30,7 +30,7 @@ class Split:
     """Rows that one rank reads in one go.
 
     `number`: its index in Source.splits(). `bytes`: about how many the files have for it. `rows`:
-    None where only reading tells. `hosts`: names and addresses of the hosts that have its bytes;
+    None if known only after reading. `hosts`: names and addresses of the hosts that have its bytes;
     empty where that is unknown or no host is nearer than another. `pieces`: for the source alone.
     """
 

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 # Partitions of a frame: a number that many numbers of ranks divide.
 _FRAME_PARTITIONS = 48
-# Ranks are told of complete partitions in about so many messages.
+# Complete partitions are reported to the ranks in about this many messages.
 _PARTS = 48
 # The hash of a partition without rows.
 _NO_ROWS = "0" * 16
@@ -150,7 +150,8 @@ class Datasets:
         return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Tells the nodes of a start who owns what, and delivers the rows in the background.
+        """Sends the nodes of a start the owners of the partitions, and delivers the rows in the
+        background.
 
         Where that fails, the cluster fails with the reason.
         """
@@ -238,7 +239,7 @@ class Delivery:
         self._running.fail(reason)
 
     def tell(self) -> None:
-        """All rows have been delivered: the ranks learn how many each partition has."""
+        """All rows have been delivered: reports the counts of all partitions to the ranks."""
         with self._lock:
             if self._told:
                 return

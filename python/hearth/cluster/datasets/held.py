@@ -33,22 +33,22 @@ class HeldDatasets:
             on_error: see Reader.
 
         Returns:
-            what the program is to be told.
+            the message for the program.
         """
         job, name, nodes = self._job, message["dataset"], message["nodes"]
         own = job["executor_id"]
         rank = nodes.index(own) if own in nodes else None
         owned = [split for split, owner in enumerate(message["owners"]) if owner == rank]
-        told = {**message, "rank": rank, "world": len(nodes)}
+        for_program = {**message, "rank": rank, "world": len(nodes)}
         held = job["sources"][name]
         if not held["spool"]:
-            return {**told, "source": held["source"]}
+            return {**for_program, "source": held["source"]}
         complete = self.files.show_adopted(name, owned if message["keeps"] else ())
         splits = [split for split in owned if split not in complete]
         if splits and held["source"]:
             task = {"name": name, "splits": splits, "node": node, "token": job["token"]}
             self._readers.append(Reader(task, held["source"], on_error))
-        return told
+        return for_program
 
     def close(self) -> None:
         """Ends the readers."""

@@ -34,7 +34,7 @@ class Reader:
         Args:
             job: name of the dataset, splits to read, the node and its token.
             source: the packed source, as it came with the node's start job.
-            on_error: is told why rows cannot be read, with a failure's code, from a thread.
+            on_error: called with the reason and code of a failure to read rows, from a thread.
         """
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)

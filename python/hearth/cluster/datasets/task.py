@@ -83,7 +83,7 @@ def deliver(
 
 
 class _Link:
-    """A channel to a node, whose errors are told apart from those of rows and files."""
+    """A channel to a node whose errors are distinguished from those of rows and files."""
 
     def __init__(self, channel: Channel, node: Message):
         self._node = node
