@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.rows.far_input import FarPiece, check_columns, checked, open_uri
 from hearth.rows.file_parts import Part
 from hearth.rows.rank_files import Count
-from hearth.sources.image_keys import PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.image_keys import IMAGE_TYPES, PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.sources.sequence_reader import SequenceReader
 
 if TYPE_CHECKING:
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 4 << 20
 _BATCH_ROWS = 4096
 _BATCH_BYTES = 4 << 20
-_TYPES = {
-    "id": "string",
-    "label": "string",
-    "channels": "int32",
-    "height": "int32",
-    "width": "int32",
-    "encoded": "bool",
-    "data": "binary",
-}
 
 
 class SequencePieces:
@@ -38,7 +29,7 @@ class SequencePieces:
     def types(self, uri: str) -> dict[str, str]:
         file = open_uri(uri)
         SequenceReader(uri, file, file.size())
-        return dict(_TYPES)
+        return dict(IMAGE_TYPES)
 
     def pieces(self, part: Part, count: Count) -> list[FarPiece]:
         first, last = part.begin // _PIECE_BYTES, (part.end - 1) // _PIECE_BYTES
@@ -73,11 +64,11 @@ def _range_of(piece: FarPiece) -> tuple[int, int]:
 def _read(
     part: Part, place: tuple[int, int], columns: Sequence[str], count: Count
 ) -> Iterator[pa.RecordBatch]:
-    check_columns(part.uri, list(_TYPES), columns)
+    check_columns(part.uri, list(IMAGE_TYPES), columns)
     reader = SequenceReader(part.uri, _Counted(checked(part), part.near, count), part.size)
     keys = PictureKeys()
     for records in _batched(reader.records(*place)):
-        yield _rows(keys, records, columns or list(_TYPES))
+        yield _rows(keys, records, columns or list(IMAGE_TYPES))
 
 
 def _batched(records: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -98,13 +89,13 @@ def _rows(
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
-    found: dict[str, list[Any]] = {name: [] for name in _TYPES}
+    found: dict[str, list[Any]] = {name: [] for name in IMAGE_TYPES}
     for key, data in records:
         picture = keys.picture_of(key)
         for name, value in zip(PICTURE_COLUMNS, values_of(key, picture), strict=True):
             found[name].append(value)
         found["data"].append(None if picture is None else data)
-    types = {name: pa.type_for_alias(_TYPES[name]) for name in columns}
+    types = {name: pa.type_for_alias(IMAGE_TYPES[name]) for name in columns}
     arrays = [pa.array(found[name], kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(arrays, list(columns))
 

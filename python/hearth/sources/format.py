@@ -85,6 +85,11 @@ def errors_of(uri: str, kind: str) -> Iterator[None]:
         raise ValueError(line) from None
 
 
+def not_empty(files: Sequence[StoredFile]) -> list[StoredFile]:
+    """Without files of no bytes, which Spark leaves; the first one where all are such."""
+    return [file for file in files if file.size] or list(files[:1])
+
+
 def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[Unit]:
     """The units; raises ValueError where one begins outside its file or has a negative size."""
     for number, unit in enumerate(units):

@@ -10,6 +10,16 @@ from hearth.sources.java_keys import key_values
 
 # The columns of a picture before `data`, and the types of their values in a key.
 PICTURE_COLUMNS = ("id", "label", "channels", "height", "width", "encoded")
+# The columns of CaffeOnSpark's images, and their types in Arrow.
+IMAGE_TYPES = {
+    "id": "string",
+    "label": "string",
+    "channels": "int32",
+    "height": "int32",
+    "width": "int32",
+    "encoded": "bool",
+    "data": "binary",
+}
 _KINDS = ((str,), (str,), (int,), (int,), (int,), (bool, int))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit, batch_rows, check_starts
+from hearth.sources.format import Unit, batch_rows, check_starts, not_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ class OrcFormat:
     one_database = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
-        return [file for file in files if file.size] or list(files[:1])  # Spark leaves empty ones
+        return not_empty(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         return _opened(files[0]).schema

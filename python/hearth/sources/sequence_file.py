@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Unit
-from hearth.sources.image_keys import PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Unit, not_empty
+from hearth.sources.image_keys import IMAGE_TYPES, PICTURE_COLUMNS, PictureKeys, values_of
 from hearth.sources.sequence_reader import Record, SequenceReader
 
 if TYPE_CHECKING:
@@ -21,18 +21,8 @@ if TYPE_CHECKING:
 _RANGE_BYTES = 16 << 20
 # Records of smaller sources are counted, by their lengths alone.
 _COUNTED_SHARE = 1 << 20
-_TYPES = {
-    "id": "string",
-    "label": "string",
-    "channels": "int32",
-    "height": "int32",
-    "width": "int32",
-    "encoded": "bool",
-    "data": "binary",
-    "key": "binary",
-    "value": "binary",
-}
-IMAGE_COLUMNS = (*PICTURE_COLUMNS, "data")
+_TYPES = {**IMAGE_TYPES, "key": "binary", "value": "binary"}
+IMAGE_COLUMNS = tuple(IMAGE_TYPES)
 
 
 class SequenceFileFormat:
@@ -43,7 +33,7 @@ class SequenceFileFormat:
     one_database = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
-        return [file for file in files if file.size] or list(files[:1])  # Spark leaves empty ones
+        return not_empty(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         import pyarrow as pa
