@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,7 @@ class Loader:
     def __init__(self, dataset: Dataset, options: LoaderOptions):
         self._dataset = dataset
         self._options = options
+        self._map = None if options.map is None else _mapping(options.map)
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration begins where the position says
         self.repeated_rows = 0
@@ -246,9 +248,7 @@ class Loader:
         totals, _ = self._dataset.totals()
         left = remaining(over, totals, options.seed, position.epoch, options.mode)
         own = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
-        counts = [0] * plan.world
-        for partition, owner in enumerate(plan.owners):
-            counts[owner] += int(left[partition].sum())
+        counts = self._by_rank(int(rows.sum()) for rows in left)
         if not own.any():
             reader.start(position.epoch)
             return _Repeated(reader), lambda: counts
@@ -258,9 +258,13 @@ class Loader:
     def _row_counts(self) -> list[int]:
         """Rows of each rank; waits until all are counted."""
         totals, _ = self._dataset.totals()
+        return self._by_rank(totals)
+
+    def _by_rank(self, rows: Iterable[int]) -> list[int]:
+        """Sums of a number of each partition by the rank that owns it."""
         counts = [0] * self._dataset.plan.world
-        for rows, owner in zip(totals, self._dataset.plan.owners, strict=True):
-            counts[owner] += rows
+        for owner, number in zip(self._dataset.plan.owners, rows, strict=True):
+            counts[owner] += number
         return counts
 
     def _target(self, counts: Sequence[int]) -> int:
@@ -283,8 +287,7 @@ class Loader:
     def _finish(self, batch: _Step) -> _Made:
         """Any thread."""
         options, rows = self._options, batch.rows
-        names = self._names()
-        arrays = batch_arrays(rows, names, options.ragged, options.transforms)
+        arrays = batch_arrays(rows, self._names, options.ragged, options.transforms)
         values = dict(arrays.values)
         if options.uneven == "weight":
             weights = np.ones(rows.count, np.float32)
@@ -292,10 +295,11 @@ class Loader:
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
         made = self._convert(values, options.columns is not None)
-        if options.map is not None:
-            made = _mapping(options.map)(made, rows)
+        if self._map is not None:
+            made = self._map(made, rows)
         return _Made(made, batch.last, rows.count - batch.own, arrays.invalid)
 
+    @cached_property
     def _names(self) -> Sequence[str]:
         """The columns of a batch.
 

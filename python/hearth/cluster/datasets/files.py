@@ -133,10 +133,7 @@ class PartitionFiles:
                     del self._partitions[key]
         found = [file for file in self.complete() if file.dataset == dataset]
         for file in found:
-            key = file.dataset, file.partition
-            self._report(
-                {"event": "dataset", **_named(key), "rows": file.rows, "hash": file.digest}
-            )
+            self._report_rows((dataset, file.partition), file.rows, file.digest)
         return {file.partition for file in found}
 
     def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
@@ -151,7 +148,7 @@ class PartitionFiles:
             self._count(channel, key)
             return
         if attempt.complete:
-            self._report_complete(key, attempt)
+            self._report_rows(key, attempt.rows, attempt.digest)
             channel.send({"op": "have", "rows": attempt.rows, "hash": attempt.digest})
             return
         try:
@@ -182,7 +179,7 @@ class PartitionFiles:
         """Rows that this node does not need are counted, for ranks that wait for their number."""
         channel.send({"op": "over"})
         message, _ = channel.receive()
-        self._report({"event": "dataset", **_named(key), "rows": message["rows"], "hash": ""})
+        self._report_rows(key, message["rows"], "")
         channel.send({"op": "kept"})
 
     def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
@@ -215,8 +212,6 @@ class PartitionFiles:
         self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
     ) -> None:
         """So much of the attempt's file is valid; with a digest the attempt is complete."""
-        if digest:
-            _free_reserved(attempt.fd)
         with self._lock:
             attempt.size, attempt.rows, attempt.digest = size, rows, digest
             partition = self._partitions[key]
@@ -229,11 +224,11 @@ class PartitionFiles:
             partition.shown = attempt
             self._show(key, attempt, with_file=is_new)
         if digest:
-            self._report_complete(key, attempt)
+            self._report_rows(key, rows, digest)
 
-    def _report_complete(self, key: tuple[str, int], attempt: _Attempt) -> None:
-        event = {"event": "dataset", **_named(key), "rows": attempt.rows}
-        self._report({**event, "hash": attempt.digest})
+    def _report_rows(self, key: tuple[str, int], rows: int, digest: str) -> None:
+        """All rows of a partition have come; without a digest they were only counted."""
+        self._report({"event": "dataset", **_named(key), "rows": rows, "hash": digest})
 
     def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
         """The attempt's writer is gone, or came second; another one takes its place."""
@@ -284,12 +279,6 @@ def _unnamed_file(folder: str) -> int:
     except OSError:  # overlay file systems and NFS have no such files
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.dup(file.fileno())
-
-
-def _free_reserved(fd: int) -> None:
-    """Frees the blocks behind a file's end that its writer has reserved."""
-    with suppress(OSError):
-        os.ftruncate(fd, os.fstat(fd).st_size)
 
 
 def raise_file_limit() -> None:
