@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import queue
+import threading
 
 import pytest
 
@@ -19,7 +20,10 @@ class Coordinator:
     def __init__(self, events):
         self.events = queue.SimpleQueue()
         for event in events:
-            self.events.put((0, json.dumps(event)))
+            self.tell(event)
+
+    def tell(self, event):
+        self.events.put((0, json.dumps(event)))
 
     def next_event(self, timeout_s):
         event = self.events.get(timeout=timeout_s)
@@ -48,6 +52,17 @@ def test_what_draws_curves_is_kept_and_warnings():
     kept = KeptEvents(Coordinator(told)).finish()
     assert [event["event"] for event in kept] == ["progress", "log", "validation"]
     assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
+
+
+def test_what_is_still_on_its_way_when_the_trainer_is_done_is_kept():
+    coordinator = Coordinator([])
+    kept = KeptEvents(coordinator)
+    late = threading.Timer(
+        0.2, lambda: [coordinator.tell(e) for e in (VALIDATION, {"event": "done"})]
+    )
+    late.start()
+    assert [event["event"] for event in kept.finish_done()] == ["validation"]
+    late.join()
 
 
 def test_finishing_twice_gives_the_same():
