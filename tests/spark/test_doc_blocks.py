@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/cluster.md", "docs/data.md", "docs/pytorch.md")
+DOCUMENTS = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("caffeonspark", "cluster", "data", "keras", "pycaffe", "pytorch", "tensorflow")
+    ),
+)
 
 
 def blocks():
