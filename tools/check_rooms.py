@@ -73,7 +73,7 @@ PYTHON_MAY_USE = {
     "tools": {"native", "files", "board"},
     "caffe": {"native", "tools"},
     "caffeonspark": _BELOW_APIS | {"trainer", "board"},
-    "tensorflow": {"native", "collective"},
+    "tensorflow": {"native", "files", "collective", "checkpoints"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
     "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},

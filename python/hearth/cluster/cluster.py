@@ -56,6 +56,7 @@ def run(
     feeds: Sequence[str] = ("input",),
     datasets: Mapping[str, Any] | None = None,
     restart: bool = False,
+    checkpoint_dir: str = "",
     timeout_s: float = WAIT_S,
 ) -> Cluster:
     """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
@@ -74,6 +75,8 @@ def run(
         restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
             start all nodes again, with ctx.restart_count one higher, and send all rows again that
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
+        checkpoint_dir: path or URI, which all hosts see, of ctx.checkpoint_dir, where main_fun
+            leaves its checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
         timeout_s: seconds for all nodes to come.
 
     Raises:
@@ -84,7 +87,8 @@ def run(
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
     datasets = datasets or {}
-    options = NodeOptions(queues=tuple(feeds), background=bool(feeds or datasets))
+    background = bool(feeds or datasets)
+    options = NodeOptions(tuple(feeds), background, checkpoint_dir=checkpoint_dir)
     plan = Plan(template, options, restart=restart, timeout_s=timeout_s, datasets=datasets)
     cluster = Cluster(spark, plan)
     cluster.start(NodeProgram(main_fun, args))

@@ -83,9 +83,9 @@ class KerasDataset(keras.utils.PyDataset):
         self._seek(state)
         self._trained = None
 
-    def _note_trained(self) -> None:
+    def _note_trained(self, batches: int) -> None:
         self._has_trained = True
-        if self._states:
+        for _ in range(min(batches, len(self._states))):
             self._trained = self._states.popleft()
 
     def _chosen(self, batch: dict[str, Any]) -> Any:
@@ -103,6 +103,12 @@ class _Counter(keras.callbacks.Callback):
     def __init__(self, dataset: KerasDataset):
         super().__init__()
         self._dataset = dataset
+        self._trained = 0  # batches of the epoch
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._trained = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._dataset._note_trained()
+        # The last batch of several, where the model was compiled with steps_per_execution.
+        self._dataset._note_trained(batch + 1 - self._trained)
+        self._trained = batch + 1
