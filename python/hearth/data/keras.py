@@ -35,6 +35,9 @@ class KerasDataset(keras.utils.PyDataset):
         self._length: int | None = None
         self._states: deque[dict[str, Any]] = deque()  # behind batches that are not trained on yet
         self._trained: dict[str, Any] | None = None  # the state behind the last one that is
+        self._next = 0  # the batch that fit() is to ask for
+        self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
+        self._has_trained = False  # in this epoch
         self._seek(None)
 
     def __len__(self) -> int:

@@ -120,7 +120,7 @@ class BackupAndRestore(keras.callbacks.Callback):
             with draft.file(_WEIGHTS) as file, _local_file() as local:
                 self.model.save_weights(local.name, overwrite=True)
                 with open(local.name, "rb") as source:
-                    shutil.copyfileobj(source, file)  # type: ignore[misc]
+                    shutil.copyfileobj(source, file)
             with draft.file(_DATA) as file:
                 seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
                 told = {"step": self._step, "state": state, "seeds": seeds}
