@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -195,10 +196,10 @@ def test_without_a_folder_a_group_or_a_rank_an_error_says_what_to_do(tmp_path):
 
 
 def test_metadata_of_shards_with_code_in_it_is_not_run(tmp_path, monkeypatch):
-    from hearth.torch.sharded_states import _Reader
+    from hearth.torch.sharded_states import Shards, _Reader
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".metadata").write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(ValueError, match=r"names posix\.mkdir, which is no part of metadata"):
-        _Reader(str(tmp_path)).read_metadata()
+        _Reader(Shards(partial(open, mode="rb"), str(tmp_path))).read_metadata()
     assert not Path("made").exists()

@@ -130,7 +130,9 @@ class TorchContext(NodeContext):
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
 
-    def checkpoint(self, step: int, *, folder: str = "", keep: int = 2, **parts: Any) -> None:
+    def checkpoint(
+        self, step: int, *, folder: str = "", keep: int = 2, background: bool = False, **parts: Any
+    ) -> None:
         """Saves the state of all ranks after `step` steps, whole or not at all; all ranks call it.
 
             ctx.checkpoint(step, model=model, optimizer=optimizer, data=loader)
@@ -142,6 +144,9 @@ class TorchContext(NodeContext):
             step: how many steps the model has done.
             folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
             keep: older checkpoints than the newest `keep` are removed.
+            background: go on once the state is copied: rank 0 writes the copy, in main memory, in a
+                thread. The next checkpoint() or restore(), or main_fun's end, waits for it, and
+                raises what it failed with. Shards are written before this returns all the same.
             parts: model, optimizer, data, and any others: objects with state_dict() and
                 load_state_dict(), or dicts; None: left out.
 
@@ -149,7 +154,7 @@ class TorchContext(NodeContext):
             HearthError: on all ranks: it cannot be written, or saved; older ones stay. Or ranks,
                 or model and data, are at different steps.
         """
-        self._checkpoints.save(step, parts, folder, keep)
+        self._checkpoints.save(step, parts, folder, keep, background)
 
     def restore(self, *, folder: str = "", **parts: Any) -> int | None:
         """Gives the parts their state of the newest whole checkpoint, the same on all ranks, and
@@ -189,6 +194,11 @@ class TorchContext(NodeContext):
 
         return Checkpoints(self)
 
+    def end(self) -> None:
+        """Waits for a checkpoint in the background, which then is the newest one."""
+        if "_checkpoints" in vars(self):
+            self._checkpoints.finish()
+
     def _addresses(self) -> list[str]:
         """host:port of every rank, in their order."""
         fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
@@ -214,6 +224,7 @@ def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) 
 
     try:
         main_fun(args, ctx)
+        ctx.end()
     except Exception as error:
         if process_group.may_follow(error):
             ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
