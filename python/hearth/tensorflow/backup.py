@@ -74,16 +74,19 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._batch = 0  # of the epoch
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """Restores the newest checkpoint."""
         self._step = self._saved = self._restored()
         self.model._initial_epoch = self._step // len(self._rows)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Begins to count the epoch's steps."""
         self._counter.on_epoch_begin(epoch, logs)
         self._batch = 0
         if self._step >= self._last_step():  # it was done before it was interrupted
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Counts the steps, and saves every so many."""
         self._counter.on_train_batch_end(batch, logs)
         # The last step of several, where the model was compiled with steps_per_execution.
         self._step += batch + 1 - self._batch
@@ -95,10 +98,12 @@ class BackupAndRestore(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Saves, unless steps are counted for that."""
         if not self._every:
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
+        """Saves what was done since the last checkpoint."""
         if self._step > self._saved:
             self._save()
 
