@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "batch.h"
 #include "dataset_arrays.h"
-#include "feed_batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/dataset/dataset_rows.h"
