@@ -111,6 +111,7 @@ std::optional<std::string> LocalPathOf(const std::string& path) {
 }
 
 std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
+  const ReleasedGil released;  // a server may be asked
   if (const auto local = LocalPathOf(path)) return formats::OpenFileSource(*local);
   return std::make_unique<FarSource>(path);
 }
@@ -259,7 +260,7 @@ void RegisterTfRecord(nb::module_& m) {
   nb::class_<PythonReader>(m, "TfRecordReader",
                            "Examples of a TFRecord file, plain or gzip. One thread uses it.")
       .def(nb::init<const std::string&, uint64_t>(), "path"_a,
-           "largest_record_bytes"_a = formats::kLargestRecordBytes, ReleaseGil(),
+           "largest_record_bytes"_a = formats::kLargestRecordBytes,
            "Reads a file, by path or URI. A record that is larger than told is an error.")
       .def(nb::init<nb::bytes, const std::string&, uint64_t>(), "data"_a, "name"_a,
            "largest_record_bytes"_a = formats::kLargestRecordBytes,
@@ -273,7 +274,7 @@ void RegisterTfRecord(nb::module_& m) {
   nb::class_<PythonWriter>(m, "TfRecordWriter",
                            "Writes rows as tf.train.Examples to a file, by path or URI. A file in "
                            "HDFS has its name when it is finished, in place of one that has it.")
-      .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false, ReleaseGil())
+      .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false)
       .def("write", &PythonWriter::Write, "rows"_a,
            "Appends the rows of anything with __arrow_c_array__; returns how many.")
       .def("finish", &PythonWriter::Finish, "The file is complete.")
