@@ -92,6 +92,7 @@ def live(solver, model):
         CaffeOnSpark(spark, on_event).train(sources.getSource(conf, True))
         came = [event for event in heard if event["event"] == "progress"]
         assert came, f"no progress among {heard}"
+        assert not any(event["event"] == "restart" for event in heard), heard
         late = sum("seconds" in event for event in came)
         print("came", running[0], "late", late, "of", len(came), "to", came[-1]["iteration"])
         return [event["text"] for event in heard if event.get("level") == "W"]
