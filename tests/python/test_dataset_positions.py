@@ -97,3 +97,18 @@ def test_a_rows_seed_follows_from_epoch_and_row_whatever_ranks_take_it():
         step(ranks, steps)
         state = ranks[0].state_dict() if steps < 1000 else {}
     assert len(set(seeds.values())) == 34
+
+
+def test_iterators_that_give_no_batch_leave_the_position_alone():
+    partitions = partitions_of(20)
+    (made,) = loaders(partitions, 1, 4)
+    whole = [batch["id"].tolist() for batch in made]
+    (begun,) = loaders(partitions, 1, 4)
+    next(iter(begun))
+    (resumed,) = loaders(partitions, 1, 4)
+    iter(resumed)
+    resumed.load_state_dict(begun.state_dict())
+    first, second = iter(resumed), iter(resumed)
+    assert resumed.state_dict() == begun.state_dict()
+    assert [batch["id"].tolist() for batch in second] == whole[1:]
+    assert resumed.epoch == 1 and len(list(first)) == 5 and resumed.epoch == 2

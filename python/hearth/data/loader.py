@@ -189,13 +189,12 @@ class Loader:
         self._fresh = True
 
     def __iter__(self) -> Iterator[Any]:
+        """It begins with its first batch: iterators that are not used leave the position alone, as
+        Lightning makes several on a restart."""
         if not self._fresh:  # an iteration was left before its end
             self._begin_epoch(self._position.epoch + 1)
         self._fresh = False
-        return self._iterate(self._position)
-
-    def _iterate(self, position: Position) -> Iterator[Any]:
-        options = self._options
+        options, position = self._options, self._position
         steps = self._guarded(self._epoch_batches(position))
         finish = partial(self._finish, position)
         for made in prefetched(steps, finish, options.workers, options.prefetch):
