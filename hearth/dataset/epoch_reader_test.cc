@@ -142,7 +142,8 @@ TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
   EpochReader reader(ManyRows(), 11, ShuffleMode::kNone);
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{3, 3}, std::vector<int64_t>{4, 3}, std::vector<int64_t>{-1, 3}}) {
-    EXPECT_EQ(Thrown([&] { reader.Start(0, EpochReader::Rest{rows}); }).code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(Thrown([&] { reader.Start(0, EpochReader::Rest{rows}); }).code(),
+              ErrorCode::kInvalidArgument);
   }
   reader.Start(0, EpochReader::Rest{{3, kRows}});
   EXPECT_EQ(Thrown([&] { reader.Take(0, 2, false); }).code(), ErrorCode::kInvalidArgument);

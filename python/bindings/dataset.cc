@@ -303,9 +303,10 @@ void RegisterDataset(nb::module_& m) {
   DefinePartitionWriter(m);
   DefinePartitionSender(m);
   DefineReceivePartition(m);
-  m.def("partition_hash", &PartitionHash, "partition"_a, "fd"_a, "bytes"_a, "rows"_a,
-        "The hash of the rows in a complete partition file, which it reads; the descriptor stays "
-        "the caller's. Raises HearthError where the file is damaged or has another number of rows.");
+  m.def(
+      "partition_hash", &PartitionHash, "partition"_a, "fd"_a, "bytes"_a, "rows"_a,
+      "The hash of the rows in a complete partition file, which it reads; the descriptor stays "
+      "the caller's. Raises HearthError where the file is damaged or has another number of rows.");
   DefineDatasetRows(m);
   DefineTakenRows(m);
   DefineEpochReader(m);
