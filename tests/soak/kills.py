@@ -46,8 +46,9 @@ ROWS, WORLD = 400, 2
 # Steps between a start's first batch and its kill: more than between two checkpoints, as a program
 # that is killed twice without one in between is not started again.
 _STEPS = (7, 24)
+# A start that takes so many further steps after a kill has lost nothing.
+_UNHURT_STEPS = 40
 _POLL_S = 0.02
-_RUN_S = 300.0
 
 
 class Killer:
@@ -69,24 +70,22 @@ class Killer:
         self._thread.join()
 
     def _run(self) -> None:
-        life = -1
-        while self._left and (life := self._await_start(life)) >= 0:
-            steps = self._chance.randint(*_STEPS)
+        killed = -1, 0  # the start whose process was killed last, and its steps then
+        while self._left and self._await(lambda at=killed: self._goes_on(*at)):
+            steps = _steps_of(self._folder) + self._chance.randint(*_STEPS)
             if not self._await(lambda n=steps: _steps_of(self._folder) >= n):
                 return
             time.sleep(self._chance.uniform(0, 0.02))
             self._kill(self._chance.choice(sorted(KINDS)))
+            killed = counted_steps.progress(self._folder)[0], _steps_of(self._folder)
 
-    def _await_start(self, before: int) -> int:
-        """The number of the next start, all of whose ranks take steps; -1 where none comes."""
-        found = -1
-
-        def begun() -> bool:
-            nonlocal found
-            found, ranks, _ = counted_steps.progress(self._folder)
-            return found > before and ranks >= len(list(self._folder.glob(f"{found:05d}-*")))
-
-        return found if self._await(begun) else -1
+    def _goes_on(self, life: int, steps: int) -> bool:
+        """Whether all ranks take steps of another start than `life`; or of that one, where the
+        process that was killed was none that it needs."""
+        found, ranks, _ = counted_steps.progress(self._folder)
+        if found == life:
+            return _steps_of(self._folder) > steps + _UNHURT_STEPS
+        return ranks >= max(1, len(list(self._folder.glob(f"{found:05d}-*"))))
 
     def _await(self, condition: Any) -> bool:
         while not self._over.wait(_POLL_S):
