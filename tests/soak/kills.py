@@ -10,6 +10,7 @@ local. `make soak` runs it; docs/reliability.md keeps the table. One cell:
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -165,7 +166,7 @@ class Cell:
             if self.worlds == "same":
                 self._train(folder, epochs, WORLD, 0, restart=True)
             else:
-                self._train_by_turns(folder, epochs, kills)
+                self._train_by_turns(folder, epochs, killer)
             models.append((folder / "model").read_text())
         except Exception as failure:
             error = repr(failure)
@@ -183,18 +184,18 @@ class Cell:
             "same": len(set(models)) == 1 if self.worlds == "same" else None,
         }
 
-    def _train_by_turns(self, folder: Path, epochs: int, kills: int) -> None:
+    def _train_by_turns(self, folder: Path, epochs: int, killer: Killer) -> None:
         """Goes on with other ranks after each kill: 2, 1, 2, ..."""
         from hearth.cluster import ClusterError
 
-        for run in range(kills + 1):
+        for run in itertools.count():
+            before = killer.killed.total()
             try:
                 self._train(folder, epochs, WORLD - run % 2, 1000 * run, restart=False)
-            except ClusterError as error:
-                if "SIGKILL" not in str(error) and "lost" not in str(error):
-                    raise
-            else:
                 return
+            except ClusterError:
+                if killer.killed.total() == before:
+                    raise
 
     def _train(self, folder: Path, epochs: int, world: int, life: int, restart: bool) -> None:
         from hearth import cluster
