@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
+from hearth.data.loader import Loader
 from hearth.files.uri import is_far, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.checkpoint_files import RANDOM
@@ -124,7 +125,19 @@ class Checkpoints:
         checkpoint_files.set_random_state(peers, seal, states.get(RANDOM))
         if _DATA in states:
             self._last = seal.step, part_states.position_of(states[_DATA])
+        elif peers.rank == 0 and not any(isinstance(part, Loader) for part in given.values()):
+            self._report_no_position(seal.step)
         return seal.step
+
+    def _report_no_position(self, step: int) -> None:
+        """A program that opens datasets may have forgotten their position."""
+        datasets = getattr(self._ctx.mgr, "datasets", None)
+        if datasets is not None and datasets.names:
+            self._report(
+                f"step {step} was restored without a position in dataset "
+                f"{', '.join(map(repr, datasets.names))}: unless the program sets it, rows of the "
+                "epoch come again; give data=loader to checkpoint() and restore()"
+            )
 
     def _peers(self) -> Peers:
         peers = Peers()
