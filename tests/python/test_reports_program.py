@@ -26,6 +26,10 @@ def ends():
     theirs.close()
 
 
+def _refuse(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
 def received(sock):
     messages = []
     while True:
@@ -35,7 +39,7 @@ def received(sock):
             return messages
         if not data:
             return messages
-        messages.append(json.loads(data))
+        messages.append(json.loads(data, parse_constant=_refuse))
 
 
 class ZeroDimensions:

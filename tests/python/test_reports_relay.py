@@ -138,13 +138,21 @@ def test_where_the_driver_has_the_same_terminal_the_lines_stay_here(run):
 
 
 def test_a_driver_that_is_gone_ends_nothing(tmp_path, monkeypatch):
+    asked = threading.Event()
+
     def gone(event):
+        asked.set()
         raise ConnectionError("the driver is gone")
 
-    ran = Run(tmp_path, monkeypatch, "print('kept')")
+    go, goes = os.pipe()
+    program = "import os\nos.read(0, 1)\nprint('kept', flush=True)\nos.read(0, 1)\nprint('too')"
+    ran = Run(tmp_path, monkeypatch, program, stdin=go)
     ran.relay._send = gone
+    os.write(goes, b"-")
+    assert asked.wait(30)
+    os.write(goes, b"-")
     ran.end()
-    assert ran.texts()[0] == "kept\n"
+    assert ran.texts()[0] == "kept\ntoo\n"
 
 
 def test_a_flush_of_an_ended_relay_returns(run):
