@@ -68,7 +68,7 @@ PYTHON_MAY_USE = {
     "collective": {"native", "spark"},
     "trainer": _BELOW_APIS,
     "checkpoints": {"native", "files"},
-    "cluster": _BELOW_APIS | {"collective", "data", "checkpoints"},
+    "cluster": _BELOW_APIS | {"collective", "data", "checkpoints", "board"},
     "board": {"native"},
     "tools": {"native", "files", "board"},
     "caffe": {"native", "tools"},

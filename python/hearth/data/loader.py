@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hearth.data.arrays import batch_arrays
+from hearth.data.given import note_given
 from hearth.data.options import WEIGHT, LoaderOptions
 from hearth.data.position import (
     VERSION,
@@ -45,6 +46,7 @@ class _Made:
 
     batch: Any
     last: int
+    rows: int
     repeated: int
     invalid: int
 
@@ -202,6 +204,7 @@ class Loader:
                 position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
             self.invalid_rows += made.invalid
+            note_given(made.rows)
             yield made.batch
         if position is self._position:
             self._begin_epoch(position.epoch + 1)
@@ -298,7 +301,7 @@ class Loader:
         made = self._convert(values, options.columns is not None)
         if self._map is not None:
             made = self._map(made, rows)
-        return _Made(made, batch.last, rows.count - batch.own, arrays.invalid)
+        return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
         """The rows behind a batch, up to a limit. Takes none before it is asked for them."""

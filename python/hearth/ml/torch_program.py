@@ -51,6 +51,7 @@ def train(spec: Training, ctx: Any) -> None:
         _check_loss(loss, step)
         (loss * weight).backward()
         optimizer.step()
+        ctx.report(step=step + 1, loss=loss)
     if ctx.rank == 0 and output:
         state = {name: value.cpu() for name, value in model.state_dict().items()}
         returned.give(ctx, {"state": state, **output})

@@ -167,7 +167,25 @@ class TorchContext(NodeContext):
             HearthError: on all ranks: it is a checkpoint of another model, has no such part, or
                 has parts of different steps; or the folder cannot be read.
         """
-        return self._checkpoints.restore(parts, folder)
+        step = self._checkpoints.restore(parts, folder)
+        if step is not None:
+            self._reports.resume(step)
+        return step
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the driver asked for the end of training, the same on all ranks of the process
+        group: where there is one, all ranks ask equally often, and each time is an all-reduce of
+        one number."""
+        from hearth.torch.metrics import on_any_rank
+
+        return on_any_rank(self._reports.should_stop)
+
+    def pack_result(self, value: Any) -> bytes:
+        """As NodeContext.pack_result(); tensors, too."""
+        from hearth.torch import returned
+
+        return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:
         """The mean of each metric over all ranks, as numbers of Python; all ranks call it.
@@ -217,14 +235,15 @@ def _own_gpus() -> bool:
     return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> None:
-    """Runs the user's main function. An error that may follow from a lost rank waits for that
-    one's, so that the driver is told of the cause."""
+def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
+    """Runs the user's main function and returns its value. An error that may follow from a lost
+    rank waits for that one's, so that the driver is told of the cause."""
     from hearth.torch import process_group
 
     try:
-        main_fun(args, ctx)
+        result = main_fun(args, ctx)
         ctx.end()
+        return result
     except Exception as error:
         if process_group.may_follow(error):
             ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
