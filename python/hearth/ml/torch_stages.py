@@ -180,19 +180,12 @@ class TorchModel(TrainedModel):
 
     def _transform(self, dataset: Any) -> Any:
         from pyspark import cloudpickle
-        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
         from hearth.ml import torch_program
 
         inputs, outputs = self._inputs(dataset), self._outputs()
         table = stage_columns.stage_frame("TorchModel", dataset, inputs)
-        stage_columns.check_new("TorchModel", dataset, outputs)
-        kinds = self.getOrDefault(self.outputType).split(";")
-        if len(kinds) != len(outputs):
-            raise ValueError(
-                f"the model gives {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
-                "outputCols to one name for each"
-            )
+        schema = self._output_schema(dataset, table, self.getOrDefault(self.outputType))
         program = cloudpickle.dumps((self._kept(), self.getOrDefault(self.modelArgs)))
         spec = torch_program.Prediction(
             hashlib.sha256(program + self._state).hexdigest(),
@@ -204,10 +197,5 @@ class TorchModel(TrainedModel):
             tuple(outputs),
             self.getBatchSize(),
         )
-        added = [
-            StructField(name, _parse_datatype_string(kind), True)
-            for name, kind in zip(outputs, kinds, strict=True)
-        ]
-        schema = StructType([*table.kept_fields(), *added])
         found = table.frame.mapInArrow(partial(torch_program.predict, spec), schema)
         return found.toDF(*dataset.columns, *outputs)

@@ -142,6 +142,23 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         """The figures of each epoch: loss, metrics, val_loss, lr, seconds, rows."""
         return self.summary.history
 
+    def _output_schema(self, dataset: Any, table: Any, types: str) -> Any:
+        """The columns of a stage_frame() with those that transform() adds. Raises ValueError."""
+        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+        outputs, kinds = self._outputs(), types.split(";")
+        stage_columns.check_new(type(self).__name__, dataset, outputs)
+        if len(kinds) != len(outputs):
+            raise ValueError(
+                f"the model gives {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
+                "outputCols to one name for each"
+            )
+        added = [
+            StructField(name, _parse_datatype_string(kind), True)
+            for name, kind in zip(outputs, kinds, strict=True)
+        ]
+        return StructType([*table.kept_fields(), *added])
+
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         self._summary = TrainingSummary(**found["summary"])
 
