@@ -285,7 +285,7 @@ def test_what_is_wrong_is_said_in_a_line():
         trainer(flat).fit(loader())
     with pytest.raises(ValueError, match=r"the model does not take x \[8, 1\] float32: "):
         trainer(code(lambda: nn.Linear(3, 1))).fit(loader())
-    with pytest.raises(ValueError, match="the loss is (nan|inf) in step"):
+    with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e20, epochs=9).fit(loader())
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(loader(map=lambda batch: {"x": batch["x"]}))
@@ -311,9 +311,7 @@ say([[w.tolist() for w in own.weights(one)], one.history, one.run["step"]])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("accumulation", "stop_on"), [(3, -1), (2, 1)])
-def test_ranks_with_different_rows_train_on_the_mean_over_all_of_them(
-    ranks, accumulation, stop_on
-):
+def test_ranks_with_different_rows_train_on_the_mean_over_all_of_them(ranks, accumulation, stop_on):
     """22 and 15 rows: three minibatches each, of which the last of rank 1 is all repetition."""
     ranks.append(Ranks(TWO_RANKS, case=f"[{accumulation}, {stop_on}]"))
     results = [ranks[0].say(rank) for rank in (0, 1)]

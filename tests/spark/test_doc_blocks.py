@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/cluster.md", "docs/data.md", "docs/pytorch.md")
+DOCUMENTS = ("README.md", "docs/cluster.md", "docs/data.md", "docs/ml.md", "docs/pytorch.md")
 
 
 def blocks():

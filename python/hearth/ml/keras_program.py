@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line, loader_map
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
     trainer = KerasTrainer(code, spec, ranks)
     if initial:
         trainer.model.set_weights(load_archive(initial, code.objects, True).get_weights())
-    options = {"seed": spec.seed, "map": code.transformation}
+    options = {"seed": spec.seed, "map": loader_map(code.transformation), "workers": spec.threads}
     open_loader = partial(ctx._loader, Loader)  # arrays, of a TorchContext, too
     how = {**options, "shuffle": spec.shuffle}
     loader = open_loader("train", spec.batch_size, None, how)

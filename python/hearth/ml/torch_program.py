@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line, loader_map
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +31,9 @@ def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
     dist.init_process_group(ctx.backend)
     initial = returned.loaded(weights) if weights else None
     trainer = Trainer(code, spec, _device(spec.device, ctx), initial)
-    options = {"seed": spec.seed, "uneven": "weight", "map": code.transformation}
-    options["pin_memory"] = trainer.device.type == "cuda"
+    options = {"seed": spec.seed, "uneven": "weight", "workers": spec.threads}
+    options |= {"map": loader_map(code.transformation)}
+    options |= {"pin_memory": trainer.device.type == "cuda"}
     loader = ctx.dataset("train", spec.batch_size, shuffle=spec.shuffle, **options)
     held = None
     if spec.validates:

@@ -154,6 +154,7 @@ class HasTraining(
     param("monitorMode", "min, max, or auto, which goes by the figure's name", _TEXT),
     param("minDelta", "by how much an epoch must be better", _FLOAT),
     param("restoreBest", "whether early stopping goes back to the best epoch's weights", _FLAG),
+    param("loaderThreads", "threads that run the transformation", _INT),
     param("schedulerInterval", "what the scheduler follows: epoch or step", _TEXT),
     param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
     param("verbose", "whether each epoch is logged", _FLAG),
@@ -192,6 +193,7 @@ class HasTraining(
             minDelta=0.0,
             restoreBest=True,
             schedulerInterval="epoch",
+            loaderThreads=0,
             verbose=False,
         )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from hearth.data.options import WEIGHT
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class TrainingSpec:
     scheduler_interval: str = "epoch"
     model_args: Mapping[str, Any] = field(default_factory=dict)
     optimizer_args: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 0  # that run the transformation
     resumes: bool = False  # there is a folder for checkpoints
     verbose: bool = False
     backend: str = ""  # of Keras
@@ -65,3 +69,16 @@ def epoch_line(row: Mapping[str, Any], epochs: int) -> str:
     """What a training of so many epochs reports of one."""
     figures = (f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "rows"))
     return f"epoch {row['epoch'] + 1} of {epochs}: {', '.join(figures)}"
+
+
+def loader_map(transformation: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """The transformation as a loader's map, which keeps the column of weights."""
+    if transformation is None:
+        return None
+
+    def kept(batch: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**{name: batch[name] for name in (WEIGHT,) if name in batch}, **found}
+
+    if len(inspect.signature(transformation).parameters) > 1:
+        return lambda batch, seeds: kept(batch, transformation(batch, seeds))
+    return lambda batch: kept(batch, transformation(batch))

@@ -87,6 +87,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             scheduler_interval=given("schedulerInterval", "epoch"),
             model_args=given("modelArgs", {}),
             optimizer_args=given("optimizerArgs", {}),
+            threads=given("loaderThreads", 0),
             resumes=bool(given("storeDir", "")),
             verbose=given("verbose", False),
         )
