@@ -279,6 +279,34 @@ def test_a_training_goes_on_from_its_parts():
     assert [row["loss"] for row in second.history] == [row["loss"] for row in whole.history]
 
 
+def test_a_training_begins_with_the_weights_that_it_is_given():
+    from hearth.ml import TorchEstimator
+    from hearth.ml.torch_training import Trainer
+    from hearth.torch import returned
+
+    given = {"weight": torch.tensor([[7.0]]), "bias": torch.tensor([8.0])}
+    stage = TorchEstimator(make_line, mse, torch.optim.SGD, initialModel=given)
+    initial = returned.loaded(stage.copy()._initial)
+    one = Trainer(code(), spec(learning_rate=0.0), torch.device("cpu"), initial)
+    one.fit(loader())
+    assert [w.item() for w in weights(one)] == [7.0, 8.0]
+
+
+def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
+    """Of 12 rows in steps of 8 on a rank that takes as many steps as one with 20."""
+    from hearth.ml.training_spec import loader_map
+
+    seen = []
+
+    def double(batch, seeds):
+        seen.append(len(seeds))
+        return {"x": batch["x"] * 2, "y": batch["y"]}
+
+    one = trainer(epochs=1, learning_rate=0.0)
+    one.fit(loader([20, 12], 1, 2, map=loader_map(double), shuffle=False))
+    assert one.history[0]["rows"] == 12 and seen == [8, 8, 4]
+
+
 def test_what_is_wrong_is_said_in_a_line():
     flat = code(loss=lambda found, y: mse(found, y[:, 0]))
     with pytest.raises(ValueError, match=r"cannot compare output \[8, 1\] float32 with label \[8"):
