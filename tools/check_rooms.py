@@ -76,7 +76,8 @@ PYTHON_MAY_USE = {
     "tensorflow": {"native", "files", "collective", "checkpoints"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
-    "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
+    "ml": _BELOW_APIS
+    | {"data", "cluster", "checkpoints", "tensorflow", "torch", "trainer", "caffeonspark"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster"},
     "demo": _BELOW_APIS | {"caffeonspark"},
