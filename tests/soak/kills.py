@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -213,13 +214,12 @@ class Cell:
         started.shutdown()
 
 
-def run_cells(names: list[str], kills: int, seed: int, stop: float) -> list[dict[str, Any]]:
-    """The cells in turn, `kills` each, until the time `stop`."""
+def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[dict[str, Any]]:
+    """The result of one cell after the other, `kills` each; none begins after the time `stop`."""
     os.environ.update([conftest.MARK.split("=")])
     # The executors import the main functions.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    results = []
     with ExitStack() as stack:
         from hearth.spark import session
 
@@ -231,9 +231,7 @@ def run_cells(names: list[str], kills: int, seed: int, stop: float) -> list[dict
             if time.time() > stop:
                 break
             result = Cell(spark, name, folder / name, hdfs, seed).run(kills)
-            results.append({**result, "seed": seed, "date": time.strftime("%Y-%m-%d")})
-            print(json.dumps(results[-1]), flush=True)
-    return results
+            yield {**result, "seed": seed, "date": time.strftime("%Y-%m-%d")}
 
 
 def is_well(result: dict[str, Any]) -> bool:
@@ -281,11 +279,13 @@ def main() -> int:
         return 0
     print(f"{flags.kills} kills per cell, seed {flags.seed}", flush=True)
     stop = time.time() + 60 * flags.minutes
-    results = run_cells(flags.only or CELLS, flags.kills, flags.seed, stop)
-    file = Path(flags.json) if flags.json else None
-    if file:
-        before = json.loads(file.read_text()) if file.exists() else []
-        file.write_text(json.dumps([*before, *results], indent=1))
+    file, results = Path(flags.json) if flags.json else None, []
+    for result in run_cells(flags.only or CELLS, flags.kills, flags.seed, stop):
+        results.append(result)
+        print(json.dumps(result), flush=True)
+        if file:
+            before = json.loads(file.read_text()) if file.exists() else []
+            file.write_text(json.dumps([*before, result], indent=1))
     print(table(results))
     return 0 if all(map(is_well, results)) else 1
 

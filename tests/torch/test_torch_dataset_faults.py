@@ -112,24 +112,26 @@ def test_an_executor_that_is_lost_while_rows_are_delivered_is_replaced(spark, no
 
 @pytest.mark.parametrize("when", ["run", "shutdown"])
 def test_a_run_after_one_that_was_interrupted_gets_its_rows(spark, notes, tmp_path, when):
-    slow = slowly(spark.range(0, 900, 1, 3))
-    delay = 0.5 if when == "run" else 0.1
+    (tmp_path / "first").mkdir()
+    first, jobs = Notes(str(tmp_path / "first")), spark.sparkContext.statusTracker()
 
     def interrupt():
-        time.sleep(delay)
+        until = time.monotonic() + 60
+        while not jobs.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    (tmp_path / "first").mkdir()
-    first, thread = Notes(str(tmp_path / "first")), threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        if when == "run":
-            thread.start()
-        cluster = TorchCluster.run(spark, take_epochs, first, 2, datasets={"train": slow})
-        if when == "shutdown":
-            thread.start()
+    def run(frame, notes, begun=lambda: None):
+        cluster = TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame})
+        begun()
         cluster.shutdown()
+
+    thread = threading.Thread(target=interrupt)
+    if when == "run":
+        thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(slowly(spark.range(0, 900, 1, 3)), first, thread.start if when != "run" else print)
     thread.join()
+    run(spark.range(0, 300, 1, 3), notes)
     assert first.read() == {}
-    frame = spark.range(0, 300, 1, 3)
-    TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame}).shutdown()
     check(notes, 300)
