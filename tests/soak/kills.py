@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -175,6 +176,10 @@ class Cell:
             killer.close()
         counts = counted_steps.tally(folder, ROWS, epochs)
         even = counted_steps.tally(peace, ROWS, epochs)
+        if not (counts.exact and even.exact):
+            kept = tempfile.mkdtemp(prefix=f"kills-{self.name}-")
+            print(f"not exact: {counts}, in peace {even}; see {kept}", flush=True)
+            shutil.copytree(self._folder, kept, dirs_exist_ok=True)
         return {
             "epochs": epochs,
             "killed": dict(killer.killed),
