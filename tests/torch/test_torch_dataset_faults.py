@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from node_notes import Notes
@@ -88,25 +87,26 @@ def test_two_clusters_of_one_session_take_rows_of_their_own(spark, tmp_path):
     check(Notes(str(tmp_path / "two")), 400)
 
 
+def take_epochs_after_a_loss(args, ctx):
+    """As take_epochs(); the first start goes on until the file is there."""
+    notes, lost = args
+    take_epochs(notes, ctx)
+    while not ctx.restart_count and not os.path.exists(lost):
+        time.sleep(0.02)
+
+
 def test_an_executor_that_is_lost_while_rows_are_delivered_is_replaced(spark, notes, tmp_path):
-    marks = str(tmp_path)
-
-    def kill_once(batches):
-        from pyspark import TaskContext
-
-        from hearth.cluster.node_process import executor_pid
-
-        mark = Path(marks, "killed")
-        for batch in batches:
-            if TaskContext.get().partitionId() == 20 and not mark.exists():
-                mark.touch()
-                os.kill(executor_pid(), signal.SIGKILL)
-            yield batch
-
-    frame = spark.range(0, 900, 1, 3).mapInArrow(kill_once, "id long")
-    datasets = {"train": frame}
-    TorchCluster.run(spark, take_epochs, notes, 2, datasets=datasets, restart=True).shutdown()
-    assert Path(marks, "killed").exists()
+    datasets, lost = {"train": spark.range(0, 900, 1, 3)}, tmp_path / "lost"
+    cluster = TorchCluster.run(
+        spark, take_epochs_after_a_loss, (notes, str(lost)), 2, datasets=datasets, restart=True
+    )
+    until = time.monotonic() + 60
+    while "train 0 of" in cluster.datasets.line() and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(cluster.nodes[1]["executor_pid"], signal.SIGKILL)
+    lost.touch()
+    cluster.shutdown()
+    assert cluster.restarts.count == 1
     check(notes, 900)
 
 
