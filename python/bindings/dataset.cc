@@ -40,7 +40,6 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using dataset::Announcement;
 using dataset::Committed;
 using dataset::DatasetRows;
 using dataset::EpochOrder;

@@ -112,3 +112,26 @@ def test_iterators_that_give_no_batch_leave_the_position_alone():
     assert resumed.state_dict() == begun.state_dict()
     assert [batch["id"].tolist() for batch in second] == whole[1:]
     assert resumed.epoch == 1 and len(list(first)) == 5 and resumed.epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "has version 2"),
+        ({"passes": []}, r"is damaged \(passes\)"),
+        ({"passes": [{"owners": [0, 0], "taken": -4}]}, r"is damaged \(passes\)"),
+        ({"passes": [{"owners": ["a", "b"], "taken": 3}]}, r"is damaged \(passes\)"),
+        ({"epoch": "3"}, r"is damaged \(epoch\)"),
+        ({"partitions": [3, 4]}, r"is damaged \(partitions\)"),
+        ({"passes": [{"owners": [0], "taken": 4}]}, "it had 1 partitions and has 2"),
+    ],
+)
+def test_what_is_no_state_of_the_dataset_is_refused(change, words):
+    (made,) = loaders(partitions_of(9, 8), 1, 4)
+    state = made.state_dict()
+    with pytest.raises(ValueError, match=f"dataset 'train' .*{words}"):
+        made.load_state_dict({**state, **change})
+    for other in ({}, {"version": 1}, None, [state]):
+        with pytest.raises(ValueError, match="state of dataset 'train'"):
+            made.load_state_dict(other)
+    made.load_state_dict(state)

@@ -94,6 +94,9 @@ def train_keras(training: Training, ctx: Any) -> None:
     life = training.first_life + ctx.restart_count
     recorder = Recorder(training.folder, life, hvt.rank(), step)
 
+    def met(name: str) -> None:
+        hvt.allreduce(np.zeros(1, np.float32), name=name)
+
     class Steps(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             nonlocal step
@@ -104,11 +107,12 @@ def train_keras(training: Training, ctx: Any) -> None:
             self.model.stop_training = state["epoch"] >= training.epochs
             time.sleep(training.pace_s)
             if step % training.keep_every == 0:
+                met("recorded")  # by all ranks: a kept step that one has not recorded looks lost
                 if hvt.rank() == 0:
                     values = [np.asarray(variable) for variable in variables]
                     kept.with_suffix(".new").write_bytes(pickle.dumps((step, values, state)))
                     os.replace(kept.with_suffix(".new"), kept)
-                hvt.allreduce(np.zeros(1, np.float32))  # the file is there
+                met("kept")
                 ctx.mgr.note_commit()
 
     callbacks = [dataset.callback(), Steps()]

@@ -14,12 +14,14 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -174,6 +176,10 @@ class Cell:
             killer.close()
         counts = counted_steps.tally(folder, ROWS, epochs)
         even = counted_steps.tally(peace, ROWS, epochs)
+        if not (counts.exact and even.exact):
+            kept = tempfile.mkdtemp(prefix=f"kills-{self.name}-")
+            print(f"not exact: {counts}, in peace {even}; see {kept}", flush=True)
+            shutil.copytree(self._folder, kept, dirs_exist_ok=True)
         return {
             "epochs": epochs,
             "killed": dict(killer.killed),
@@ -213,13 +219,12 @@ class Cell:
         started.shutdown()
 
 
-def run_cells(names: list[str], kills: int, seed: int, stop: float) -> list[dict[str, Any]]:
-    """The cells in turn, `kills` each, until the time `stop`."""
+def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[dict[str, Any]]:
+    """The result of one cell after the other, `kills` each; none begins after the time `stop`."""
     os.environ.update([conftest.MARK.split("=")])
     # The executors import the main functions.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    results = []
     with ExitStack() as stack:
         from hearth.spark import session
 
@@ -231,9 +236,7 @@ def run_cells(names: list[str], kills: int, seed: int, stop: float) -> list[dict
             if time.time() > stop:
                 break
             result = Cell(spark, name, folder / name, hdfs, seed).run(kills)
-            results.append({**result, "seed": seed, "date": time.strftime("%Y-%m-%d")})
-            print(json.dumps(results[-1]), flush=True)
-    return results
+            yield {**result, "seed": seed, "date": time.strftime("%Y-%m-%d")}
 
 
 def is_well(result: dict[str, Any]) -> bool:
@@ -281,11 +284,13 @@ def main() -> int:
         return 0
     print(f"{flags.kills} kills per cell, seed {flags.seed}", flush=True)
     stop = time.time() + 60 * flags.minutes
-    results = run_cells(flags.only or CELLS, flags.kills, flags.seed, stop)
-    file = Path(flags.json) if flags.json else None
-    if file:
-        before = json.loads(file.read_text()) if file.exists() else []
-        file.write_text(json.dumps([*before, *results], indent=1))
+    file, results = Path(flags.json) if flags.json else None, []
+    for result in run_cells(flags.only or CELLS, flags.kills, flags.seed, stop):
+        results.append(result)
+        print(json.dumps(result), flush=True)
+        if file:
+            before = json.loads(file.read_text()) if file.exists() else []
+            file.write_text(json.dumps([*before, result], indent=1))
     print(table(results))
     return 0 if all(map(is_well, results)) else 1
 

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from node_notes import Notes
@@ -88,48 +87,51 @@ def test_two_clusters_of_one_session_take_rows_of_their_own(spark, tmp_path):
     check(Notes(str(tmp_path / "two")), 400)
 
 
+def take_epochs_after_a_loss(args, ctx):
+    """As take_epochs(); the first start goes on until the file is there."""
+    notes, lost = args
+    take_epochs(notes, ctx)
+    while not ctx.restart_count and not os.path.exists(lost):
+        time.sleep(0.02)
+
+
 def test_an_executor_that_is_lost_while_rows_are_delivered_is_replaced(spark, notes, tmp_path):
-    marks = str(tmp_path)
-
-    def kill_once(batches):
-        from pyspark import TaskContext
-
-        from hearth.cluster.node_process import executor_pid
-
-        mark = Path(marks, "killed")
-        for batch in batches:
-            if TaskContext.get().partitionId() == 20 and not mark.exists():
-                mark.touch()
-                os.kill(executor_pid(), signal.SIGKILL)
-            yield batch
-
-    frame = spark.range(0, 900, 1, 3).mapInArrow(kill_once, "id long")
-    datasets = {"train": frame}
-    TorchCluster.run(spark, take_epochs, notes, 2, datasets=datasets, restart=True).shutdown()
-    assert Path(marks, "killed").exists()
+    datasets, lost = {"train": spark.range(0, 900, 1, 3)}, tmp_path / "lost"
+    cluster = TorchCluster.run(
+        spark, take_epochs_after_a_loss, (notes, str(lost)), 2, datasets=datasets, restart=True
+    )
+    until = time.monotonic() + 60
+    while "train 0 of" in cluster.datasets.line() and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(cluster.nodes[1]["executor_pid"], signal.SIGKILL)
+    lost.touch()
+    cluster.shutdown()
+    assert cluster.restarts.count == 1
     check(notes, 900)
 
 
 @pytest.mark.parametrize("when", ["run", "shutdown"])
 def test_a_run_after_one_that_was_interrupted_gets_its_rows(spark, notes, tmp_path, when):
-    slow = slowly(spark.range(0, 900, 1, 3))
-    delay = 0.5 if when == "run" else 0.1
+    (tmp_path / "first").mkdir()
+    first, jobs = Notes(str(tmp_path / "first")), spark.sparkContext.statusTracker()
 
     def interrupt():
-        time.sleep(delay)
+        until = time.monotonic() + 60
+        while not jobs.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    (tmp_path / "first").mkdir()
-    first, thread = Notes(str(tmp_path / "first")), threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        if when == "run":
-            thread.start()
-        cluster = TorchCluster.run(spark, take_epochs, first, 2, datasets={"train": slow})
-        if when == "shutdown":
-            thread.start()
+    def run(frame, notes, begun=lambda: None):
+        cluster = TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame})
+        begun()
         cluster.shutdown()
+
+    thread = threading.Thread(target=interrupt)
+    if when == "run":
+        thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(slowly(spark.range(0, 900, 1, 3)), first, thread.start if when != "run" else print)
     thread.join()
+    run(spark.range(0, 300, 1, 3), notes)
     assert first.read() == {}
-    frame = spark.range(0, 300, 1, 3)
-    TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame}).shutdown()
     check(notes, 300)

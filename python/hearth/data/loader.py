@@ -18,7 +18,9 @@ from hearth.data.position import (
     VERSION,
     Pass,
     Position,
+    check_partitions,
     check_same,
+    check_state,
     pass_seed,
     remaining,
 )
@@ -154,7 +156,7 @@ class Loader:
         other ranks it gives each row of the epoch that was not taken, once.
 
         Raises:
-            ValueError: the state is of other rows, or another seed or shuffle.
+            ValueError: the state is none, or of other rows, or another seed or shuffle.
             ClusterError: the cluster failed.
         """
         self._check_state(state)
@@ -168,8 +170,7 @@ class Loader:
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         name, options = self._dataset.name, self._options
-        if state.get("version") != VERSION:
-            raise ValueError(f"a state of dataset {name!r} has version {state.get('version')}")
+        check_state(name, state)
         for key, value in (("seed", options.seed), ("shuffle", options.mode)):
             if state[key] != value:
                 raise ValueError(
@@ -179,6 +180,7 @@ class Loader:
         known = state["partitions"]
         if known is not None:
             check_same(name, known, *self._dataset.totals())
+        check_partitions(name, state, len(self._dataset.plan.owners))
         hashed = known is not None and all(entry and entry[1] for entry in known)
         if not hashed and state["identity"] != self._dataset.plan.identity:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,54 @@ class Position:
         """The position of state()."""
         passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
         return cls(state["epoch"], passes)
+
+
+def check_state(name: str, state: Any) -> None:
+    """Raises ValueError where this is no state of a loader."""
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
+        found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+        raise ValueError(
+            f"a state of dataset {name!r} has version {found}: give what state_dict() of a loader "
+            "gave"
+        )
+    passes, known = state.get("passes"), state.get("partitions")
+    sound = {
+        "seed, shuffle, identity": all(key in state for key in ("seed", "shuffle", "identity")),
+        "epoch": _is_count(state.get("epoch")),
+        "passes": isinstance(passes, Sequence) and bool(passes) and all(map(_is_pass, passes)),
+        "partitions": known is None
+        or (isinstance(known, Sequence) and all(map(_is_partition, known))),
+    }
+    if damaged := [key for key, is_sound in sound.items() if not is_sound]:
+        raise ValueError(
+            f"a state of dataset {name!r} is damaged ({damaged[0]}): give what state_dict() of a "
+            "loader gave"
+        )
+
+
+def check_partitions(name: str, state: Mapping[str, Any], partitions: int) -> None:
+    """Raises ValueError where the state is of a dataset of another number of partitions."""
+    for had in (len(entry["owners"]) for entry in state["passes"]):
+        if had != partitions:
+            raise ValueError(
+                f"dataset {name!r} has changed since its state was saved: it had {had} partitions "
+                f"and has {partitions}; give the same rows, or start the loader from its beginning"
+            )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _is_pass(value: Any) -> bool:
+    owners = value.get("owners") if isinstance(value, Mapping) else None
+    are_ranks = isinstance(owners, Sequence) and all(map(_is_count, owners))
+    return are_ranks and _is_count(value.get("taken"))
+
+
+def _is_partition(value: Any) -> bool:
+    is_pair = isinstance(value, Sequence) and len(value) == 2
+    return value is None or (is_pair and _is_count(value[0]) and isinstance(value[1], str))
 
 
 def pass_seed(seed: int, number: int) -> int:
