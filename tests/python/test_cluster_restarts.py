@@ -37,6 +37,7 @@ class Cluster:
         self.node_ids, self.meta = [0, 1], {}
         self.plan = SimpleNamespace(least_workers=0)
         self.ledger = SimpleNamespace(start_again=lambda: None)
+        self.reports = SimpleNamespace(note_restart=lambda count, reason: None)
         self._starts = iter([Start(*start) for start in starts])
         self.check_not_over = lambda: None
         self.launch()

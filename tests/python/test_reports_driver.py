@@ -271,3 +271,27 @@ def test_of_a_programs_arguments_the_plain_ones_are_params():
     assert plain_params(args) == {"lr": 0.1, "name": "a", "deep": True}
     assert plain_params({"lr": 1, "x": None}) == {"lr": 1}
     assert plain_params(["--lr", "1"]) == plain_params(None) == {}
+
+
+def test_keyword_arguments_that_run_does_not_know_are_refused():
+    def main_fun(args, ctx):
+        pass
+
+    with pytest.raises(TypeError, match=r"run\(\) got an unexpected keyword argument 'log'"):
+        ReportOptions.of(main_fun, None, {"log": "all"})
+    with pytest.raises(ValueError, match=r"logs is 'rank1': give one of rank0, all, none"):
+        ReportOptions.of(main_fun, None, {"logs": "rank1"})
+    options = ReportOptions.of(main_fun, {"lr": 1}, {"ui": True})
+    assert options.ui and options.title.endswith("main_fun") and options.params == {"lr": 1}
+
+
+def test_rows_that_loaders_give_are_counted_once_they_are_given():
+    from dataset_ranks import loaders, partitions_of
+
+    from hearth.data.given import given_rows
+
+    (loader,) = loaders(partitions_of(10), 1, batch_size=4)
+    before, counts = given_rows(), []
+    for _ in loader:
+        counts.append(given_rows() - before)
+    assert counts == [4, 8, 10]  # of those that are prefetched none
