@@ -104,6 +104,8 @@ def test_weights_of_rows_and_params_reach_the_optimizer():
 def test_a_loss_that_is_no_number_and_wrong_columns_are_said():
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e30, epochs=9).fit(loader())
+    with pytest.raises(ValueError, match="there are no rows to validate on"):
+        trainer(validates=True).fit(loader(), [])
     drops = loader(map=lambda batch: {"x": batch["x"]})
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(drops)

@@ -315,6 +315,8 @@ def test_what_is_wrong_is_said_in_a_line():
         trainer(code(lambda: nn.Linear(3, 1))).fit(loader())
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e20, epochs=9).fit(loader())
+    with pytest.raises(ValueError, match="there are no rows to validate on"):
+        trainer(validates=True).fit(loader(), [])
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(loader(map=lambda batch: {"x": batch["x"]}))
 

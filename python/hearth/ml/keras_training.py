@@ -19,7 +19,7 @@ from hearth.data.keras import KerasDataset
 from hearth.data.options import WEIGHT
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
-from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
@@ -118,6 +118,8 @@ class KerasTrainer:
 
     def validate(self, loader: Any) -> dict[str, float]:
         """The figures of all ranks' rows, each of which counts once."""
+        if not len(loader):
+            raise ValueError(NOTHING_HELD)
         rows = [0]
         note = partial(batch_of, spec=self.spec, note=self._note)
         batches = _own_rows(loader, note, rows)

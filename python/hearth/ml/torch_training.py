@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, Placer, described, float_kind, outputs_of
 from hearth.ml.torch_losses import Losses, Lost, Metrics
-from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
 _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -39,6 +39,8 @@ class Trainer:
         if initial is not None:
             self.model.load_state_dict(initial)
         self.world = dist.get_world_size() if dist.is_initialized() else 1
+        if self.world > 1:  # dropout differs between the ranks
+            torch.manual_seed(spec.seed + dist.get_rank())
         self._parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
         arguments = {"lr": spec.learning_rate, **spec.optimizer_args}
         self.optimizer = code.optimizer(self.model.parameters(), **arguments)
@@ -213,7 +215,10 @@ class Trainer:
                 outputs, lost = self._forward(placed, self.model)
                 sums.add(lost, placed.rows)
                 metrics.update(outputs, placed)
-        return {k: v for k, v in self._figures(sums, metrics).items() if k != "rows"}
+        found = self._figures(sums, metrics)
+        if not found.pop("rows"):
+            raise ValueError(NOTHING_HELD)
+        return found
 
     def _figures(self, sums: _Sums, metrics: Metrics) -> dict[str, Any]:
         """Loss, metrics and rows of all ranks."""

@@ -9,6 +9,11 @@ from typing import Any
 
 from hearth.data.options import WEIGHT
 
+NOTHING_HELD = (
+    "there are no rows to validate on: validationIndicatorCol is true in none of them, or "
+    "validationFraction is too small a share of them"
+)
+
 
 @dataclass(frozen=True)
 class TrainingSpec:
