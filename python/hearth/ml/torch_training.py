@@ -46,7 +46,7 @@ class Trainer:
         self.optimizer = code.optimizer(self.model.parameters(), **arguments)
         self.scheduler = None if code.scheduler is None else code.scheduler(self.optimizer)
         self.run: dict[str, Any] = {
-            "epoch": 0, "step": 0, "history": [], "stopped": False, "output": None
+            "epoch": 0, "step": 0, "history": [], "stopped": False, "output": None, "partial": None
         }  # fmt: skip
         self._type = _TYPES[spec.precision]
         scaled = self._type is torch.float16
@@ -86,6 +86,7 @@ class Trainer:
         train: Any,
         validation: Iterable[Any] | None = None,
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         """Trains up to the number of epochs.
 
@@ -93,6 +94,7 @@ class Trainer:
             train: gives the minibatches of an epoch each time that it is iterated.
             validation: the same, of rows to validate on.
             after_epoch: gets the figures of each epoch at its end.
+            keep: makes a checkpoint, within an epoch.
 
         Raises:
             ValueError: columns, model, loss or metrics are wrong, or the loss is no finite number.
@@ -102,7 +104,7 @@ class Trainer:
         while self.epoch < self.spec.epochs and not self.run["stopped"]:
             self._call("on_epoch_begin")
             began = time.monotonic()
-            row = self._train_epoch(train)
+            row = self._train_epoch(train, keep)
             if not row["rows"]:
                 break
             if validation is not None:
@@ -115,10 +117,12 @@ class Trainer:
             self.model.load_state_dict(self.best)
         self._call("on_train_end")
 
-    def _train_epoch(self, batches: Iterable[Any]) -> dict[str, Any]:
+    def _train_epoch(self, batches: Iterable[Any], keep: Callable[[], None]) -> dict[str, Any]:
         self._parallel.train()
         sums, metrics = _Sums(), Metrics(self.code.metrics, self.device)
+        self._take_partial(sums, metrics)
         for batch in batches:
+            before = self.run["step"]
             placed = self._place(batch)
             outputs, lost = self._forward(placed, self._parallel)
             self._check_finite(lost)
@@ -126,10 +130,33 @@ class Trainer:
             metrics.update(outputs, placed)
             self._backward(lost)
             self._call("on_batch_end")
+            every = self.spec.checkpoint_steps
+            if every and self.run["step"] > before and self.run["step"] % every == 0:
+                self._note_partial(sums, metrics)
+                keep()
         if self._window[0]:
             self._share_gradients()
             self._step()
+        self.run["partial"] = None
         return self._figures(sums, metrics)
+
+    def _note_partial(self, sums: _Sums, metrics: Metrics) -> None:
+        """Keeps the sums of all ranks in an epoch so far, for a checkpoint."""
+        values = {**sums.losses, **{f"metric {name}": v for name, v in metrics.sums.items()}}
+        values |= {"mass": sums.mass, "rows": float(sums.rows)}
+        self.run["partial"] = dict(zip(values, self._total(list(values.values())), strict=True))
+
+    def _take_partial(self, sums: _Sums, metrics: Metrics) -> None:
+        """Rank 0 goes on with the sums that a checkpoint has."""
+        if (known := self.run["partial"]) is None or (self.world > 1 and dist.get_rank()):
+            return
+        known = dict(known)
+        sums.mass, sums.rows = known.pop("mass"), int(known.pop("rows"))
+        metrics.rows = sums.rows
+        for name, value in known.items():
+            of_metric = name.startswith("metric ")
+            where = metrics.sums if of_metric else sums.losses
+            where[name.removeprefix("metric ")] = value
 
     def _forward(self, batch: Batch, model: Any) -> tuple[list[torch.Tensor], Lost]:
         amp = torch.autocast(self.device.type, self._type) if self._type else nullcontext()
