@@ -120,3 +120,6 @@ def test_a_model_that_is_compiled_needs_neither_loss_nor_optimizer():
     one.fit(loader())
     assert type(one.model.optimizer).__name__ == "Adam"
     assert one.outputs() == [["float32", 1]]
+    assert float(one.model.optimizer.learning_rate) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="the model is compiled, so gradientClipNorm cannot be"):
+        trainer(TrainingCode(model, None, None), clip_norm=1.0)
