@@ -104,6 +104,8 @@ def test_weights_of_rows_and_params_reach_the_optimizer():
 def test_a_loss_that_is_no_number_and_wrong_columns_are_said():
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e30, epochs=9).fit(loader())
+    with pytest.raises(ValueError, match="there are no rows to validate on"):
+        trainer(validates=True).fit(loader(), [])
     drops = loader(map=lambda batch: {"x": batch["x"]})
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(drops)
@@ -118,3 +120,6 @@ def test_a_model_that_is_compiled_needs_neither_loss_nor_optimizer():
     one.fit(loader())
     assert type(one.model.optimizer).__name__ == "Adam"
     assert one.outputs() == [["float32", 1]]
+    assert float(one.model.optimizer.learning_rate) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="the model is compiled, so gradientClipNorm cannot be"):
+        trainer(TrainingCode(model, None, None), clip_norm=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from functools import partial
 
@@ -259,24 +260,43 @@ def test_callbacks_are_called_and_may_stop_the_training():
     assert calls.seen == ["begin", "batch", "batch", 0, "batch", "batch", 1, "end"]
 
 
-def test_a_training_goes_on_from_its_parts():
-    given = code(optimizer=torch.optim.Adam)
-    whole = trainer(given, epochs=4, patience=9)
+class Stopped(Exception):
+    """The end of a training in the midst of it."""
+
+
+@pytest.mark.parametrize("steps", [5, 7, 10])
+def test_a_training_goes_on_from_its_parts(steps):
+    """Also in the midst of an epoch, of 5 steps: with the figures of the whole epoch."""
+    kept = {}
+
+    def keep(one, rows):
+        if one.run["step"] == steps:
+            states = {k: v if isinstance(v, dict) else v.state_dict() for k, v in parts(one)}
+            kept.update(copy.deepcopy({**states, "data": rows.state_dict()}))
+            raise Stopped
+
+    def parts(one):
+        return [(name, part) for name, part in one.parts().items() if part is not None]
+
+    given = code(optimizer=torch.optim.Adam, metrics=[nn.functional.l1_loss])
+    more = {"epochs": 3, "patience": 9, "checkpoint_steps": 1}
+    whole, first, second = (trainer(given, **more) for _ in range(3))
     whole.fit(loader())
-    first, second = (trainer(given, epochs=epochs, patience=9) for epochs in (2, 4))
     rows = loader()
-    first.fit(rows)
-    parts = first.parts()
-    for name, part in second.parts().items():
+    with pytest.raises(Stopped):
+        first.fit(rows, None, lambda row: keep(first, rows), lambda: keep(first, rows))
+    for name, part in parts(second):
         if isinstance(part, dict):
             part.clear()
-            part.update(parts[name])
-        elif part is not None:
-            part.load_state_dict(parts[name].state_dict())
+            part.update(kept[name])
+        else:
+            part.load_state_dict(kept[name])
     again = loader()
-    again.load_state_dict(rows.state_dict())
+    again.load_state_dict(kept["data"])
     second.fit(again)
-    assert [row["loss"] for row in second.history] == [row["loss"] for row in whole.history]
+    figures = [[{**row, "seconds": 0} for row in one.history] for one in (whole, second)]
+    assert figures[0] == figures[1]
+    assert second.run["step"] == 15
 
 
 def test_a_training_begins_with_the_weights_that_it_is_given():
@@ -315,6 +335,8 @@ def test_what_is_wrong_is_said_in_a_line():
         trainer(code(lambda: nn.Linear(3, 1))).fit(loader())
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e20, epochs=9).fit(loader())
+    with pytest.raises(ValueError, match="there are no rows to validate on"):
+        trainer(validates=True).fit(loader(), [])
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(loader(map=lambda batch: {"x": batch["x"]}))
 

@@ -19,7 +19,7 @@ from hearth.data.keras import KerasDataset
 from hearth.data.options import WEIGHT
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
-from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
@@ -45,6 +45,8 @@ class KerasTrainer:
             )
         if code.loss is not None or not self.model.compiled:
             self._compile()
+        else:
+            self._check_compiled()
         if spec.precision == "fp16" and ranks.size > 1 and keras.backend.backend() == "torch":
             raise ValueError(
                 "precision is 'fp16', which Keras on PyTorch computes on one worker alone, as each "
@@ -70,6 +72,22 @@ class KerasTrainer:
             metrics=None if spec.weight else metrics,
             weighted_metrics=metrics if spec.weight else None,
         )
+
+    def _check_compiled(self) -> None:
+        """The learning rate of a compiled model can be set; what else its optimizer has cannot."""
+        spec = self.spec
+        given = {
+            "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
+            "gradientClipNorm": spec.clip_norm, "gradientClipValue": spec.clip_value,
+            "accumulationSteps": spec.accumulation > 1,
+        }  # fmt: skip
+        if named := [name for name, value in given.items() if value]:
+            raise ValueError(
+                f"the model is compiled, so {', '.join(named)} cannot be set by Params: give loss "
+                "and optimizer to KerasEstimator, or compile the model with what they say"
+            )
+        if spec.learning_rate is not None:
+            self.model.optimizer.learning_rate = spec.learning_rate
 
     def fit(
         self,
@@ -118,6 +136,8 @@ class KerasTrainer:
 
     def validate(self, loader: Any) -> dict[str, float]:
         """The figures of all ranks' rows, each of which counts once."""
+        if not len(loader):
+            raise ValueError(NOTHING_HELD)
         rows = [0]
         note = partial(batch_of, spec=self.spec, note=self._note)
         batches = _own_rows(loader, note, rows)

@@ -120,12 +120,16 @@ def _checked(loss: Any) -> torch.Tensor:
 
 class Metrics:
     """Metrics by name: functions of outputs and labels that give a mean over the rows, or objects
-    with update() and compute(), such as those of torchmetrics. For one pass over rows."""
+    with update() and compute(), such as those of torchmetrics. For one pass over rows.
+
+    Attributes:
+        sums: of the functions' values times rows; rows: those that were counted.
+    """
 
     def __init__(self, given: Any, device: Any):
         self._objects, self._functions = {}, {}
-        self._sums: dict[str, float] = {}
-        self._rows = 0
+        self.sums: dict[str, float] = {}
+        self.rows = 0
         for name, metric in named(given).items():
             if hasattr(metric, "update") and hasattr(metric, "compute"):
                 metric = copy.deepcopy(metric)
@@ -144,13 +148,13 @@ class Metrics:
                 metric.update(*found, *batch.labels)
             for name, function in self._functions.items():
                 value = float(function(*found, *batch.labels))
-                self._sums[name] = self._sums.get(name, 0.0) + value * batch.rows
-        self._rows += batch.rows
+                self.sums[name] = self.sums.get(name, 0.0) + value * batch.rows
+        self.rows += batch.rows
 
     def values(self) -> dict[str, float]:
         """The metrics of this rank's rows; those of torchmetrics of all ranks' rows, in a
         collective call."""
-        found = {name: self._sums.get(name, 0.0) / max(1, self._rows) for name in self._functions}
+        found = {name: self.sums.get(name, 0.0) / max(1, self.rows) for name in self._functions}
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 
 

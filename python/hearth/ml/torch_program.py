@@ -40,7 +40,8 @@ def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
         held = ctx.dataset("validation", spec.batch_size, shuffle=False, **options)
     if spec.resumes:
         ctx.restore(**trainer.parts(), data=loader)
-    trainer.fit(loader, held, partial(_after_epoch, ctx, trainer, loader))
+    keep = partial(_keep, ctx, trainer, loader)
+    trainer.fit(loader, held, partial(_after_epoch, ctx, trainer, keep), keep)
     if ctx.rank == 0 and trainer.run["output"]:
         returned.give(ctx, _found(trainer))
     dist.destroy_process_group()
@@ -55,13 +56,18 @@ def _found(trainer: Any) -> dict[str, Any]:
     return {"state": state, "output": run["output"], "summary": summary}
 
 
-def _after_epoch(ctx: Any, trainer: Any, loader: Any, row: dict[str, Any]) -> None:
+def _keep(ctx: Any, trainer: Any, loader: Any) -> None:
+    """Makes a checkpoint, where there is a folder for them."""
+    if trainer.spec.resumes:
+        ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
+
+
+def _after_epoch(ctx: Any, trainer: Any, keep: Any, row: dict[str, Any]) -> None:
     """Makes a checkpoint, and tells the driver of the epoch."""
     spec = trainer.spec
     numbers = {name: value for name, value in row.items() if isinstance(value, float)}
     ctx.report(step=trainer.run["step"], **numbers)
-    if spec.resumes:
-        ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
+    keep()
     if spec.verbose and ctx.rank == 0:
         ctx.mgr.warn(epoch_line(row, spec.epochs))
 

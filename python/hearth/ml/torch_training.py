@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, Placer, described, float_kind, outputs_of
 from hearth.ml.torch_losses import Losses, Lost, Metrics
-from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
 _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -39,12 +39,14 @@ class Trainer:
         if initial is not None:
             self.model.load_state_dict(initial)
         self.world = dist.get_world_size() if dist.is_initialized() else 1
+        if self.world > 1:  # dropout differs between the ranks
+            torch.manual_seed(spec.seed + dist.get_rank())
         self._parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
         arguments = {"lr": spec.learning_rate, **spec.optimizer_args}
         self.optimizer = code.optimizer(self.model.parameters(), **arguments)
         self.scheduler = None if code.scheduler is None else code.scheduler(self.optimizer)
         self.run: dict[str, Any] = {
-            "epoch": 0, "step": 0, "history": [], "stopped": False, "output": None
+            "epoch": 0, "step": 0, "history": [], "stopped": False, "output": None, "partial": None
         }  # fmt: skip
         self._type = _TYPES[spec.precision]
         scaled = self._type is torch.float16
@@ -84,6 +86,7 @@ class Trainer:
         train: Any,
         validation: Iterable[Any] | None = None,
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         """Trains up to the number of epochs.
 
@@ -91,6 +94,7 @@ class Trainer:
             train: gives the minibatches of an epoch each time that it is iterated.
             validation: the same, of rows to validate on.
             after_epoch: gets the figures of each epoch at its end.
+            keep: makes a checkpoint, within an epoch.
 
         Raises:
             ValueError: columns, model, loss or metrics are wrong, or the loss is no finite number.
@@ -100,7 +104,7 @@ class Trainer:
         while self.epoch < self.spec.epochs and not self.run["stopped"]:
             self._call("on_epoch_begin")
             began = time.monotonic()
-            row = self._train_epoch(train)
+            row = self._train_epoch(train, keep)
             if not row["rows"]:
                 break
             if validation is not None:
@@ -113,10 +117,12 @@ class Trainer:
             self.model.load_state_dict(self.best)
         self._call("on_train_end")
 
-    def _train_epoch(self, batches: Iterable[Any]) -> dict[str, Any]:
+    def _train_epoch(self, batches: Iterable[Any], keep: Callable[[], None]) -> dict[str, Any]:
         self._parallel.train()
         sums, metrics = _Sums(), Metrics(self.code.metrics, self.device)
+        self._take_partial(sums, metrics)
         for batch in batches:
+            before = self.run["step"]
             placed = self._place(batch)
             outputs, lost = self._forward(placed, self._parallel)
             self._check_finite(lost)
@@ -124,10 +130,33 @@ class Trainer:
             metrics.update(outputs, placed)
             self._backward(lost)
             self._call("on_batch_end")
+            every = self.spec.checkpoint_steps
+            if every and self.run["step"] > before and self.run["step"] % every == 0:
+                self._note_partial(sums, metrics)
+                keep()
         if self._window[0]:
             self._share_gradients()
             self._step()
+        self.run["partial"] = None
         return self._figures(sums, metrics)
+
+    def _note_partial(self, sums: _Sums, metrics: Metrics) -> None:
+        """Keeps the sums of all ranks in an epoch so far, for a checkpoint."""
+        values = {**sums.losses, **{f"metric {name}": v for name, v in metrics.sums.items()}}
+        values |= {"mass": sums.mass, "rows": float(sums.rows)}
+        self.run["partial"] = dict(zip(values, self._total(list(values.values())), strict=True))
+
+    def _take_partial(self, sums: _Sums, metrics: Metrics) -> None:
+        """Rank 0 goes on with the sums that a checkpoint has."""
+        if (known := self.run["partial"]) is None or (self.world > 1 and dist.get_rank()):
+            return
+        known = dict(known)
+        sums.mass, sums.rows = known.pop("mass"), int(known.pop("rows"))
+        metrics.rows = sums.rows
+        for name, value in known.items():
+            of_metric = name.startswith("metric ")
+            where = metrics.sums if of_metric else sums.losses
+            where[name.removeprefix("metric ")] = value
 
     def _forward(self, batch: Batch, model: Any) -> tuple[list[torch.Tensor], Lost]:
         amp = torch.autocast(self.device.type, self._type) if self._type else nullcontext()
@@ -213,7 +242,10 @@ class Trainer:
                 outputs, lost = self._forward(placed, self.model)
                 sums.add(lost, placed.rows)
                 metrics.update(outputs, placed)
-        return {k: v for k, v in self._figures(sums, metrics).items() if k != "rows"}
+        found = self._figures(sums, metrics)
+        if not found.pop("rows"):
+            raise ValueError(NOTHING_HELD)
+        return found
 
     def _figures(self, sums: _Sums, metrics: Metrics) -> dict[str, Any]:
         """Loss, metrics and rows of all ranks."""

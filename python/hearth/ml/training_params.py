@@ -157,6 +157,7 @@ class HasTraining(
     param("loaderThreads", "threads that run the transformation", _INT),
     param("schedulerInterval", "what the scheduler follows: epoch or step", _TEXT),
     param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
+    param("checkpointSteps", "steps of the optimizer between checkpoints in an epoch", _INT),
     param("verbose", "whether each epoch is logged", _FLAG),
 ):
     """What TorchEstimator and KerasEstimator have in common."""
@@ -194,6 +195,7 @@ class HasTraining(
             restoreBest=True,
             schedulerInterval="epoch",
             loaderThreads=0,
+            checkpointSteps=0,
             verbose=False,
         )
 

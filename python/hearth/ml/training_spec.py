@@ -9,6 +9,11 @@ from typing import Any
 
 from hearth.data.options import WEIGHT
 
+NOTHING_HELD = (
+    "there are no rows to validate on: validationIndicatorCol is true in none of them, or "
+    "validationFraction is too small a share of them"
+)
+
 
 @dataclass(frozen=True)
 class TrainingSpec:
@@ -38,6 +43,7 @@ class TrainingSpec:
     model_args: Mapping[str, Any] = field(default_factory=dict)
     optimizer_args: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 0  # that run the transformation
+    checkpoint_steps: int = 0
     resumes: bool = False  # there is a folder for checkpoints
     verbose: bool = False
     backend: str = ""  # of Keras

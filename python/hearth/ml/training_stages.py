@@ -88,6 +88,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             model_args=given("modelArgs", {}),
             optimizer_args=given("optimizerArgs", {}),
             threads=given("loaderThreads", 0),
+            checkpoint_steps=given("checkpointSteps", 0),
             resumes=bool(given("storeDir", "")),
             verbose=given("verbose", False),
         )
