@@ -70,6 +70,11 @@ def reduction(op):
         return [tensor]
     return run
 
+def sparse_reduction(case):
+    tensor = case.given(3, 2).to_sparse(1)
+    case.over(dist.all_reduce(tensor, **case.options))
+    return [tensor.to_dense()]
+
 def reduce(case):
     tensor = case.given(3, 2)
     case.over(dist.reduce(tensor, case.root, **case.options))
@@ -195,7 +200,8 @@ def object_list(case, own):
 Op = dist.ReduceOp
 TABLE = {
     "all_reduce": {op: reduction(getattr(Op, op)) for op in
-                   ("SUM", "AVG", "MIN", "MAX", "PRODUCT", "BAND", "BOR", "BXOR")},
+                   ("SUM", "AVG", "MIN", "MAX", "PRODUCT", "BAND", "BOR", "BXOR")}
+                  | {"sparse": sparse_reduction},
     "all_reduce_coalesced": moves(lambda c, t: dist.all_reduce_coalesced(t, **c.options)),
     "reduce": reduce,
     "broadcast": moves(lambda c, t: dist.broadcast(t[0], c.root, **c.options)),

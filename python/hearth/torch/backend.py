@@ -21,10 +21,10 @@ from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
 from hearth.collective.ranks import Meeting, Ranks
-from hearth.native import _core
 from hearth.spark.addresses import address_towards
-from hearth.torch import ddp_steps, names, stores
+from hearth.torch import ddp_steps, stores
 from hearth.torch.exchange import (
+    FOLDED,
     Finish,
     check,
     form_of,
@@ -33,22 +33,18 @@ from hearth.torch.exchange import (
     nothing,
     received,
     reducible,
+    request,
     spread,
 )
 from hearth.torch.lanes import Lanes
 from hearth.torch.older_groups import OlderGroup, PlainBackend, backends_are_groups
+from hearth.torch.sparse import SparseSum
 from hearth.torch.work import Notifier, Over, Submitted
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
-# What the core does itself, and what is worked out from everybody's tensors.
+# What the core does itself.
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
-_FOLDED: dict[str, Callable[..., Tensor]] = {
-    "PRODUCT": torch.mul,
-    "BAND": torch.bitwise_and,
-    "BOR": torch.bitwise_or,
-    "BXOR": torch.bitwise_xor,
-}
 
 
 # What a Hearth cluster knows of its nodes; elsewhere the store's word is all there is.
@@ -126,8 +122,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     # What is reduced.
 
     def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
+        if all(tensor.layout == torch.sparse_coo for tensor in tensors):
+            return self._sum_sparse(opts, tensors, root)
         check(tensors)
-        fold = _FOLDED.get(name_of(opts.reduceOp))
+        fold = FOLDED.get(name_of(opts.reduceOp))
         if fold is not None:
             return self._fold(opts, tensors, fold, root)
         step = self.steps.of_this_call()
@@ -310,15 +308,15 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
         [tensor] = tensors
         check(tensors)
-        request = _request("send", None, moved(tensor), name=f"tag {tag}", form=form_of(tensor))
-        return self._work([self._lanes.send(request, to)], tensors)
+        asked = request("send", None, moved(tensor), name=f"tag {tag}", form=form_of(tensor))
+        return self._work([self._lanes.send(asked, to)], tensors)
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
         [tensor] = tensors
         check(tensors)
         array, end = received(tensor)
-        request = _request("receive", array, name=f"tag {tag}", form=form_of(tensor))
-        return self._work([self._lanes.receive(request, source)], tensors, end)
+        asked = request("receive", array, name=f"tag {tag}", form=form_of(tensor))
+        return self._work([self._lanes.receive(asked, source)], tensors, end)
 
     # The end.
 
@@ -355,6 +353,20 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             ends.append(lambda t=tensor, w=whole: t.detach().copy_(functools.reduce(fold, w)))
         return self._work(waits, tensors, *ends)
 
+    def _sum_sparse(self, opts: Any, tensors: Sequence[Tensor], root: str) -> Work:
+        """Waits until all ranks have said how many rows they have; the rows follow."""
+        check([tensor._values() for tensor in tensors])
+        waits, ends = [], []
+        for tensor in tensors:
+            rows = SparseSum(tensor, name_of(opts.reduceOp), self.size())
+            how = {"form": rows.form + root, "step": self.steps.of_this_call()}
+            counts = self._submit(opts, "all_gather", rows.counts, rows.count, **how)
+            self._work([counts], []).wait()
+            for whole, own in rows.exchanged():
+                waits.append(self._submit(opts, "all_gather", moved(whole), moved(own), **how))
+            ends.append(rows.finish)
+        return self._work(waits, tensors, *ends)
+
     def _reduce(
         self, opts: Any, operation: str, array: Tensor, given: Tensor | None, **how: Any
     ) -> Any:
@@ -369,10 +381,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
         """What waits for the operation; None where it is over, as its caller waits for it anyway
         and it could be carried out in this thread."""
-        request = _request(operation, *arrays, **how)
-        if not getattr(opts, "asyncOp", True) and self._ranks.try_run(request):
+        asked = request(operation, *arrays, **how)
+        if not getattr(opts, "asyncOp", True) and self._ranks.try_run(asked):
             return None
-        return self._ranks.submit(request)
+        return self._ranks.submit(asked)
 
     def _work(
         self, waits: Sequence[Any], results: Sequence[Tensor], *ends: Callable[[], Any]
@@ -386,11 +398,3 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             finish()
             return Over(list(results))
         return Submitted(left, finish, list(results), self._timeout_s, self._notifier)
-
-
-def _request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-    request = _core.Request(operation, *arrays)
-    request.name = names.take()
-    for key, value in how.items():
-        setattr(request, key, value)
-    return request

@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.native import _core
+from hearth.torch import names
+
 _KNOWN = {
     torch.float16,
     torch.bfloat16,
@@ -25,6 +28,14 @@ _KNOWN = {
 }
 # Types that the core has not, and the wider one in which the same values add up to the same bits.
 _WIDER = {torch.int8: torch.int32, torch.int16: torch.int32}
+
+# Reductions that the core has not, which are worked out from everybody's tensors.
+FOLDED: dict[str, Callable[..., Tensor]] = {
+    "PRODUCT": torch.mul,
+    "BAND": torch.bitwise_and,
+    "BOR": torch.bitwise_or,
+    "BXOR": torch.bitwise_xor,
+}
 
 Finish = Callable[[], Any]
 
@@ -94,3 +105,12 @@ def name_of(op: Any) -> str:
 @functools.cache
 def _name_of_kind(kind: Any) -> str:
     return str(kind).rpartition(".")[2]
+
+
+def request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
+    """The core's request for an operation; `how` are its further attributes."""
+    made = _core.Request(operation, *arrays)
+    made.name = names.take()
+    for key, value in how.items():
+        setattr(made, key, value)
+    return made

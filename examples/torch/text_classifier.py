@@ -1,0 +1,120 @@
+"""A text classifier from a DataFrame of strings; Spark SQL computes its vocabulary.
+
+python examples/torch/text_classifier.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+
+from hearth.spark import session as spark_session
+from hearth.torch import TorchCluster
+
+
+def main_fun(args, ctx):
+    """Trains a mean of word vectors; args.vocabulary gives each word its number."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    def tokens(batch):
+        # Strings reach map= as lists; it runs in the loader's threads.
+        texts, labels = batch
+        words = [[args.vocabulary.get(w, 0) for w in text.lower().split()] for text in texts]
+        lengths = torch.tensor([0] + [len(each) for each in words])
+        flat = torch.tensor([number for each in words for number in each])
+        return flat, lengths.cumsum(0)[:-1], labels
+
+    dist.init_process_group(ctx.backend)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(make_model(len(args.vocabulary) + 1, args.width))
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.rate)
+    train = ctx.dataset("train", args.batch_size, ("text", "label"), map=tokens, workers=2)
+    for _ in range(args.epochs):
+        for flat, starts, label in train:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(flat, starts), label).backward()
+            optimizer.step()
+
+    right = rows = 0
+    model.eval()
+    for flat, starts, label in ctx.dataset("test", 64, ("text", "label"), False, map=tokens):
+        right += int((model(flat, starts).argmax(1) == label).sum())
+        rows += len(label)
+    found = ctx.reduce_metrics({"accuracy": right / rows}, weight=rows)
+    if ctx.rank == 0:
+        with open(args.report, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+    dist.destroy_process_group()
+
+
+def make_model(words: int, width: int):
+    """Mean of word vectors, and a linear layer."""
+    from torch import nn
+
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.last = nn.EmbeddingBag(words, width), nn.Linear(width, 2)
+
+        def forward(self, flat, starts):
+            return self.last(self.words(flat, starts))
+
+    return Bag()
+
+
+def vocabulary(frame, size: int) -> dict[str, int]:
+    """Numbers from 1 of the words that occur most often; equal counts in the words' order."""
+    words = frame.selectExpr("explode(split(lower(trim(text)), r'\\s+')) word")
+    most = words.groupBy("word").count().orderBy("count", "word", ascending=[False, True])
+    return {row.word: number for number, row in enumerate(most.limit(size).collect(), 1)}
+
+
+def frames(spark, rows: int):
+    """Sentences on weather or trade: the label is 1 where the words are those of trade. Which
+    sentences are for training follows from the sentence's number."""
+    weather = "rain wind snow cloud storm frost fog sun hail thunder"
+    trade = "price bank market share loan profit tax bond trade coin"
+    common = "the a of today again north report says more less"
+
+    def word(words, position):
+        return f"element_at(split('{words}', ' '), pmod(hash(id, {position}), 10) + 1)"
+
+    topic = [f"if(label = 1, {word(trade, n)}, {word(weather, n)})" for n in (1, 2)]
+    parts = ", ".join([word(common, 3), topic[0], word(common, 4), topic[1], word(common, 5)])
+    whole = (
+        spark.range(0, rows, 1, 4)
+        .selectExpr("id", "bigint(pmod(hash(id), 2)) label")
+        .selectExpr("id", "label", f"concat_ws(' ', {parts}) text")
+    )
+    return whole.where("id % 5 > 0"), whole.where("id % 5 = 0")
+
+
+def run(spark, args) -> float:
+    """Trains; the accuracy on sentences that were held out."""
+    train, test = frames(spark, args.rows)
+    args.vocabulary = vocabulary(train, args.words)
+    datasets = {"train": train, "test": test}
+    TorchCluster.run(spark, main_fun, args, args.workers, datasets=datasets).shutdown()
+    with open(args.report, encoding="utf-8") as file:
+        return json.load(file)["accuracy"]
+
+
+def parse(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--words", type=int, default=1000, help="size of the vocabulary")
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--report", default=tempfile.gettempdir() + "/text_classifier.json")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    session = spark_session.start("text-classifier", executors=2)
+    print(f"accuracy: {run(session, parse()):.3f}")
