@@ -11,7 +11,7 @@ import pytest
 from hearth.caffeonspark.sequence_rows import SequenceRows, _batches
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
-from hearth.sources.image_keys import PictureKeys, picture_of
+from hearth.sources.image_keys import ImageKeys, picture_of
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
 # two marks.
@@ -141,7 +141,7 @@ def test_keys_of_one_form_are_read_as_each_alone():
     text = keys[-1].index(b"t\x04\x4c")
     keys.append(keys[-1][:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011")
     assert picture_of(keys[-1]) == ("q" * 70_000, "1", None, None, None, True)
-    reader = PictureKeys()
+    reader = ImageKeys()
     assert [reader.picture_of(key) for key in keys] == [picture_of(key) for key in keys]
     for key in (keys[0], pair_key("a", "1")):
         assert reader.picture_of(key) is not None

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hearth import HearthError
-from hearth.cluster.file_feed import read_batches
+from hearth.cluster.file_feed import FileFeed
 from hearth.files.table_folders import find_table
 from hearth.rows.far_listing import list_stored
 from hearth.rows.file_reader import column_types, read_rows
@@ -38,7 +38,7 @@ def kind(request, tmp_path):
 
 
 READERS = {
-    "a file feed": lambda uri: read_batches(uri, (), (0, 1)),
+    "a file feed": lambda uri: FileFeed(uri, (), (0, 1), 1),
     "the driver of Caffe's ranks": pin_files,
     "a look at the columns": column_types,
     "hearth train": lambda uri: list(read_rows(uri, (), 0, 1)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hearth.caffeonspark.sequence_file import SCHEMA
 from hearth.rows.file_rows import read_parts
 from hearth.rows.rank_files import RankFiles
-from hearth.sources.image_keys import PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.image_keys import IMAGE_COLUMNS, ImageKeys, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,15 +100,13 @@ def _batches(path: str, size: int, low: int, high: int) -> Iterator[pa.RecordBat
             "reads the files that its driver found when it began; put it back, make it visible to "
             "all hosts under this path, or start the run again"
         )
-    reader = PictureKeys()
+    reader = ImageKeys()
     records = SequenceRecords(path, low, high)
     while batch := records.next(_BATCH_ROWS, _BATCH_BYTES):
         yield _rows(reader, *batch)
 
 
-def _rows(
-    reader: PictureKeys, keys: list[bytes], views: bytes, values: memoryview
-) -> pa.RecordBatch:
+def _rows(reader: ImageKeys, keys: list[bytes], views: bytes, values: memoryview) -> pa.RecordBatch:
     """Those whose key cannot be read have nulls in all columns but the id."""
     import pyarrow as pa
 
@@ -123,4 +121,4 @@ def _rows(
         there = pa.array([picture is not None for picture in pictures]).buffers()[1]
     buffers = [there, pa.py_buffer(views), pa.py_buffer(values)]
     columns.append(pa.Array.from_buffers(pa.binary_view(), len(keys), buffers))
-    return pa.RecordBatch.from_arrays(columns, names=[*PICTURE_COLUMNS, "data"])
+    return pa.RecordBatch.from_arrays(columns, names=[*IMAGE_COLUMNS, "data"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.rows.far_input import FarPiece, check_columns, checked, open_uri
 from hearth.rows.file_parts import Part
 from hearth.rows.rank_files import Count
-from hearth.sources.image_keys import IMAGE_TYPES, PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, ImageKeys, values_of
 from hearth.sources.sequence_reader import SequenceReader
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     check_columns(part.uri, list(IMAGE_TYPES), columns)
     reader = SequenceReader(part.uri, _Counted(checked(part), part.near, count), part.size)
-    keys = PictureKeys()
+    keys = ImageKeys()
     for records in _batched(reader.records(*place)):
         yield _rows(keys, records, columns or list(IMAGE_TYPES))
 
@@ -85,14 +85,14 @@ def _batched(records: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[byte
 
 
 def _rows(
-    keys: PictureKeys, records: Sequence[tuple[bytes, bytes]], columns: Sequence[str]
+    keys: ImageKeys, records: Sequence[tuple[bytes, bytes]], columns: Sequence[str]
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
     found: dict[str, list[Any]] = {name: [] for name in IMAGE_TYPES}
     for key, data in records:
         picture = keys.picture_of(key)
-        for name, value in zip(PICTURE_COLUMNS, values_of(key, picture), strict=True):
+        for name, value in zip(IMAGE_COLUMNS, values_of(key, picture), strict=True):
             found[name].append(value)
         found["data"].append(None if picture is None else data)
     types = {name: pa.type_for_alias(IMAGE_TYPES[name]) for name in columns}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
-from hearth.files.input_files import by_core
+from hearth.files.input_files import Count, InputFile, by_core
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
@@ -29,6 +29,7 @@ class LmdbFormat:
     kind = "LMDB"
     in_folders = False
     one_database = False
+    views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         data = [file for file in files if file.uri.endswith("/data.mdb")]
@@ -70,13 +71,13 @@ class LmdbFormat:
             if count
         ]
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
-    def __init__(self, file: StoredFile, schema: pa.Schema):
-        self._uri, self._schema = file.uri, schema
+    def __init__(self, file: InputFile, schema: pa.Schema):
+        self._file, self._schema = file, schema
 
     def read(self, key: Range) -> Iterator[pa.RecordBatch]:
         from hearth.native._core import DatumRows, lmdb_rows
@@ -84,18 +85,21 @@ class _Reader:
         use_core_as_hadoop_user()
         first, end, count = key
         if count is None:
-            rows = lmdb_rows(self._uri, first, end)
+            rows = lmdb_rows(self._file.uri, first, end)
         else:
-            rows = DatumRows(self._uri, first, count)
-        return datum_batches(rows, self._schema)
+            rows = DatumRows(self._file.uri, first, count)
+        return datum_batches(rows, self._schema, self._file.count)
 
 
-def datum_batches(rows: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches of DatumRows with the columns of `schema`; `data`, views of the file, are
-    copied."""
+def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
+    """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
+    are copied unless `schema` has views. `count` is called with the bytes that were fetched."""
     import pyarrow as pa
 
+    counted = 0
     while (found := rows.next()) is not None:
+        count(rows.fetched - counted)
+        counted = rows.fetched
         batch = pa.record_batch(found)
         columns = [batch.column(field.name).cast(field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -94,8 +94,9 @@ class SequenceReader:
     def _stretches(self, begin: int, end: int) -> Iterator[int]:
         """Where each record or block begins; whoever asks reads it before the next one."""
         at, data = self._first, b""
+        end = max(end, self._first + 1)  # a mark right behind the header is of the first range
         if begin > 0:
-            at, data = self._next_mark(max(begin, self._first), end)
+            at, data = self._next_mark(max(begin, self._first + 1), end)
         self._bytes = _Bytes(self, at, self._size, data, wanted=end)
         while self._bytes.left > 0:
             at = self._bytes.at
