@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
+from pyarrow import orc
 
-from hearth import data
+from hearth import HearthError, data
 from hearth.files.stored_files import Block, StoredFile
 from hearth.sources import tfrecord
 from hearth.sources.cut_splits import JOINED_BYTES, cut_splits
@@ -166,6 +167,27 @@ def test_a_file_whose_records_hold_records_is_an_error(tmp_path, monkeypatch):
     source = data.tfrecord(str(tmp_path / "outer")).pin()
     with pytest.raises(ValueError, match=r"outer.* cut off.* hold TFRecords themselves"):
         read(source)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_orcs_stripes_are_found_whatever_packs_them(tmp_path, compression):
+    path = tmp_path / "a.orc"
+    values = [random.Random(i).randbytes(100) for i in range(5000)]
+    orc.write_table(
+        pa.table({"data": values}), path, stripe_size=4096, batch_size=100, compression=compression
+    )
+    source = data.orc(str(path)).pin()
+    pieces = {piece.key: piece for split in source.splits() for piece in split.pieces}
+    assert len(pieces) > 3
+    assert sum(piece.rows for piece in pieces.values()) == 5000
+    assert read(source) == values
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path):
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a")
+    for make in (data.orc, data.arrow, data.tfrecord, data.sequence_file):
+        with pytest.raises((ValueError, OSError, HearthError), match=rf"{tmp_path}/a"):
+            make(str(tmp_path)).pin()
 
 
 def test_a_gzip_file_is_one_split(tmp_path):

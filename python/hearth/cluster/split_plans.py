@@ -81,8 +81,8 @@ class SplitPlans:
         near = sum(size for size, is_near in loads if is_near)
         total = max(1, sum(size for size, _ in loads))
         logger.info(
-            "%s: %d bytes of %s files for %d nodes, %.0f %% of it on their own hosts",
-            uri, source.size, source.format.kind, len(hosts), 100 * near / total,
+            "%s: %s for %d nodes, %.0f %% of it on their own hosts",
+            uri, source.extent, len(hosts), 100 * near / total,
         )  # fmt: skip
         return [_packed(source.only(share)) for share in parts]
 

@@ -80,7 +80,7 @@ class SplitRequests:
 
 
 class ReadCounter:
-    """Reports to the driver, once in a while and at the end, how many bytes were read from where."""
+    """Reports to the driver, now and then and at the end, how many bytes were read from where."""
 
     def __init__(self, report: Callable[[Any], None]):
         self._report = report

@@ -112,6 +112,11 @@ class FileSource:
         return local_path(self.pinned.files[0].uri) is None
 
     @property
+    def extent(self) -> str:
+        """As Source."""
+        return f"{len(self.pinned.files)} files with {self.size} bytes"
+
+    @property
     def size(self) -> int:
         """Bytes of the pinned files."""
         return sum(file.size for file in self.pinned.files)

@@ -35,7 +35,9 @@ class LmdbFormat:
         data = [file for file in files if file.uri.endswith("/data.mdb")]
         if not data and len(files) > 1:
             folder = files[0].uri.rpartition("/")[0]
-            raise ValueError(f"{folder} is no LMDB: it has no data.mdb")
+            is_other = any(file.uri.endswith("/CURRENT") for file in files)
+            why = "it is a LevelDB" if is_other else "it has no data.mdb"
+            raise ValueError(f"{folder} is no LMDB: {why}")
         file = (data or files)[0]
         if not by_core(file.uri):
             raise ValueError(

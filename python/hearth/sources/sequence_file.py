@@ -44,7 +44,8 @@ class SequenceFileFormat:
         return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        reader = _opened(InputFile(file))
+        source = InputFile(file)
+        reader = _Mapped(source) if _is_plain(source) else _opened(source)
         size = max(1, min(share, _RANGE_BYTES))
         begins = range(0, file.size, size)
         ranges = [(begin, min(begin + size, file.size)) for begin in begins]
@@ -53,16 +54,17 @@ class SequenceFileFormat:
         return _counted(reader, ranges)
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
+        return _Reader(file, schema, max((end for _, end in keys), default=0))
 
 
 class _Reader:
     """Values of a local file that is not compressed are views of the mapped file."""
 
-    def __init__(self, file: InputFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema, end: int):
+        """`end`: of the last range that will be read."""
         self._file, self._schema = file, schema
         self._mapped = _is_plain(file)
-        self._records = None if self._mapped else _opened(file)
+        self._records = None if self._mapped else _opened(file, end)
         self._keys = ImageKeys()
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
@@ -81,13 +83,7 @@ class _Reader:
     def _views(self, begin: int, end: int) -> Iterator[tuple[list[bytes], pa.Array]]:
         import pyarrow as pa
 
-        from hearth.native._core import SequenceRecords
-
-        behind = SequenceRecords.head_bytes() + 1  # what is before goes with the first range
-        low = max(begin, behind) if begin else 0
-        records = SequenceRecords(self._file.path, low, max(end, behind))
-        while found := records.next(BATCH_ROWS, _VIEW_BYTES):
-            keys, views, values = found
+        for keys, views, values in _Mapped(self._file).records(begin, end):
             buffers = [None, pa.py_buffer(views), pa.py_buffer(values)]
             yield keys, pa.Array.from_buffers(pa.binary_view(), len(keys), buffers)
 
@@ -104,6 +100,26 @@ class _Reader:
             found["data"] = pa.Array.from_buffers(values.type, len(keys), buffers)
         arrays = [_column(found[field.name], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _Mapped:
+    """Records of a plain local file by the core, in the same ranges as SequenceReader has them."""
+
+    def __init__(self, file: InputFile):
+        self._file = file
+
+    def records(self, begin: int, end: int) -> Iterator[tuple[list[bytes], bytes, memoryview]]:
+        """Batches of keys, their values as Arrow's binary views, and the buffer of these."""
+        from hearth.native._core import SequenceRecords
+
+        behind = SequenceRecords.head_bytes() + 1  # what is before goes with the first range
+        low = max(begin, behind) if begin else 0
+        records = SequenceRecords(self._file.path, low, max(end, behind))
+        while found := records.next(BATCH_ROWS, _VIEW_BYTES):
+            yield found
+
+    def count(self, begin: int, end: int) -> int:
+        return sum(len(keys) for keys, _, _ in self.records(begin, end))
 
 
 def _column(values: Any, kind: pa.DataType) -> pa.Array:
@@ -126,11 +142,11 @@ def _is_plain(file: InputFile) -> bool:
     return bool(head) and SequenceRecords.reads(head)
 
 
-def _opened(file: InputFile) -> SequenceReader:
-    return SequenceReader(file.uri, file, file.stored.size)
+def _opened(file: InputFile, wanted: int = 0) -> SequenceReader:
+    return SequenceReader(file.uri, file, file.stored.size, wanted)
 
 
-def _counted(reader: SequenceReader, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
+def _counted(reader: SequenceReader | _Mapped, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
     """Units with their numbers of rows. Marks may be further from each other than ranges are long:
     those without a mark have no rows, and the others have the bytes up to the next mark."""
     units: list[Unit] = []

@@ -57,6 +57,10 @@ class Source(Protocol):
     def remote(self) -> bool:
         """Whether other hosts have the bytes, and splits may be nearer to some ranks."""
 
+    @property
+    def extent(self) -> str:
+        """How much there is, for the log: 2 files with 123 bytes."""
+
     def pin(self, spark: Any = None) -> Source:
         """The same source with the files that there are now, and the splits' boundaries.
 
