@@ -24,8 +24,9 @@ _GZIP = b"\x1f\x8b"
 # A record: its length, a checksum of these eight bytes, the data, a checksum of the data.
 _HEADER = struct.Struct("<QI")
 _TRAILER_BYTES = 4
-# Larger files are not scanned. A range is read as a whole, so it has a few megabytes.
-_SCANNED_BYTES = 64 << 20
+# Larger files are not scanned, nor those of sources with larger shares: a scan reads all bytes. A
+# range is read as a whole, so it has a few megabytes.
+_SCANNED_BYTES, _SCANNED_SHARE = 64 << 20, 1 << 20
 _RANGE_BYTES = 16 << 20
 _WINDOW_BYTES = 1 << 20
 # A place counts as a record's where so many records follow each other from there.
@@ -60,7 +61,7 @@ class TfRecordFormat:
             return [Unit(None, 0, size)]
         if size <= 1.5 * share and size <= 2 * _RANGE_BYTES:
             return [Unit((0, size), 0, size)]
-        if size <= _SCANNED_BYTES:
+        if size <= _SCANNED_BYTES and share <= _SCANNED_SHARE:
             return list(_scanned(source, wanted))
         ends = [*_boundaries(source, wanted), size]
         return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
@@ -91,7 +92,7 @@ class _Reader:
                 raise
             raise ValueError(
                 f"{error}; or its records hold TFRecords themselves, and then it can only be read "
-                f"from its beginning: write files below {_SCANNED_BYTES >> 20} MiB, or gzip"
+                "from its beginning: write it with gzip"
             ) from None
 
 
