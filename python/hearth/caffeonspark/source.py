@@ -86,7 +86,12 @@ class Source:
     def uri(self) -> str:
         """`source` of the layer; a local path is absolute."""
         uri = self.parameter.get("source", "")
-        return (local_path(uri, self.conf.net_file) or uri) if is_local(uri, self.spark) else uri
+        return (local_path(uri, self.conf.net_file) or uri) if self._is_here else uri
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether `source` is in the local file system, which all hosts are to see alike."""
+        return is_local(self.parameter.get("source", ""), self.spark)
 
     @property
     def file_format(self) -> str:
@@ -161,8 +166,7 @@ class Source:
         """
         if self._by_spark or self.file_format.lower() not in DATA_FORMATS:
             return False
-        here = is_local(self.uri, self.spark)
-        files = None if here else serving(HadoopFiles.of(self.spark), self.uri)
+        files = None if self._is_here else serving(HadoopFiles.of(self.spark), self.uri)
         table = find_table(self.uri, files)
         if table is not None and table.format:
             raise FlagError(table.refusal(self.uri))
@@ -174,7 +178,7 @@ class Source:
         from hearth import HearthError
 
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
-        here = is_local(self.uri, self.spark)
+        here = self._is_here
         if self.given is not None or self.maker is not None or kind not in _FORMATS:
             return None
         if here and kind == "orc":
@@ -199,9 +203,9 @@ class Source:
 
     def _pin(self, kind: Format) -> FileSource:
         """Raises as FileSource.pin() does."""
-        local = is_local(self.uri, self.spark)
-        uri = (local_path(self.uri) or self.uri) if local else whole_uri(self.uri, self.spark)
-        return FileSource(kind, uri).pin(self.spark)
+        if self._is_here:
+            return FileSource(kind, local_path(self.uri) or self.uri).pin()
+        return FileSource(kind, whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
         """The columns of files with those `types`, as column_pairs() takes them; None where the
@@ -239,8 +243,7 @@ class Source:
         if self._is_database:
             return source_frame(self._database(), self.conf.lmdb_partitions, self.spark)
         if self.kind == "SeqImageDataSource":
-            here = is_local(self.uri, self.spark)
-            if here and (found := self._pinned()):
+            if self._is_here and (found := self._pinned()):
                 source = found.select([(name, name) for name in IMAGE_TYPES])
                 parts = max(self.conf.cluster_size, source.size // _PARTITION_BYTES)
                 return source_frame(source, parts, self.spark)
@@ -266,15 +269,13 @@ class Source:
     @property
     def _spark_uri(self) -> str:
         """As Spark finds it whatever its default file system is."""
-        uri = self.uri
-        return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
+        return f"file:{self.uri}" if self._is_here else self.uri
 
     def _database(self) -> FileSource:
         """The database as it is now. Raises FlagError."""
         from hearth import HearthError
 
-        here = is_local(self.uri, self.spark)
-        if not here and (self.kind != "LMDB" or not self._is_of_core()):
+        if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
                 f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
                 "so it must be under a path that all hosts see (file:...), or, an LMDB, in HDFS; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -102,10 +103,11 @@ class RankRows:
         self, rank: int, splits: Sequence[Split] | Iterator[Split], count: NearCount | None
     ) -> Iterator[pa.RecordBatch]:
         host = self._host(rank)
+        source = copy.copy(self.source)  # goes with the units that it has open
         for split in splits:
             near = bool(split.hosts & host)
             noted = None if count is None else partial(_noted, count, near)
-            yield from self.source.read(split, noted)
+            yield from source.read(split, noted)
 
 
 def _noted(count: NearCount, near: bool, size: int) -> None:

@@ -33,7 +33,7 @@ def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSou
     try:
         source = FileSource(LmdbFormat(), path).pin()
     except (OSError, ValueError, hearth_error()) as error:
-        raise FlagError(f"-imageRoot {path}: {error}") from None
+        raise FlagError(f"-imageRoot {path} is no LMDB that can be read: {error}") from None
     return source, flags.lmdb_partitions or 1 + source.size // _PART_BYTES
 
 
