@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs mypy over hearth.torch and over what its users write (tests/torch/typed_program.py), in an
-# environment of its own, build/mypy. A `type: ignore` that nothing needs is an error there.
+# Runs mypy over the packages that training programs import (hearth.torch, hearth.data, ...) and over
+# what their users write (tests/torch/typed_program.py), in an environment of its own, build/mypy. A `type: ignore` that nothing needs is an error there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/build/mypy
@@ -14,4 +14,4 @@ if [ "$(cat "$home/complete" 2>/dev/null)" != "$package" ]; then
 fi
 MYPYPATH=python "$home/bin/python" -m mypy --python-executable .venv/bin/python \
   --cache-dir build/mypy/cache --follow-imports=silent --ignore-missing-imports \
-  --warn-unused-ignores --no-error-summary python/hearth/torch tests/torch/typed_program.py
+  --warn-unused-ignores --no-error-summary python/hearth/{torch,data,checkpoints,tensorflow} tests/torch/typed_program.py

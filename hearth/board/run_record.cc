@@ -1,5 +1,6 @@
 #include "hearth/board/run_record.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -88,6 +89,8 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     step_ = event.value("iteration", step_);
     const int64_t net = event.value("net", int64_t{0});
     AddOutputs(event.at("outputs"), net ? fmt::format("test_{}", net) : "test", &change.points);
+  } else if (kind == "report") {
+    TakeReport(event, &change.points);
   } else if (kind == "rank") {
     const std::string rank = fmt::format("rank{}/", event.value("rank", 0));
     for (const char* share : {"compute", "rows_wait", "ranks_wait"}) {
@@ -100,7 +103,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
   }
   for (Point& point : change.points) {
     point.at = now;
-    point.step = step_;
+    point.step = kind == "report" ? event.at("step").get<int64_t>() : step_;
   }
   return change;
 }
@@ -115,6 +118,12 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   if (std::exchange(bad_rows_, bad_rows) != bad_rows) {
     Add("run/bad_rows", static_cast<double>(bad_rows), points);
   }
+}
+
+void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
+  // Ranks report at their own pace: the furthest step says whether a later "ready" goes back.
+  step_ = std::max(step_, event.at("step").get<int64_t>());
+  for (const auto& [tag, value] : event.at("values").items()) Add(tag, NumberOf(value), points);
 }
 
 void RunRecord::TakeRestart(const json& event, std::vector<Point>* points) {

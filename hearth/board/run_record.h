@@ -15,7 +15,8 @@ namespace hearth::board {
 
 // Tags: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... where an output has several values),
 // run/smoothed_loss, run/learning_rate, run/images_per_s, run/bad_rows, run/restarts,
-// rankN/compute, rankN/rows_wait, rankN/ranks_wait (shares of the time); texts: run/messages.
+// rankN/compute, rankN/rows_wait, rankN/ranks_wait (shares of the time); texts: run/messages. A
+// "report" event, {"step", "values": {tag: number or null}}, names its tags and its step itself.
 class RunRecord {
  public:
   struct Change {
@@ -38,6 +39,7 @@ class RunRecord {
  private:
   Change ChangeOf(const nlohmann::json& event, double now);
   void TakeProgress(const nlohmann::json& event, std::vector<Point>* points);
+  void TakeReport(const nlohmann::json& event, std::vector<Point>* points);
   void TakeRestart(const nlohmann::json& event, std::vector<Point>* points);
   void Write(const Change& change, const nlohmann::json& event, double now);
   template <typename Body>

@@ -92,6 +92,20 @@ TEST(RunRecordTest, BadRowsAreToldAgainAfterARestart) {
   EXPECT_EQ(Values(record.Take(Progress(21, 2), 5))["run/bad_rows"], 2);
 }
 
+TEST(RunRecordTest, AReportNamesItsTagsAndStep) {
+  RunRecord record("", 1);
+  const json values = {{"val/loss", 0.5}, {"rank1/loss", nullptr}};
+  const auto change = record.Take({{"event", "report"}, {"step", 30}, {"values", values}}, 2);
+  ASSERT_EQ(change.points.size(), 2u);
+  EXPECT_TRUE(std::isnan(change.points[0].value));
+  EXPECT_EQ(change.points[0].tag, "rank1/loss");
+  EXPECT_EQ(change.points[1].value, 0.5);
+  // A rank that is behind: its step is its own, and the run has not gone back.
+  const auto late = record.Take({{"event", "report"}, {"step", 7}, {"values", values}}, 3);
+  EXPECT_EQ(late.points[0].step, 7);
+  EXPECT_EQ(record.Take({{"event", "ready"}, {"iteration", 29}}, 4).back_to, 29);
+}
+
 TEST(RunRecordTest, TheFileSaysTheSame) {
   const std::string folder = ::testing::TempDir() + "run_record_test";
   RunRecord record(folder, 1);

@@ -15,9 +15,19 @@ namespace {
 // as memory of the process although the system can take them back.
 constexpr uint64_t kResidentBytes = uint64_t{256} << 20;
 
+constexpr double kCentury = 100 * 365.25 * 86400;
+
+double CheckedTimeout(double seconds) {
+  Require(seconds >= 0 && seconds <= kCentury, ErrorCode::kInvalidArgument,
+          "the time limit of waits for rows is {} s: it must be between 0 and {} s", seconds,
+          kCentury);
+  return seconds;
+}
+
 }  // namespace
 
-DatasetRows::DatasetRows(std::vector<int64_t> owned, double timeout_s) : timeout_s_(timeout_s) {
+DatasetRows::DatasetRows(std::vector<int64_t> owned, double timeout_s)
+    : timeout_s_(CheckedTimeout(timeout_s)) {
   std::sort(owned.begin(), owned.end());
   const bool distinct = std::adjacent_find(owned.begin(), owned.end()) == owned.end();
   Require(distinct && (owned.empty() || owned.front() >= 0), ErrorCode::kInvalidArgument,
@@ -233,7 +243,8 @@ int64_t DatasetRows::WaitRows() {
   return rows_;
 }
 
-std::vector<int64_t> DatasetRows::WaitTotals(Deadline deadline) {
+std::vector<int64_t> DatasetRows::WaitTotals(double timeout_s) {
+  const Deadline deadline = Deadline::After(CheckedTimeout(timeout_s));
   std::unique_lock lock(mutex_);
   Wait(lock, deadline, "the rows of all partitions", [this] { return !totals_.empty(); });
   return totals_;

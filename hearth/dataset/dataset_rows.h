@@ -37,7 +37,8 @@ struct Announcement {
 // at once what Fail() or a damaged file said, and what a signal's handler throws (OnSignal).
 class DatasetRows {
  public:
-  // Throws kInvalidArgument where a partition is named twice or below 0.
+  // Throws kInvalidArgument where a partition is named twice or below 0, or `timeout_s` is negative
+  // or above a century.
   DatasetRows(std::vector<int64_t> owned, double timeout_s);
 
   // Throws kInvalidArgument for a partition that is not owned or a first announcement without a
@@ -55,7 +56,7 @@ class DatasetRows {
 
   // All rows of the rank: known once its partitions are complete, or all totals are.
   int64_t WaitRows();
-  std::vector<int64_t> WaitTotals(Deadline deadline);
+  std::vector<int64_t> WaitTotals(double timeout_s);
   // A batch, which shows the columns and lives as long as this; null where no partition has a row.
   const batch::BatchView* WaitForm();
   // The hash of each owned partition, in ascending order; waits until all are complete.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -53,7 +54,7 @@ TEST(DatasetRows, KnowsItsRowsByTheTotalsBeforeTheyCome) {
   DatasetRows rows({1, 2}, 10);
   rows.SetTotals({5, 20, 30});
   EXPECT_EQ(rows.WaitRows(), 50);
-  EXPECT_EQ(rows.WaitTotals(Deadline::After(10)), std::vector<int64_t>({5, 20, 30}));
+  EXPECT_EQ(rows.WaitTotals(10), std::vector<int64_t>({5, 20, 30}));
   Attempt(2, 0).Write(0, 30).Announce(rows, true);
   EXPECT_EQ(Thrown([&] { Attempt(1, 0).Write(0, 21).Announce(rows, true); }).code(),
             ErrorCode::kDataLoss);
@@ -83,6 +84,14 @@ TEST(DatasetRows, EndsItsWaitsWhereItFails) {
   rows.Fail("another reason");
   waiting.join();
   EXPECT_EQ(Thrown([&] { rows.WaitRows(); }).message(), "rank 1 was killed");
+}
+
+TEST(DatasetRows, RefusesTimeLimitsThatAreNone) {
+  for (const double seconds : {-1.0, -1e-9, std::nan(""), HUGE_VAL}) {
+    EXPECT_EQ(Thrown([&] { DatasetRows({0}, seconds); }).code(), ErrorCode::kInvalidArgument);
+    DatasetRows rows({0}, 0);
+    EXPECT_EQ(Thrown([&] { rows.WaitTotals(seconds); }).code(), ErrorCode::kInvalidArgument);
+  }
 }
 
 TEST(DatasetRows, EndsItsWaitsAtTheDeadline) {

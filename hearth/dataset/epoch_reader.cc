@@ -10,17 +10,19 @@ namespace hearth::dataset {
 EpochReader::EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle)
     : rows_(std::move(rows)), seed_(seed), shuffle_(shuffle), order_(shuffle, seed, 0) {}
 
-void EpochReader::Start(int64_t epoch, std::optional<std::vector<int64_t>> remaining) {
-  if (remaining) {
-    const auto fall = std::adjacent_find(remaining->begin(), remaining->end(),
+void EpochReader::Start(int64_t epoch, std::optional<Rest> rest) {
+  if (rest) {
+    const auto& indices = rest->indices;
+    const auto fall = std::adjacent_find(indices.begin(), indices.end(),
                                          [](int64_t a, int64_t b) { return a >= b; });
-    Require(fall == remaining->end() && (remaining->empty() || remaining->front() >= 0),
+    Require(fall == indices.end() && (indices.empty() || indices.front() >= 0),
             ErrorCode::kInvalidArgument,
             "the remaining rows of epoch {} must be indices from 0 that rise", epoch);
   }
-  order_ = EpochOrder(shuffle_, seed_, epoch);
+  order_ = EpochOrder(shuffle_, rest ? rest->order_seed.value_or(seed_) : seed_, epoch);
   epoch_ = epoch;
-  remaining_ = std::move(remaining);
+  remaining_.reset();
+  if (rest) remaining_ = std::move(rest->indices);
 }
 
 int64_t EpochReader::WaitRows() {

@@ -17,19 +17,25 @@ class EpochReader {
  public:
   EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);
 
-  // Goes to another epoch. `remaining`: the indices, rising, of the rows that are left in it; its
-  // order is that of an epoch of so many rows. Throws kInvalidArgument where they do not rise.
-  void Start(int64_t epoch, std::optional<std::vector<int64_t>> remaining = std::nullopt);
+  // Rows of an epoch that are left: their indices, rising. They come in the order of an epoch of
+  // so many rows, by `order_seed` where that is set; RowSeed() of the rows stays as it was.
+  struct Rest {
+    std::vector<int64_t> indices;
+    std::optional<uint64_t> order_seed = std::nullopt;
+  };
+
+  // Goes to another epoch, or to its rest. Throws kInvalidArgument where indices do not rise.
+  void Start(int64_t epoch, std::optional<Rest> rest = std::nullopt);
 
   // Rows in this epoch; waits until their number is known.
   int64_t WaitRows();
 
   // The rows at [position, position + count). Behind the epoch's last row come its first ones again
   // where `wrap` is true, else there are fewer. Throws kInvalidArgument where it would wrap around
-  // no rows, or `remaining` names a row that there is not.
+  // no rows, or the rest names a row that there is not.
   std::shared_ptr<const TakenRows> Take(int64_t position, int64_t count, bool wrap);
 
-  // Of each of the rows: RowSeed() in this epoch.
+  // For RowSeed() of each row.
   uint64_t seed() const { return seed_; }
   int64_t epoch() const { return epoch_; }
 

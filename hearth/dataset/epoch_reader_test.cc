@@ -103,7 +103,7 @@ TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
       for (const int64_t row : NumbersOf(*reader.Take(0, 25'000, false))) {
         ASSERT_TRUE(gone[static_cast<size_t>(row)]);
       }
-      reader.Start(epoch, left);
+      reader.Start(epoch, EpochReader::Rest{left});
       EXPECT_EQ(reader.WaitRows(), 15'000);
       std::vector<int64_t> rest = TakeAll(reader, 321);
       std::sort(rest.begin(), rest.end());
@@ -112,12 +112,29 @@ TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
   }
 }
 
+TEST(EpochReader, ReadsWhatRemainsInAnOrderOfAnotherSeed) {
+  const std::vector<int64_t> left = Range(0, 10'000);
+  EpochReader reader(ManyRows(), 11, ShuffleMode::kFull);
+  reader.Start(1, EpochReader::Rest{left});
+  const std::vector<int64_t> own = TakeAll(reader, 1000);
+  reader.Start(1, EpochReader::Rest{left, 12});
+  std::vector<int64_t> other = TakeAll(reader, 1000);
+  EXPECT_NE(other, own);
+  EXPECT_EQ(reader.seed(), 11) << "the seeds of rows must not depend on their order";
+  std::sort(other.begin(), other.end());
+  EXPECT_EQ(other, left);
+  reader.Start(1);
+  EpochReader fresh(ManyRows(), 11, ShuffleMode::kFull);
+  fresh.Start(1);
+  EXPECT_EQ(NumbersOf(*reader.Take(0, 100, false)), NumbersOf(*fresh.Take(0, 100, false)));
+}
+
 TEST(EpochReader, NeedsNoRowsBehindTheRemainingOnes) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
   attempt.Write(0, 100).Announce(*rows);
   EpochReader reader(rows, 11, ShuffleMode::kFull);
-  reader.Start(0, std::vector<int64_t>{7, 8, 99});
+  reader.Start(0, EpochReader::Rest{{7, 8, 99}});
   EXPECT_EQ(TakeAll(reader, 2).size(), 3);
 }
 
@@ -125,9 +142,10 @@ TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
   EpochReader reader(ManyRows(), 11, ShuffleMode::kNone);
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{3, 3}, std::vector<int64_t>{4, 3}, std::vector<int64_t>{-1, 3}}) {
-    EXPECT_EQ(Thrown([&] { reader.Start(0, rows); }).code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(Thrown([&] { reader.Start(0, EpochReader::Rest{rows}); }).code(),
+              ErrorCode::kInvalidArgument);
   }
-  reader.Start(0, std::vector<int64_t>{3, kRows});
+  reader.Start(0, EpochReader::Rest{{3, kRows}});
   EXPECT_EQ(Thrown([&] { reader.Take(0, 2, false); }).code(), ErrorCode::kInvalidArgument);
 }
 

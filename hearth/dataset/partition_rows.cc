@@ -146,4 +146,10 @@ void PartitionRows::DropPages() const {
   }
 }
 
+uint64_t HashOfFile(int64_t partition, Fd file, const Committed& committed) {
+  PartitionRows rows(partition, 0, std::move(file));
+  rows.Add(rows.ReadTo(committed));
+  return rows.HashOf(committed.rows);
+}
+
 }  // namespace hearth::dataset

@@ -75,4 +75,7 @@ class PartitionRows {
   int64_t rows_ = 0;
 };
 
+// The hash of all rows of a complete file; throws as ReadTo().
+uint64_t HashOfFile(int64_t partition, Fd file, const Committed& committed);
+
 }  // namespace hearth::dataset

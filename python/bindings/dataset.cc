@@ -20,12 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "batch.h"
 #include "dataset_arrays.h"
-#include "feed_batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/epoch_reader.h"
+#include "hearth/dataset/partition_rows.h"
 #include "hearth/dataset/partition_stream.h"
 #include "hearth/dataset/partition_writer.h"
 #include "hearth/dataset/same_columns.h"
@@ -157,6 +158,12 @@ void DefineReceivePartition(nb::module_& m) {
         "TimeoutError where nothing comes, HearthError for damaged rows.");
 }
 
+uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
+  Fd file(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!file.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", fd));
+  return WithoutGil([&] { return dataset::HashOfFile(partition, std::move(file), {bytes, rows}); });
+}
+
 nb::list Columns(DatasetRows& self) {
   const batch::BatchView* form = WaitWithHandlers([&] { return self.WaitForm(); });
   nb::list described;
@@ -202,7 +209,7 @@ Waits raise TimeoutError after `timeout_s`, and HearthError with the reason that
       .def(
           "totals",
           [](DatasetRows& self, double timeout_s) {
-            return WaitWithHandlers([&] { return self.WaitTotals(Deadline::After(timeout_s)); });
+            return WaitWithHandlers([&] { return self.WaitTotals(timeout_s); });
           },
           "timeout_s"_a, "What set_totals() was given; waits for it.")
       .def(
@@ -232,11 +239,11 @@ class GuardedReader {
   GuardedReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, const std::string& mode)
       : rows_(rows), reader_(std::move(rows), seed, dataset::ShuffleOf(mode)) {}
 
-  void Start(int64_t epoch, nb::handle remaining) {
-    auto indices = IndicesOf(remaining);
-    WithoutGil([&] {
-      reader_.With([&](EpochReader& reader) { reader.Start(epoch, std::move(indices)); });
-    });
+  void Start(int64_t epoch, nb::handle remaining, std::optional<uint64_t> order_seed) {
+    std::optional<EpochReader::Rest> rest;
+    if (auto indices = IndicesOf(remaining)) rest = {std::move(*indices), order_seed};
+    WithoutGil(
+        [&] { reader_.With([&](EpochReader& reader) { reader.Start(epoch, std::move(rest)); }); });
   }
   int64_t Rows() {
     return WaitWithHandlers(
@@ -265,8 +272,10 @@ Args:
       .def(nb::init<std::shared_ptr<DatasetRows>, uint64_t, const std::string&>(), "rows"_a,
            "seed"_a, "mode"_a)
       .def("start", &GuardedReader::Start, "epoch"_a, "remaining"_a = nb::none(),
+           "order_seed"_a = nb::none(),
            "Goes to an epoch, or to what is left of it: `remaining` has the indices of its rows, "
-           "rising.")
+           "rising, which come in an order that follows from `order_seed` (None: the reader's "
+           "seed). The rows' own seeds stay those of the epoch.")
       .def("rows", &GuardedReader::Rows, "Rows of the rank in this epoch; waits for the number.")
       .def("take", &GuardedReader::Take, "position"_a, "count"_a, "wrap"_a = false,
            "Waits for the rows at `count` positions from `position` on. With `wrap` the epoch's "
@@ -294,6 +303,10 @@ void RegisterDataset(nb::module_& m) {
   DefinePartitionWriter(m);
   DefinePartitionSender(m);
   DefineReceivePartition(m);
+  m.def(
+      "partition_hash", &PartitionHash, "partition"_a, "fd"_a, "bytes"_a, "rows"_a,
+      "The hash of the rows in a complete partition file, which it reads; the descriptor stays "
+      "the caller's. Raises HearthError where the file is damaged or has another number of rows.");
   DefineDatasetRows(m);
   DefineTakenRows(m);
   DefineEpochReader(m);

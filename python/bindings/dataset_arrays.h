@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "feed_batch.h"
+#include "batch.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/taken_rows.h"
 

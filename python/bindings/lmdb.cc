@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "feed_batch.h"
+#include "batch.h"
 #include "gil.h"
 #include "hearth/caffe/data/database/datum_rows.h"
 #include "module.h"

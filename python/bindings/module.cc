@@ -4,17 +4,17 @@
 NB_MODULE(_core, m) {
   // A program may end while a thread of it still waits for rows.
   nanobind::set_leak_warnings(false);
-  m.doc() = "The native core of Hearth: rendezvous, feed, collective, prototxt.";
+  m.doc() = "The native core of Hearth: rendezvous, rings and datasets, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);
   hearth::bindings::RegisterPrototxt(m);
   hearth::bindings::RegisterSchema(m);
   hearth::bindings::RegisterSettings(m);
   hearth::bindings::RegisterRendezvous(m);
-  hearth::bindings::RegisterFeed(m);
+  hearth::bindings::RegisterRing(m);
   hearth::bindings::RegisterDataset(m);
-  hearth::bindings::RegisterFeedLedger(m);
-  hearth::bindings::RegisterFeedQueue(m);
-  hearth::bindings::RegisterFeedSequence(m);
+  hearth::bindings::RegisterPartitionLedger(m);
+  hearth::bindings::RegisterPartitionQueue(m);
+  hearth::bindings::RegisterSequenceRecords(m);
   hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterLmdb(m);
   hearth::bindings::RegisterTfRecord(m);

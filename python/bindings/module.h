@@ -10,10 +10,10 @@ namespace hearth::bindings {
 // hearth::Error as Python exceptions; makes HearthError. Serves every module that imports _core.
 void RegisterErrors(nanobind::module_& m);
 void RegisterDataset(nanobind::module_& m);
-void RegisterFeed(nanobind::module_& m);
-void RegisterFeedLedger(nanobind::module_& m);
-void RegisterFeedQueue(nanobind::module_& m);
-void RegisterFeedSequence(nanobind::module_& m);
+void RegisterRing(nanobind::module_& m);
+void RegisterPartitionLedger(nanobind::module_& m);
+void RegisterPartitionQueue(nanobind::module_& m);
+void RegisterSequenceRecords(nanobind::module_& m);
 void RegisterImage(nanobind::module_& m);
 void RegisterLmdb(nanobind::module_& m);
 void RegisterBase(nanobind::module_& m);

@@ -111,6 +111,7 @@ std::optional<std::string> LocalPathOf(const std::string& path) {
 }
 
 std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
+  const ReleasedGil released;  // a server may be asked
   if (const auto local = LocalPathOf(path)) return formats::OpenFileSource(*local);
   return std::make_unique<FarSource>(path);
 }

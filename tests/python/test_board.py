@@ -7,6 +7,7 @@ import json
 import math
 import re
 import socket
+import sys
 import threading
 import time
 from urllib.parse import urlsplit
@@ -82,6 +83,20 @@ def test_the_page_needs_nothing_from_elsewhere():
     assert not re.search(r"(src|href)\s*=\s*(?![\"']?data:)|@import|url\(", text)
     # An XML name is the only address in it.
     assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_caffe_trainings_figures_are_in_the_active_run_of_mlflow(monkeypatch):
+    from test_reports_driver import FakeMlflow
+
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with watched(lambda event: None, "solver.prototxt", "", ui=False) as on_event:
+        on_event.params({"base_lr": 0.01})
+        on_event(PROGRESS)
+        on_event(VALIDATION)
+    assert fake.params == {"base_lr": "0.01"}
+    found = {key: (value, step) for key, value, _, step in fake.metrics}
+    assert found["loss/train"] == (0.75, 40) and found["accuracy/test"] == (0.5, 40)
 
 
 def test_without_the_links_secret_there_is_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -251,3 +252,23 @@ def test_a_lost_writer_of_another_host_is_replaced(node):
     again.write(batch(0, 20))
     again.end()
     assert node.take(0, 20) == list(range(20))
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
+    writer = Writer(node.files, 1)
+    writer.write(batch(0, 20))
+    writer.end()
+    (kept,) = node.files.complete()
+    if cut:
+        os.truncate(kept.fd, kept.size - 64)
+    else:
+        os.pwrite(kept.fd, b"\x2a", kept.size - 64)  # a value
+    after = Node()
+    after.files.adopt([replace(kept, fd=os.dup(kept.fd))])
+    assert after.files.show_adopted("train", [0]) == set() and after.events == []
+    assert "dataset train: the kept file of partition 0 is not used" in caplog.text
+    again = Writer(after.files, 2)
+    again.write(batch(0, 20))
+    again.end()
+    assert after.take(0, 20) == list(range(20))

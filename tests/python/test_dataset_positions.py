@@ -76,3 +76,39 @@ def test_a_rank_with_no_row_left_of_an_epoch_takes_its_steps_with_others(uneven)
         return
     assert epochs == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
     assert [rank.repeated_rows for rank in left] == [4, 4, 0]
+
+
+def test_a_rows_seed_follows_from_epoch_and_row_whatever_ranks_take_it():
+    partitions, seeds = partitions_of(9, 7, 8, 10), {}
+
+    def note(batch, drawn):
+        for row, seed in zip(batch["id"].tolist(), drawn.tolist(), strict=True):
+            assert seeds.setdefault(row, seed) == seed
+        return batch
+
+    state = {}
+    for world, steps in ((1, 1000), (2, 2), (3, 1), (2, 2), (1, 1000)):
+        options = {"batch_size": 3, "uneven": "weight", "seed": -5, "map": note}
+        ranks = loaders(partitions, world, **options)
+        for rank in ranks:
+            rank.set_epoch(1)
+            if state:
+                rank.load_state_dict(state)
+        step(ranks, steps)
+        state = ranks[0].state_dict() if steps < 1000 else {}
+    assert len(set(seeds.values())) == 34
+
+
+def test_iterators_that_give_no_batch_leave_the_position_alone():
+    partitions = partitions_of(20)
+    (made,) = loaders(partitions, 1, 4)
+    whole = [batch["id"].tolist() for batch in made]
+    (begun,) = loaders(partitions, 1, 4)
+    next(iter(begun))
+    (resumed,) = loaders(partitions, 1, 4)
+    iter(resumed)
+    resumed.load_state_dict(begun.state_dict())
+    first, second = iter(resumed), iter(resumed)
+    assert resumed.state_dict() == begun.state_dict()
+    assert [batch["id"].tolist() for batch in second] == whole[1:]
+    assert resumed.epoch == 1 and len(list(first)) == 5 and resumed.epoch == 2

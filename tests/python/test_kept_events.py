@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import queue
+import threading
 
 import pytest
 
@@ -18,8 +19,20 @@ class Coordinator:
 
     def __init__(self, events):
         self.events = queue.SimpleQueue()
+        self.done, self.failed, self.closed = set(), None, False
         for event in events:
-            self.events.put((0, json.dumps(event)))
+            self.tell(event)
+
+    def tell(self, event, rank=0):
+        if event == {"event": "done"}:
+            self.done.add(rank)
+        self.events.put((rank, json.dumps(event)))
+
+    def finished(self):
+        return self.done == {0, 1}
+
+    def failure(self):
+        return self.failed
 
     def next_event(self, timeout_s):
         event = self.events.get(timeout=timeout_s)
@@ -28,6 +41,7 @@ class Coordinator:
         return event
 
     def close(self):
+        self.closed = True
         self.events.put(None)
 
 
@@ -48,6 +62,22 @@ def test_what_draws_curves_is_kept_and_warnings():
     kept = KeptEvents(Coordinator(told)).finish()
     assert [event["event"] for event in kept] == ["progress", "log", "validation"]
     assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails):
+    coordinator = Coordinator([{"event": "done"}])
+    kept = KeptEvents(coordinator)
+    thread = threading.Thread(target=kept.finish_done)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert not coordinator.closed
+    coordinator.failed = {"rank": 1} if fails else None
+    coordinator.tell(VALIDATION if fails else {"event": "done"}, rank=1)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert coordinator.closed
 
 
 def test_finishing_twice_gives_the_same():

@@ -19,8 +19,10 @@ def test_a_node_imports_what_programs_need_while_it_waits_for_the_others(tmp_pat
         f"import os\nos.write({tell}, b'imported')\nos.close({tell})\n"
     )
     ours, theirs = socket.socketpair()
-    with theirs, closing(Channel(ours)) as channel, socket.create_server(("127.0.0.1", 0)) as port:
-        fds = (theirs.fileno(), port.fileno())
+    reports, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    port = socket.create_server(("127.0.0.1", 0))
+    with theirs, closing(Channel(ours)) as channel, port, reports:
+        fds = (theirs.fileno(), port.fileno(), reports.fileno())
         node = subprocess.Popen(
             [sys.executable, "-m", "hearth.cluster.node", *map(str, fds)],
             pass_fds=(*fds, tell),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from checkpoint_ranks import alone
+from dataset_ranks import loaders, partitions_of
 
 from hearth import HearthError
 from hearth.checkpoints.checkpoint_folder import CheckpointFolder
@@ -69,6 +72,20 @@ def test_model_and_data_of_different_steps_are_an_error(tmp_path):
     with pytest.raises(HearthError, match=stale):
         resumed.checkpoint(12, model=model, data=data)
     resumed.checkpoint(12, model=model, data={"batch": 12})
+
+
+def test_a_restore_without_the_position_of_a_dataset_is_reported(tmp_path):
+    (loader,) = loaders(partitions_of(20), 1)
+    next(iter(loader))
+    ctx, model = alone(tmp_path), torch.nn.Linear(1, 1)
+    ctx.checkpoint(1, model=model, rows=loader, data={"batch": 1})
+    ctx.mgr.datasets = SimpleNamespace(names=["train"])
+    ctx.restore(model=model, data={})
+    ctx.restore(model=model, rows=loader)
+    assert ctx.mgr.warnings == []
+    ctx.restore(model=model)
+    (said,) = ctx.mgr.warnings
+    assert "step 1 was restored without a position in dataset 'train'" in said
 
 
 def with_parts_of_two_steps(folder, **steps):
@@ -195,10 +212,10 @@ def test_without_a_folder_a_group_or_a_rank_an_error_says_what_to_do(tmp_path):
 
 
 def test_metadata_of_shards_with_code_in_it_is_not_run(tmp_path, monkeypatch):
-    from hearth.torch.sharded_states import _Reader
+    from hearth.torch.sharded_states import Shards, _Reader
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".metadata").write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(ValueError, match=r"names posix\.mkdir, which is no part of metadata"):
-        _Reader(str(tmp_path)).read_metadata()
+        _Reader(Shards(partial(open, mode="rb"), str(tmp_path))).read_metadata()
     assert not Path("made").exists()

@@ -7,6 +7,7 @@ last generation's counts: its update is in the final model, the others were roll
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,10 @@ class CountedNet:
 
     def learned(self) -> list[list[int]]:
         """The ids of each iteration, as the final model has learned from them."""
+        return [ids for part in self.learned_by_run() for ids in part]
+
+    def learned_by_run(self) -> list[list[list[int]]]:
+        """The same, in a list for each generation from which an iteration counts."""
         by_iteration: dict[int, tuple[int, list[int]]] = {}
         for file in sorted(self.folder.glob("????-*")):
             generation = int(file.name[:4])
@@ -129,7 +134,9 @@ class CountedNet:
                 by_iteration[iteration] = (
                     (of, all_ids + ids) if of == generation else (generation, ids)
                 )
-        return [by_iteration[i][1] for i in sorted(by_iteration)]
+        counted = [by_iteration[i] for i in sorted(by_iteration)]
+        runs = itertools.groupby(counted, key=lambda entry: entry[0])
+        return [[ids for _, ids in run] for _, run in runs]
 
     def tally(self) -> Tally:
         return tally(self.learned(), self.rows)

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/cluster.md", "docs/data.md", "docs/pytorch.md")
+PAGES = (
+    "caffeonspark", "cluster", "data", "keras", "ml", "pycaffe", "pytorch", "tensorflow",
+)  # fmt: skip
+DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in PAGES))
 
 
 def blocks():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +194,28 @@ def test_results_that_are_asked_for_when_the_cluster_has_ended_say_so(spark):
         late = nodes.inference(spark.range(4).rdd)
     with pytest.raises(Exception, match=r"worker:0 on host \S+ has ended.*collect or write them"):
         late.collect()
+
+
+def test_nodes_report_and_return_without_a_framework_until_the_driver_stops_them(spark, capsys):
+    def main(_, ctx):
+        step = 0
+        while not ctx.should_stop:
+            step += 1
+            ctx.report({"of/node": np.float32(ctx.share()[0])}, step=step)
+            time.sleep(0.01)
+        print("stopped at", step)
+        return {"index": ctx.index, "array": np.arange(2), "loaded": loaded_frameworks()}
+
+    arrived = threading.Event()
+    with cluster.run(
+        spark, main, nodes=2, feeds=(), logs="all", on_report=lambda report: arrived.set()
+    ) as nodes:
+        assert arrived.wait(120)
+        nodes.stop_training()
+        found = nodes.result()
+    assert [each["index"] for each in found] == [0, 1]
+    assert all(list(each["array"]) == [0, 1] and not each["loaded"] for each in found)
+    values = {(row.rank, row.name, row.value) for row in nodes.history.collect()}
+    assert values == {(0, "of/node", 0.0), (1, "of/node", 1.0)}
+    shown = capsys.readouterr().err
+    assert "[rank 0 " in shown and "[rank 1 " in shown and "] stopped at " in shown

@@ -14,7 +14,7 @@ from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.functions import array_to_vector
 from pyspark.sql import functions
 
-from hearth.ml import TorchEstimator, TorchModel
+from hearth.ml import TorchEstimator, TorchModel, trusted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "torch"))
 
@@ -58,7 +58,8 @@ def digits(spark):
 def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     train, held_out = digits
     Pipeline(stages=[digits_estimator(), classes("scores")]).save(str(tmp_path / "pipeline"))
-    model = Pipeline.load(str(tmp_path / "pipeline")).fit(train)
+    with trusted():
+        model = Pipeline.load(str(tmp_path / "pipeline")).fit(train)
     found = model.transform(held_out)
     assert found.dtypes == [
         ("image", "array<float>"), ("label", "bigint"), ("scores", "array<float>"),
@@ -66,10 +67,18 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     ]  # fmt: skip
     assert accuracy(found) >= 0.95
     model.save(str(tmp_path / "model"))
-    again = PipelineModel.load(str(tmp_path / "model"))
+    with trusted():
+        again = PipelineModel.load(str(tmp_path / "model"))
     assert again.transform(held_out).collect() == found.collect()
     model.write().overwrite().save(str(tmp_path / "model"))
-    module = TorchModel.load(str(next((tmp_path / "model" / "stages").glob("0_*")))).module()
+    folder = str(next((tmp_path / "model" / "stages").glob("0_*")))
+    distrusted = TorchModel.load(folder)
+    assert distrusted.history == model.stages[0].history
+    with pytest.raises(ValueError, match=r"untrusted, and its code, .* is not run"):
+        distrusted.transform(held_out)
+    module = TorchModel.load(folder, trusted=True).module()
+    state = distrusted.setModel(make_net).module().state_dict()
+    assert all(torch.equal(state[name], value) for name, value in module.state_dict().items())
     row = found.first()
     assert module(torch.tensor([row.image]))[0].tolist() == pytest.approx(row.scores, abs=1e-4)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from hearth.board.history import History
 from hearth.board.live_page import LivePage
+from hearth.board.mlflow_run import MlflowRun, active_run
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
@@ -17,8 +18,9 @@ Listener = Callable[[Event], None]
 class Watch:
     """Takes the events of one training, in one thread, and hands them on."""
 
-    def __init__(self, record: Any, history: History, on_event: Listener):
+    def __init__(self, record: Any, history: History, on_event: Listener, run: MlflowRun | None):
         self._record, self._history, self._on_event = record, history, on_event
+        self._run = run
         self._began = time.time()
         self._validated: set[int] = set()  # iterations after which there was one
 
@@ -26,6 +28,11 @@ class Watch:
         """Takes an event."""
         self._take(event)
         self._on_event(event)
+
+    def params(self, values: Mapping[str, Any]) -> None:
+        """What the training is, for MLflow."""
+        if self._run is not None:
+            self._run.params(values)
 
     def end(self, done: Event) -> None:
         """Takes what is known when it is done: validations whose events did not come."""
@@ -36,11 +43,16 @@ class Watch:
 
     def _take(self, event: Event) -> None:
         at = self._began + event["seconds"] if "seconds" in event else time.time()
-        self._history.add(*self._record.take(event, at))
+        back_to, points = self._record.take(event, at)
+        self._history.add(back_to, points)
+        if self._run is not None:
+            self._run.metrics(point for point in points if not isinstance(point[3], str))
         kind = event.get("event")
         if kind == "progress":
             shown = ("iteration", "max_iter", "eta_s", "effective_batch")
             self._history.tell(state="training", **{name: event[name] for name in shown})
+        elif kind == "report":
+            self._history.tell(state="training", iteration=event["step"])
         elif kind in ("waiting", "restart"):
             self._history.tell(state=event.get("text") or "starting again")
         elif kind == "validation":
@@ -52,7 +64,8 @@ def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[
     """Gives what takes the events of a training, and hands them on to `on_event`.
 
     `log_dir`: where the event file goes, a path or URI; `ui`: whether there is a page, whose link
-    an event "page" tells. What was made is closed at the end; the event file stays.
+    an event "page" tells. What was made is closed at the end; the event file stays. A run of MLflow
+    that is active in this thread gets the figures, too.
 
     Raises:
         HearthError, OSError: the event file cannot be made.
@@ -61,15 +74,18 @@ def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[
 
     record, history = RunRecord(log_dir, time.time()), History(title)
     history.tell(state="starting")
+    run = active_run()
     page = LivePage(history.snapshot) if ui else None
     try:
         if page is not None:
             on_event({"event": "page", "url": page.url})
-        yield Watch(record, history, on_event)
+        yield Watch(record, history, on_event, run)
     except BaseException as error:
         history.tell(state=f"ended by {type(error).__name__}: {error}"[:500], eta_s=0)
         raise
     finally:
         record.finish()
+        if run is not None:
+            run.close()
         if page is not None:
             page.close()

@@ -182,6 +182,8 @@ class CaffeOnSpark:
             self._listener() as shown,
             watched(self._noted(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
+            on_event.params({**conf.solver, "workers": conf.cluster_size})
+            on_event.params({f"dataset.{name}.uri": each.uri for name, each in sources.items()})
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
             for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):

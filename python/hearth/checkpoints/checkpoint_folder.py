@@ -49,16 +49,29 @@ class Writer:
         return SealedFile(self.bytes, self._sum.hexdigest())
 
 
+@contextmanager
+def new_file(store: Store, uri: str) -> Iterator[Writer]:
+    """A new file, which is complete at the end of the block."""
+    output = store.open_output(uri)
+    try:
+        writer = Writer(output)
+        yield writer
+        output.commit()
+    finally:
+        output.discard()
+
+
 class Draft:
     """A checkpoint that is being written. One thread uses it; seal() or discard() ends it.
 
     Attributes:
         name: of the checkpoint; uri: of the folder that its files are written to.
+        step: the program's own count.
     """
 
     def __init__(self, store: Store, folder: str, number: int, step: int):
         self.name = f"checkpoint-{number:06d}-step-{step}"
-        self._store, self._number, self._step = store, number, step
+        self._store, self._number, self.step = store, number, step
         self._target = f"{folder}/{self.name}"
         hidden = f"{folder}/.{self.name}.{secrets.token_hex(4)}.part"
         self.uri = hidden if store.renames_folders else self._target
@@ -68,13 +81,8 @@ class Draft:
     @contextmanager
     def file(self, name: str) -> Iterator[Writer]:
         """A new file, which is complete at the end of the block."""
-        output = self._store.open_output(f"{self.uri}/{name}")
-        try:
-            writer = Writer(output)
+        with new_file(self._store, f"{self.uri}/{name}") as writer:
             yield writer
-            output.commit()
-        finally:
-            output.discard()
         self._files[name] = writer.sealed()
 
     def add(self, name: str, file: SealedFile) -> None:
@@ -83,7 +91,7 @@ class Draft:
 
     def seal(self, parts: Mapping[str, Part], world: int) -> Seal:
         """Writes the seal: from here on this is the newest checkpoint of the folder."""
-        seal = Seal(self._number, self._step, world, parts, dict(self._files))
+        seal = Seal(self._number, self.step, world, parts, dict(self._files))
         text = seal.text().encode()
         with self.file(SEAL) as writer:
             writer.write(text)
@@ -146,6 +154,21 @@ class CheckpointFolder:
             except BaseException:
                 draft.discard()
                 raise
+
+    def add_file(self, uri: str, path: str) -> SealedFile:
+        """Copies a local file to `uri`, in a draft that another rank has begun."""
+        with (
+            self._refusals("shards cannot be written to"),
+            open(path, "rb") as source,
+            new_file(self._store, uri) as writer,
+        ):
+            while block := source.read(_BLOCK_BYTES):
+                writer.write(block)
+        return writer.sealed()
+
+    def open_input(self, uri: str) -> Any:
+        """A file of a checkpoint, to read() from and seek() in."""
+        return self._store.open_input(uri)
 
     def newest(self) -> Checkpoint | None:
         """The newest one that is whole, every byte of it; those that are not are reported."""

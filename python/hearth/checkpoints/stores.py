@@ -44,7 +44,7 @@ class Store(Protocol):
         """Bytes of a file; None where there is none."""
 
     def open_input(self, uri: str) -> Any:
-        """A file to read(size) from, and to close()."""
+        """A file to read(size) from, to seek() in, and to close()."""
 
     def open_output(self, uri: str) -> Output: ...
 
@@ -136,7 +136,7 @@ class LibraryStore:
 
     def open_input(self, uri: str) -> Any:
         system, path = library_system(uri)
-        return system.open_input_stream(path)
+        return system.open_input_file(path)
 
     def open_output(self, uri: str) -> Output:
         system, path = library_system(uri)

@@ -6,16 +6,19 @@ import logging
 import os
 import random
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from hearth.cluster import feed_jobs, reservation, roles
 from hearth.cluster.datasets.delivery import Datasets
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
+from hearth.cluster.reports.driver import ReportOptions, Reports, Shown
+from hearth.cluster.reports.front import Reporting, output_here
 from hearth.cluster.restart import Restarts
 from hearth.cluster.split_plans import SplitPlans
 from hearth.cluster.start import ClusterStart, Key
@@ -42,6 +45,7 @@ class Plan:
     restart: bool = False  # start all nodes again where one, or its executor, is lost
     timeout_s: float = WAIT_S  # for all nodes to come
     datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
+    reports: ReportOptions = field(default_factory=ReportOptions)
     # Where not 0, restarts may change the number of workers, from this one to the template's.
     least_workers: int = 0
 
@@ -56,7 +60,9 @@ def run(
     feeds: Sequence[str] = ("input",),
     datasets: Mapping[str, Any] | None = None,
     restart: bool = False,
+    checkpoint_dir: str = "",
     timeout_s: float = WAIT_S,
+    **shown: Unpack[Shown],
 ) -> Cluster:
     """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
 
@@ -74,7 +80,10 @@ def run(
         restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
             start all nodes again, with ctx.restart_count one higher, and send all rows again that
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
+        checkpoint_dir: path or URI, which all hosts see, of ctx.checkpoint_dir, where main_fun
+            leaves its checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
         timeout_s: seconds for all nodes to come.
+        shown: logs, log_dir, ui, on_report: what the driver shows and records; see Shown.
 
     Raises:
         ReservationTimeoutError: not all nodes came; says which, and why that may be.
@@ -84,8 +93,14 @@ def run(
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
     datasets = datasets or {}
-    options = NodeOptions(queues=tuple(feeds), background=bool(feeds or datasets))
-    plan = Plan(template, options, restart=restart, timeout_s=timeout_s, datasets=datasets)
+    background = bool(feeds or datasets)
+    reports = ReportOptions.of(main_fun, args, shown)
+    options = NodeOptions(
+        tuple(feeds), background, checkpoint_dir=checkpoint_dir, logs=reports.logs
+    )
+    plan = Plan(
+        template, options, restart=restart, timeout_s=timeout_s, datasets=datasets, reports=reports
+    )
     cluster = Cluster(spark, plan)
     cluster.start(NodeProgram(main_fun, args))
     return cluster
@@ -114,7 +129,7 @@ class Meta(dict):  # type: ignore[type-arg]
         return dict, (dict(self),)
 
 
-class Cluster:
+class Cluster(Reporting):
     """A running cluster, as run() made it. Any thread may use it; `with` ends it.
 
     Attributes:
@@ -127,6 +142,7 @@ class Cluster:
         from hearth.native._core import FeedLedger
 
         self.plan = plan
+        self.reports = Reports(plan.reports, plan.template, self.stop_training)
         self.spark = spark_access(spark)
         size = sum(map(len, plan.template.values()))
         ports, _ = reservation.ports_of_driver(self.spark.conf)
@@ -140,6 +156,7 @@ class Cluster:
             "working_dir": os.getcwd(),
             "release_port": plan.release_port,
             "restart_count": 0,
+            "output_here": output_here(self.spark, plan),
             "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
         }
         self.nodes: list[dict[str, Any]] = []
@@ -200,8 +217,12 @@ class Cluster:
         self.check_not_over()
         if self.plan.least_workers:
             self.running.watch.on_commit = self._grow
+        self.reports.open()  # a delegation token may be needed, which was forwarded now
+        self.reports.begin(self.plan.template)
+        self.running.watch.reports = self.reports.note
         self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
         self.nodes = self.running.wait_nodes()
+        self._pass_on_stop()
         self._files_thread = self.files.serve(self.running, self.nodes)
         self.datasets.begin(self.running, self.nodes)
         for node in self.nodes:
@@ -347,6 +368,8 @@ class Cluster:
         if self._files_thread is not None:
             self._files_thread.join(_FILES_END_S)
         self.server.stop()
+        self.reports.note_params(self.datasets.described())
+        self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
         """Bytes of files elsewhere that nodes read: from disks of their own hosts, and of others.

@@ -6,10 +6,12 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster import roles
+from hearth.cluster import results, roles
 from hearth.cluster.data_feed import DataFeed
+from hearth.cluster.reports.program import ProgramReports
 from hearth.files.uri import absolute_uri
 
 if TYPE_CHECKING:
@@ -53,6 +55,45 @@ class NodeContext:
         """How many nodes take rows."""
         fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
         return sum(map(len, fed))
+
+    def report(
+        self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any
+    ) -> None:
+        """Sends metrics of a step to the driver, which shows them while the program goes on.
+
+            ctx.report(step=step, loss=loss, accuracy=right / rows)
+            ctx.report({"val/loss": loss}, step=step)
+
+        It does not wait for the driver. Where a program reports more than the connection carries,
+        some reports are left out, and counted, but never the last one of a metric. Rank 0's are
+        shown, and written to the event file; all are in the cluster's `history`.
+
+        Args:
+            metrics: values by names that are no names of arguments.
+            step: which step they belong to; None: the one after the last.
+            more: values by name: numbers, NaN included, scalars of NumPy, tensors without
+                dimensions.
+
+        Raises:
+            TypeError: a value is not one number, or the step is not a whole one.
+            ValueError: there is no value, a name is empty, or the step is negative.
+        """
+        self._reports.report({**(metrics or {}), **more}, step)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the driver asked for the end of training: its `on_report` returned False, or
+        stop_training() was called. Nodes learn of it at different times."""
+        return self._reports.should_stop
+
+    @cached_property
+    def _reports(self) -> ProgramReports:
+        return getattr(self.mgr, "reports", None) or ProgramReports()
+
+    def pack_result(self, value: Any) -> bytes:
+        """What main_fun returned as bytes for Cluster.result(). Raises TypeError where it cannot
+        be carried."""
+        return results.packed(value)
 
     def absolute_path(self, path: str) -> str:
         """`path` as an absolute URI of the cluster's default file system; see absolute_uri()."""

@@ -23,6 +23,7 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.errors import returned
 from hearth.cluster.meetings import Meetings
+from hearth.cluster.reports.program import ProgramReports
 from hearth.cluster.split_requests import SplitRequests
 from hearth.files.local_folders import spill_folder
 
@@ -110,6 +111,7 @@ class FeedServer:
         queues: Iterable[str],
         report: Callable[[Message], None],
         datasets: Sequence[str] = (),
+        reports: ProgramReports | None = None,
     ):
         from hearth.native._core import FeedQueue
 
@@ -120,6 +122,7 @@ class FeedServer:
         self.files = SplitRequests(report)
         self.meetings = Meetings(report)
         self.datasets = NodeDatasets(datasets)
+        self.reports = reports or ProgramReports()
         self._sessions: set[Session] = set()
         self._committed_at = -_COMMIT_S
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.feed_server import FeedServer
+from hearth.cluster.reports.program import ProgramReports
+from hearth.cluster.reports.relay import flush_own_output
 
 _PR_SET_PDEATHSIG = 1
 # The rendezvous carries at most a megabyte; the end of a traceback says what happened.
@@ -25,7 +27,8 @@ _CAUSE_WAIT_S = 10.0
 
 
 def main() -> None:
-    """Runs one node; arguments: descriptors of the supervisor's channel and of the bound port."""
+    """Runs one node; arguments: descriptors of the supervisor's channel, of the bound port, and of
+    the socket of reports."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     port = socket.socket(fileno=int(sys.argv[2]))
@@ -35,10 +38,16 @@ def main() -> None:
     _import_ahead()
     go, _ = channel.receive()
     os.environ.update(go["environment"])
-    server = FeedServer(go["queues"], channel.send, go["datasets"])
+    reports = ProgramReports(socket.socket(fileno=int(sys.argv[3])))
+    server = FeedServer(go["queues"], channel.send, go["datasets"], reports)
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
     threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
-    channel.send(_run(program, go, port, server))
+    with suppress(Exception):  # lines are to be seen as they are written
+        sys.stdout.reconfigure(line_buffering=True)
+    ended = _run(program, go, port, server)
+    flush_own_output()
+    reports.flush()
+    channel.send(ended)
     server.close(f"{go['context']['role']}:{go['context']['index']} on host {socket.gethostname()}")
 
 
@@ -52,6 +61,7 @@ def _import_ahead() -> None:
 
 def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
     """Calls the main function; returns what to report."""
+    from hearth.cluster import results
     from hearth.cluster.node_manager import NodeManager
     from hearth.collective import place
     from hearth.collective.ranks import lost_a_rank
@@ -67,7 +77,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
         place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
-        main_function(arguments, context)
+        results.give(context, main_function(arguments, context), server.report)
     except SystemExit as end:
         if end.code not in (None, 0):
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
@@ -139,6 +149,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.end()
     elif operation == "fail":
         server.fail(message["reason"])
+    elif operation == "stop_training":
+        server.reports.should_stop = True
     elif operation == "replay":
         server.replay(message)
     elif operation == "waits":

@@ -22,6 +22,7 @@ class NodeOptions:
     tensorboard: bool = False  # beside the first worker
     log_dir: str | None = None  # what that shows
     checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
+    logs: str = "none"  # of which ranks the driver shows the output: "rank0", "all"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ def make_job(
     """All that a supervisor needs to know of its node."""
     template = meta["cluster_template"]
     job_name, task_index = roles.role_of(template, node_id)
+    fed = roles.fed_ids(template)
+    rank = fed.index(node_id) if node_id in fed else None
     board_role = next((role for role in ("worker", "chief", "master") if role in template), "")
     return {
         **asdict(options),
@@ -104,9 +107,20 @@ def make_job(
         "restart_count": meta["restart_count"],
         "ports": meta.get("ports", {}),
         "sources": meta.get("datasets", {}),
+        "called": f"{job_name}:{task_index}" if rank is None else f"rank {rank}",
+        "counts": rank == 0,  # its reports are those that the driver shows
+        "captures": _captures(options.logs, rank, node_id in meta.get("output_here", ())),
         "cluster": f"{meta.get('id', 0):x}",
         "keep_key": meta.get("keep_key", ""),
     }
+
+
+def _captures(logs: str, rank: int | None, here: bool) -> str:
+    """Where a node's output goes, beside the executor's files: "driver", or nowhere (""); "here":
+    the driver's terminal is what those files are."""
+    if logs == "none" or (logs == "rank0" and rank != 0):
+        return ""
+    return "here" if here else "driver"
 
 
 def start_node(job: dict[str, Any], program: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.feed_server import FeedServer
 from hearth.cluster.meetings import Meetings
+from hearth.cluster.reports.program import ProgramReports
 from hearth.cluster.split_requests import SplitRequests
 
 
@@ -35,6 +36,11 @@ class NodeManager:
     def meetings(self) -> Meetings:
         """Texts that nodes leave for each other."""
         return self._server.meetings
+
+    @property
+    def reports(self) -> ProgramReports:
+        """Metrics on their way to the driver."""
+        return self._server.reports
 
     def get(self, key: str) -> Any:
         return self._values.get(key)

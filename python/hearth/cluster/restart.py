@@ -153,6 +153,7 @@ class Restarts:
         """Ends what is left of the nodes before they start again."""
         logger.warning("%s: the cluster starts again, for the %d. time", lost, self.count)
         self._cluster.running.close(wait_for_nodes=True)
+        self._cluster.reports.note_restart(self.count, str(lost))
         self._cluster.ledger.start_again()
 
     def _tell(self, line: str) -> None:

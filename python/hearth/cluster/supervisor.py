@@ -26,6 +26,7 @@ from hearth.cluster.datasets.held import HeldDatasets
 from hearth.cluster.errors import returned
 from hearth.cluster.feed_listener import FeedListener, feed_terms
 from hearth.cluster.placement import visible_gpus
+from hearth.cluster.reports.relay import Relay
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
@@ -57,14 +58,17 @@ class Supervisor:
         self._port = _reserve_port(job.get("ports", {}).get(NODE, [0]))
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
-        fds = (theirs.fileno(), self._port.fileno())
+        self._relay = Relay(job, self._report)
+        fds = (theirs.fileno(), self._port.fileno(), self._relay.program_end.fileno())
         with theirs:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "hearth.cluster.node", *map(str, fds)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=fds,
                 cwd=job["cwd"],
+                **self._relay.popen_options(),
             )
+        self._relay.start()
         self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
         coordinator = job["coordinator"]
         self._host = address_towards(*(coordinator or ("127.0.0.1", 1)))
@@ -217,6 +221,7 @@ class Supervisor:
         if self._ended:
             return True
         self._ended = True
+        self._relay.flush()
         if ended.get("result") == "ok":
             return self._on_success(ended["terminated"])
         return self._fail(f"{self._where} failed: {ended['error']}", ended.get("code", "internal"))
@@ -229,6 +234,7 @@ class Supervisor:
             self._listener.set_failure(returned(self._where))
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_EXIT_TIMEOUT_S)
+        self._relay.flush()
         if self._member is not None:
             self._member.done(json.dumps({"event": "done"}))
         with suppress(OSError):
@@ -320,6 +326,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
+        self._relay.close()
         if self._stopping:  # who starts the cluster again waits for this
             with suppress(OSError):  # the driver may be gone
                 if self._member is not None:

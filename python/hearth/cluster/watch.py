@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _EVENT_WAIT_S = 0.25
 _ECHO_WAIT_S = 1.0
 # What a node also says that waits in vain.
-_NO_PROGRESS = ("warning", "waits")
+_NO_PROGRESS = ("warning", "waits", "output")
 # In the report of an operation of the collective that waits for others (stall_watch.cc).
 _STALLED, _LATE = " has waited for ", " had not come "
 # A shorter wait for rows is not what others wait for.
@@ -66,6 +66,8 @@ class ClusterWatch:
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         # By name of a dataset: what is called with each "dataset" event of a node.
         self.datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
+        # Takes the "report" and "output" events of a node.
+        self.reports: Callable[[int, dict[str, Any]], None] = lambda node, event: None
         self.pace = Pace(template)
         self._starved: dict[int, str] = {}  # nodes that wait for rows while others wait for them
         self._last_event = time.monotonic()
@@ -248,6 +250,8 @@ class ClusterWatch:
                 self.pace.note(rank, event)
         elif event["event"] == "value":
             self._values.setdefault(rank, []).append(event["piece"])
+        elif event["event"] in ("report", "output"):
+            self.reports(rank, event)
         elif event["event"] in ("files", "files_read"):
             self.files.put((rank, event))
         elif event["event"] == "dataset":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 @dataclass
 class Arrays:
     """Columns of one batch. `invalid_index`: rows that a transform could not decode, which hold the
-    values of another row of the batch."""
+    values of other rows."""
 
     values: dict[str, Any]
     invalid_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -23,14 +23,47 @@ class Arrays:
 
 
 def batch_arrays(
-    rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
+    rows: Any,
+    names: Sequence[str],
+    ragged: Sequence[str],
+    transforms: Mapping[str, Any],
+    spare: Iterator[Any],
 ) -> Arrays:
     """The columns `names` of the core's rows; the caller owns the arrays.
 
+    Args:
+        rows: those of the batch.
+        names, ragged, transforms: see LoaderOptions.
+        spare: other rows, of which some take the place of the batch's where a transform can decode
+            none of these.
+
     Raises:
         ValueError: a column is not there, no array holds its values, or a transform could decode
-            none of the rows.
+            none of the rows, nor of the spare ones.
     """
+    made, invalid = _transformed(rows, names, ragged, transforms)
+    if not invalid.any():
+        return made
+    made.invalid_index = np.flatnonzero(invalid)
+    if not invalid.all():
+        _replace(made, np.flatnonzero(~invalid))
+        return made
+    for others in spare:
+        taken, failed = _transformed(others, names, ragged, transforms)
+        if not failed.all():
+            valid = np.resize(np.flatnonzero(~failed), rows.count)
+            made.values = {name: _picked(values, valid) for name, values in taken.values.items()}
+            return made
+    raise ValueError(
+        f"none of the {rows.count} rows of a batch, nor of those that follow, can be decoded by "
+        f"the transforms of {', '.join(transforms)}: check the columns' values"
+    )
+
+
+def _transformed(
+    rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
+) -> tuple[Arrays, np.ndarray]:
+    """The columns, and which rows a transform could not decode."""
     made = Arrays({})
     invalid = np.zeros(rows.count, bool)
     for name in names:
@@ -40,9 +73,7 @@ def batch_arrays(
             invalid |= failed
         else:
             made.values[name] = column_array(rows, name, name in ragged)
-    if invalid.any():
-        _replace(made, invalid, list(transforms))
-    return made
+    return made, invalid
 
 
 def column_array(rows: Any, name: str, ragged: bool) -> Any:
@@ -57,15 +88,8 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
     return values
 
 
-def _replace(made: Arrays, invalid: np.ndarray, transforms: Sequence[str]) -> None:
+def _replace(made: Arrays, valid: np.ndarray) -> None:
     """Puts the values of decodable rows, in turn, in place of those that are not."""
-    valid = np.flatnonzero(~invalid)
-    if not len(valid):
-        raise ValueError(
-            f"none of the {len(invalid)} rows of a batch can be decoded by the transforms of "
-            f"{', '.join(transforms)}: check the columns' values"
-        )
-    made.invalid_index = np.flatnonzero(invalid)
     others = np.resize(valid, len(made.invalid_index))
     for values in made.values.values():
         if isinstance(values, np.ndarray):
@@ -73,3 +97,10 @@ def _replace(made: Arrays, invalid: np.ndarray, transforms: Sequence[str]) -> No
         else:
             for index, other in zip(made.invalid_index, others, strict=True):
                 values[index] = values[other]
+
+
+def _picked(values: Any, index: np.ndarray) -> Any:
+    """These rows of a column."""
+    if isinstance(values, np.ndarray):
+        return values[index]
+    return [values[i] for i in index]

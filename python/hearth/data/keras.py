@@ -35,6 +35,9 @@ class KerasDataset(keras.utils.PyDataset):
         self._length: int | None = None
         self._states: deque[dict[str, Any]] = deque()  # behind batches that are not trained on yet
         self._trained: dict[str, Any] | None = None  # the state behind the last one that is
+        self._next = 0  # the batch that fit() is to ask for
+        self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
+        self._has_trained = False  # in this epoch
         self._seek(None)
 
     def __len__(self) -> int:
@@ -83,9 +86,9 @@ class KerasDataset(keras.utils.PyDataset):
         self._seek(state)
         self._trained = None
 
-    def _note_trained(self) -> None:
+    def _note_trained(self, batches: int) -> None:
         self._has_trained = True
-        if self._states:
+        for _ in range(min(batches, len(self._states))):
             self._trained = self._states.popleft()
 
     def _chosen(self, batch: dict[str, Any]) -> Any:
@@ -103,6 +106,12 @@ class _Counter(keras.callbacks.Callback):
     def __init__(self, dataset: KerasDataset):
         super().__init__()
         self._dataset = dataset
+        self._trained = 0  # batches of the epoch
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._trained = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._dataset._note_trained()
+        # The last batch of several, where the model was compiled with steps_per_execution.
+        self._dataset._note_trained(batch + 1 - self._trained)
+        self._trained = batch + 1

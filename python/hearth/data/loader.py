@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hearth.data.arrays import batch_arrays
+from hearth.data.given import note_given
 from hearth.data.options import WEIGHT, LoaderOptions
 from hearth.data.position import (
     VERSION,
@@ -27,7 +27,8 @@ from hearth.data.prefetch import prefetched
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-logger = logging.getLogger(__name__)
+# Rows behind a batch that may take the place of one in which no row can be decoded.
+_SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class _Made:
 
     batch: Any
     last: int
+    rows: int
     repeated: int
     invalid: int
 
@@ -189,19 +191,20 @@ class Loader:
         self._fresh = True
 
     def __iter__(self) -> Iterator[Any]:
+        """It begins with its first batch: iterators that are not used leave the position alone, as
+        Lightning makes several on a restart."""
         if not self._fresh:  # an iteration was left before its end
             self._begin_epoch(self._position.epoch + 1)
         self._fresh = False
-        return self._iterate(self._position)
-
-    def _iterate(self, position: Position) -> Iterator[Any]:
-        options = self._options
+        options, position = self._options, self._position
         steps = self._guarded(self._epoch_batches(position))
-        for made in prefetched(steps, self._finish, options.workers, options.prefetch):
+        finish = partial(self._finish, position)
+        for made in prefetched(steps, finish, options.workers, options.prefetch):
             if position is self._position:  # else the loader has gone on to another epoch
                 position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
             self.invalid_rows += made.invalid
+            note_given(made.rows)
             yield made.batch
         if position is self._position:
             self._begin_epoch(position.epoch + 1)
@@ -240,8 +243,7 @@ class Loader:
         """The core's reader of the last pass, and what counts the rows of each rank in it."""
         plan, options = self._dataset.plan, self._options
         over = position.passes[:-1]
-        seed = pass_seed(options.seed, len(over))
-        reader = self._dataset.reader(seed, options.mode)
+        reader = self._dataset.reader(pass_seed(options.seed, 0), options.mode)
         if not over:
             reader.start(position.epoch)
             return reader, self._row_counts
@@ -252,7 +254,8 @@ class Loader:
         if not own.any():
             reader.start(position.epoch)
             return _Repeated(reader), lambda: counts
-        reader.start(position.epoch, np.flatnonzero(own))
+        order_seed = pass_seed(options.seed, len(over))
+        reader.start(position.epoch, np.flatnonzero(own), order_seed)
         return reader, lambda: counts
 
     def _row_counts(self) -> list[int]:
@@ -284,10 +287,11 @@ class Loader:
         size = self._options.batch_size
         return rows // size if self._options.drop_last else -(-rows // size)
 
-    def _finish(self, batch: _Step) -> _Made:
-        """Any thread."""
+    def _finish(self, position: Position, batch: _Step) -> _Made:
+        """A batch of the iteration that `position` belongs to. Any thread."""
         options, rows = self._options, batch.rows
-        arrays = batch_arrays(rows, self._names, options.ragged, options.transforms)
+        spare = self._spare(position, batch.last)
+        arrays = batch_arrays(rows, self._names, options.ragged, options.transforms, spare)
         values = dict(arrays.values)
         if options.uneven == "weight":
             weights = np.ones(rows.count, np.float32)
@@ -297,7 +301,13 @@ class Loader:
         made = self._convert(values, options.columns is not None)
         if self._map is not None:
             made = self._map(made, rows)
-        return _Made(made, batch.last, rows.count - batch.own, arrays.invalid)
+        return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
+
+    def _spare(self, position: Position, at: int) -> Iterator[Any]:
+        """The rows behind a batch, up to a limit. Takes none before it is asked for them."""
+        reader, _ = self._open(position)
+        for first in range(at, at + _SPARE_ROWS, _SPARE_AT_ONCE):
+            yield reader.take(first, _SPARE_AT_ONCE, True)
 
     @cached_property
     def _names(self) -> Sequence[str]:

@@ -70,7 +70,7 @@ class StreamReader:
         self._loaded: dict[int, Future[tuple[pa.Table, np.ndarray]]] = {}
         self._pool = ThreadPoolExecutor(1, "hearth-stream")
 
-    def start(self, epoch: int, remaining: Any = None) -> None:
+    def start(self, epoch: int, remaining: Any = None, order_seed: int | None = None) -> None:
         """Goes to an epoch.
 
         Raises:

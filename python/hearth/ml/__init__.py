@@ -22,16 +22,24 @@ if TYPE_CHECKING:
     from hearth.ml.blocks import reduce_blocks as reduce_blocks
     from hearth.ml.caffe_stages import CaffeEstimator as CaffeEstimator
     from hearth.ml.caffe_stages import CaffeModel as CaffeModel
+    from hearth.ml.keras_stages import KerasEstimator as KerasEstimator
+    from hearth.ml.keras_stages import KerasModel as KerasModel
+    from hearth.ml.saved_stages import trusted as trusted
+    from hearth.ml.summary import TrainingSummary as TrainingSummary
     from hearth.ml.torch_stages import TorchEstimator as TorchEstimator
     from hearth.ml.torch_stages import TorchModel as TorchModel
 
 _HOMES = {
     "CaffeEstimator": ".caffe_stages",
     "CaffeModel": ".caffe_stages",
+    "KerasEstimator": ".keras_stages",
+    "KerasModel": ".keras_stages",
     "TorchEstimator": ".torch_stages",
     "TorchModel": ".torch_stages",
+    "TrainingSummary": ".summary",
     "map_blocks": ".blocks",
     "reduce_blocks": ".blocks",
+    "trusted": ".saved_stages",
 }
 __all__ = [*_HOMES]
 if not TYPE_CHECKING:

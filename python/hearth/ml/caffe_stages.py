@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
-from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasValidationIndicatorCol
+from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol
 from pyspark.ml.util import (
     DefaultParamsReadable,
     DefaultParamsReader,
@@ -24,6 +24,7 @@ from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
 from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
+from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
@@ -69,7 +70,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
 class CaffeEstimator(
     Estimator,
     _Columns,
-    HasValidationIndicatorCol,
+    HasValidation,
     _HasConf,
     _HasModelDir,
     _HasClusterSize,
@@ -82,8 +83,8 @@ class CaffeEstimator(
     """Trains a Caffe net on executors by hearth.caffeonspark.
 
     `conf` and `modelDir` are needed; each fit() writes a model with a name of its own there. Rows
-    where validationIndicatorCol is true are not trained on: the TEST net validates on them as the
-    solver says (test_interval, test_iter).
+    where validationIndicatorCol is true, or a share of them by validationFraction, are not trained
+    on: the TEST net validates on them as the solver says (test_interval, test_iter).
     """
 
     def __init__(self, conf: str = "", modelDir: str = ""):
@@ -93,10 +94,6 @@ class CaffeEstimator(
             self._set(conf=conf)
         if modelDir:
             self._set(modelDir=modelDir)
-
-    def setValidationIndicatorCol(self, value: str) -> CaffeEstimator:
-        """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
-        return self._set(validationIndicatorCol=value)
 
     def _fit(self, dataset: Any) -> CaffeModel:
         """Raises FlagError for a wrong net or solver, HearthError where a rank failed, ValueError
@@ -127,10 +124,7 @@ class CaffeEstimator(
 
     def _train(self, dataset: Any, conf: Config) -> CaffeOnSpark:
         sources = DataSource(conf.spark)
-        train, validation = dataset, None
-        if self.isSet(self.validationIndicatorCol):
-            name = self.getValidationIndicatorCol()
-            train, validation = stage_columns.divided("CaffeEstimator", dataset, name)
+        train, validation = self._divided(dataset, _hashed(dataset), 0)
         source = sources.fromDataFrame(conf, self._named(train, conf, True), True)
         cos = CaffeOnSpark(conf.spark)
         if validation is None:
@@ -139,6 +133,13 @@ class CaffeEstimator(
             held = self._named(validation, conf, False)
             cos.trainWithValidation(source, sources.fromDataFrame(conf, held, False))
         return cos
+
+
+def _hashed(dataset: Any) -> list[str]:
+    """The columns by whose content rows are divided: those that Spark can hash."""
+    names = [name.lower() for name in dataset.columns]
+    fields = (f for f in dataset.schema.fields if names.count(f.name.lower()) == 1)
+    return [f.name for f in fields if not re.search(r"map|variant", f.dataType.simpleString())]
 
 
 def _tops_of(layer: Mapping[str, Any]) -> list[dict[str, Any]]:

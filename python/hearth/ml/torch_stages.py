@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
-from pyspark.ml.param.shared import HasInputCols, HasLabelCol, HasOutputCol, HasSeed
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter
 
+from hearth.ml import weights
+from hearth.ml.saved_stages import WEIGHTS, StageFiles
+from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_stages import TrainedModel, TrainingEstimator
 from hearth.rows.results import spark_type
 from hearth.spark import stage_columns
-from hearth.spark.ml_stage import SavedStage, param
 
-HasBatchSize = param("batchSize", "rows of a minibatch, of each worker", TypeConverters.toInt)
-_HasEpochs = param("epochs", "how often each row is trained on", TypeConverters.toInt)
-_HasLearningRate = param("learningRate", "the optimizer's lr", TypeConverters.toFloat)
-_HasWorkers = param("workers", "nodes that train together", TypeConverters.toInt)
-
-# Bytes of a row of a saved state; Spark has none beyond 2 GB.
-_PIECE = 16 << 20
+_NEEDED = ("model", "loss", "optimizer")
 
 
-class _Columns(HasInputCols, HasOutputCol, HasBatchSize):
-    """What estimator and model share."""
-
-    def setInputCols(self, value: list[str]) -> Any:
-        """Sets inputCols: the columns that are the module's arguments, in their order."""
-        return self._set(inputCols=value)
-
-    def setOutputCol(self, value: str) -> Any:
-        """Sets outputCol: the column for what the module gives."""
-        return self._set(outputCol=value)
-
-
-class TorchEstimator(
-    Estimator, _Columns, HasLabelCol, HasSeed, _HasEpochs, _HasLearningRate, _HasWorkers, SavedStage
-):
+class TorchEstimator(TrainingEstimator):
     """Trains a module by DistributedDataParallel on nodes beside Spark's executors.
 
     Columns of numbers, arrays and vectors of one length become tensors, those of floating point in
@@ -49,99 +29,115 @@ class TorchEstimator(
 
     def __init__(
         self,
-        model: Callable[[], Any] | None = None,
-        loss: Callable[[Any, Any], Any] | None = None,
+        model: Callable[..., Any] | None = None,
+        loss: Any = None,
         optimizer: Callable[..., Any] | None = None,
+        *,
+        metrics: Mapping[str, Any] | Sequence[Any] = (),
+        callbacks: Sequence[Any] = (),
+        scheduler: Callable[[Any], Any] | None = None,
+        transformation: Callable[..., Any] | None = None,
+        initialModel: Any = None,
+        **params: Any,
     ):
-        """All three are kept, pickled, and saved with the stage.
+        """All but the Params are code, which is pickled and saved with the stage.
 
         Args:
-            model: makes the torch.nn.Module; called on every worker with the same random seed.
+            model: model(**modelArgs) makes the torch.nn.Module; called on every worker with the
+                same random seed.
             loss: loss(outputs, labels): the mean over the rows, torch.nn.functional.cross_entropy
-                for instance.
-            optimizer: optimizer(parameters, lr=learningRate): a class of torch.optim, or a
-                functools.partial of one.
+                for instance; several outputs and labels are further arguments. Or a list with one
+                for each output and label.
+            optimizer: optimizer(parameters, lr=learningRate, **optimizerArgs): a class of
+                torch.optim, or a functools.partial of one.
+            metrics: by name functions of outputs and labels that give the mean over the rows, or
+                objects with update() and compute(), as those of torchmetrics.
+            callbacks: functions of the trainer and the figures of an epoch, called at its end, or
+                objects with some of on_train_begin, on_epoch_begin, on_batch_end, on_train_end
+                (trainer) and on_epoch_end (trainer, figures). On each worker; trainer.stop() ends
+                the training.
+            scheduler: scheduler(optimizer) makes one of torch.optim.lr_scheduler.
+            transformation: transformation(batch) changes a minibatch {column: tensor}, or
+                transformation(batch, seeds), with one seed for each row.
+            initialModel: a TorchModel, or a state_dict, whose weights the training begins with.
+            params: Params by their names.
 
         Raises:
-            TypeError: one of them cannot be called.
+            TypeError: one of them cannot be called, or there is no such Param.
         """
         super().__init__()
-        self._setDefault(
-            outputCol="output",
-            labelCol="label",
-            batchSize=32,
-            epochs=1,
-            learningRate=1e-3,
-            workers=1,
-            seed=0,
-        )
-        if (model, loss, optimizer) != (None, None, None):
-            given = {"model": model, "loss": loss, "optimizer": optimizer}
-            for name, value in given.items():
-                is_module = hasattr(value, "state_dict") and not isinstance(value, type)
-                if not callable(value) or (name == "model" and is_module):
-                    raise TypeError(
-                        f"TorchEstimator's {name} is a {type(value).__name__}: give a function or "
-                        "class that is called on the workers"
-                    )
-            self._keep(model, loss, optimizer)
+        self._setDefault(learningRate=1e-3)
+        given = {"model": model, "loss": loss, "optimizer": optimizer}
+        if any(value is not None for value in given.values()):
+            _check_code(given)
+            code = TrainingCode(
+                model, loss, optimizer, metrics, tuple(callbacks), scheduler, transformation
+            )
+            self._keep(code)
+        if initialModel is not None:
+            self.setInitialModel(initialModel)
+        self._set_all(params)
 
-    def setLabelCol(self, value: str) -> TorchEstimator:
-        """Sets labelCol: the column that the loss takes as its second argument."""
-        return self._set(labelCol=value)
+    def setInitialModel(self, value: Any) -> TorchEstimator:
+        """Begins with the weights of a TorchModel, or with a state_dict; not saved."""
+        from hearth.torch import returned
 
-    def setSeed(self, value: int) -> TorchEstimator:
-        """Sets seed: of PyTorch's random numbers, the module's first weights for instance."""
-        return self._set(seed=value)
+        state = value.state_dict() if hasattr(value, "state_dict") else value
+        self._initial = returned.dumped(dict(state))
+        return self
 
-    def _fit(self, dataset: Any) -> TorchModel:
-        """Raises NodeError where a worker fails, ValueError for columns that are not there."""
+    def _train(
+        self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
+    ) -> dict[str, Any] | None:
         from hearth.ml import torch_program
         from hearth.torch import TorchCluster, returned
 
-        inputs, label = _inputs_of(self), self.getLabelCol()
-        rows = stage_columns.stage_input("TorchEstimator", dataset, [*inputs, label])
-        spec = torch_program.Training(
-            self.getOrDefault(self.program),
-            tuple(inputs),
-            label,
-            self.getBatchSize(),
-            self.getLearningRate(),
-            self.getSeed(),
-        )
-        workers, spark = self.getWorkers(), dataset.sparkSession
-        try:
-            with TorchCluster.run(spark, torch_program.train, spec, workers=workers) as cluster:
-                # So that every worker has a share, whatever the DataFrame's partitions.
-                cluster.train(rows.repartition(workers), epochs=self.getEpochs())
-        except Exception as error:
-            if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
-                stage_columns.refuse_nulls("TorchEstimator", dataset, [*inputs, label])
-            raise
-        found = returned.take(cluster)
-        if found is None:
-            raise ValueError("TorchEstimator has no rows to train on: the DataFrame is empty")
-        model = TorchModel()
-        model._set(program=spec.program, outputType=spark_type(found["kind"], found["depth"]))
-        model._set(outputKind=found["kind"])
-        model._state = returned.dumped(found["state"])
-        return self._copyValues(model)
+        given = (spec, self._trusted_code(), self._initial)
+        with TorchCluster.run(
+            spark,
+            torch_program.train,
+            given,
+            workers=self.getWorkers(),
+            feeds=(),
+            datasets=frames,
+            gpus_per_worker=0 if spec.device == "cpu" else None,
+            restart=bool(store),
+            checkpoint_dir=store,
+        ) as cluster:
+            pass  # its end waits for the ranks
+        found: dict[str, Any] | None = returned.take(cluster)
+        return found
+
+    def _new_model(self) -> TorchModel:
+        return TorchModel()
 
 
-class TorchModel(Model, _Columns, SavedStage):
+def _check_code(given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        is_module = hasattr(value, "state_dict") and not isinstance(value, type)
+        several = list(value) if name == "loss" and isinstance(value, list | tuple) else [value]
+        if not all(map(callable, several)) or (name == "model" and is_module):
+            raise TypeError(
+                f"TorchEstimator's {name} is a {type(value).__name__}: give a function or "
+                "class that is called on the workers"
+            )
+
+
+class TorchModel(TrainedModel):
     """A trained module: transform() adds a column with what it gives for each row."""
 
     outputType = Param(
-        Params._dummy(), "outputType", "Spark's type of the output", TypeConverters.toString
+        Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
     )
     outputKind = Param(
-        Params._dummy(), "outputKind", "PyTorch's type of it", TypeConverters.toString
+        Params._dummy(), "outputKind", "PyTorch's types of them", TypeConverters.toString
     )
+    modelArgs = Param(Params._dummy(), "modelArgs", "arguments of the module's function")
 
     def __init__(self) -> None:
         """Of TorchEstimator.fit() and load() alone."""
         super().__init__()
-        self._setDefault(outputCol="output", batchSize=32)
+        self._setDefault(modelArgs={})
         self._state = b""
 
     def state_dict(self) -> dict[str, Any]:
@@ -151,66 +147,55 @@ class TorchModel(Model, _Columns, SavedStage):
         return returned.loaded(self._state)
 
     def module(self) -> Any:
-        """The module with the trained weights, in this process, ready to be applied."""
-        module = self._kept()[0]()
+        """The module with the trained weights, in this process, ready to be applied.
+
+        Raises:
+            ValueError: the model was loaded as untrusted.
+        """
+        module = self._kept()(**self.getOrDefault(self.modelArgs))
         module.load_state_dict(self.state_dict())
         return module.eval()
 
-    def write(self) -> _StateWriter:
-        """The writer of the model: .overwrite() and .save(path)."""
-        return _StateWriter(self)
+    def setModel(self, model: Callable[..., Any]) -> TorchModel:
+        """Sets the function that makes the module, in place of the one that was saved."""
+        self._keep(model)
+        return self
 
-    @classmethod
-    def read(cls) -> _StateReader:
-        """The reader of such a model: .load(path)."""
-        return _StateReader(cls)
+    def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
+        from hearth.torch import returned
+
+        super()._take_trained(estimator, found)
+        self._keep(estimator._kept().model)
+        kinds = [spark_type(kind, depth) for kind, depth in found["output"]]
+        self._set(outputType=";".join(kinds), outputKind=";".join(k for k, _ in found["output"]))
+        self._state = returned.dumped(found["state"])
+
+    def _files(self) -> dict[str, bytes]:
+        return {WEIGHTS: weights.packed(self.state_dict())}
+
+    def _take_files(self, files: StageFiles) -> None:
+        from hearth.torch import returned
+
+        self._state = returned.dumped(weights.unpacked(files.read(WEIGHTS)))
 
     def _transform(self, dataset: Any) -> Any:
-        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+        from pyspark import cloudpickle
 
         from hearth.ml import torch_program
 
-        inputs, output = _inputs_of(self), self.getOutputCol()
+        inputs, outputs = self._inputs(dataset), self._outputs()
         table = stage_columns.stage_frame("TorchModel", dataset, inputs)
-        stage_columns.check_new("TorchModel", dataset, [output])
-        program = self.getOrDefault(self.program)
+        schema = self._output_schema(dataset, table, self.getOrDefault(self.outputType))
+        program = cloudpickle.dumps((self._kept(), self.getOrDefault(self.modelArgs)))
         spec = torch_program.Prediction(
-            hashlib.sha256(program.encode() + self._state).hexdigest(),
+            hashlib.sha256(program + self._state).hexdigest(),
             program,
             self._state,
             tuple(inputs),
             table.read,
             table.kept,
-            output,
-            self.getOrDefault(self.outputKind),
+            tuple(outputs),
             self.getBatchSize(),
         )
-        kind = _parse_datatype_string(self.getOrDefault(self.outputType))
-        schema = StructType([*table.kept_fields(), StructField(output, kind, True)])
         found = table.frame.mapInArrow(partial(torch_program.predict, spec), schema)
-        return found.toDF(*dataset.columns, output)
-
-
-def _inputs_of(stage: Any) -> list[str]:
-    if not stage.isDefined(stage.inputCols):
-        raise ValueError(f"{type(stage).__name__} needs inputCols: the columns that are its input")
-    return stage.getInputCols()
-
-
-class _StateWriter(DefaultParamsWriter):
-    """The stage's Params, and beside them the weights, in any file system of Spark's."""
-
-    def saveImpl(self, path: str) -> None:
-        super().saveImpl(path)
-        state = self.instance._state
-        rows = [(i, bytearray(state[i : i + _PIECE])) for i in range(0, len(state), _PIECE)]
-        frame = self.sparkSession.createDataFrame(rows, "at bigint, bytes binary")
-        frame.coalesce(1).write.parquet(f"{path}/state")
-
-
-class _StateReader(DefaultParamsReader):
-    def load(self, path: str) -> Any:
-        stage = super().load(path)
-        rows = self.sparkSession.read.parquet(f"{path}/state").collect()
-        stage._state = b"".join(bytes(row.bytes) for row in sorted(rows, key=lambda row: row.at))
-        return stage
+        return found.toDF(*dataset.columns, *outputs)

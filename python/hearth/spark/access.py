@@ -64,6 +64,11 @@ class ClassicSpark:
         chosen = os.environ.get("TFOS_SERVER_HOST")
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
+    def is_local(self) -> bool:
+        """Whether the only executor is a part of the driver, and writes where it does."""
+        master = self.conf("spark.master", "")
+        return master == "local" or master.startswith("local[")
+
     # Whether the rows of pin() are in the same partitions each time.
     pins = True
 
@@ -144,6 +149,9 @@ class ConnectSpark:
         from hearth.spark.slots import local_slots
 
         return local_slots(self.conf("spark.master", ""), 1)
+
+    def is_local(self) -> bool:
+        return False
 
     def coordinator_hosts(self) -> tuple[str, str]:
         chosen = os.environ.get("TFOS_SERVER_HOST")

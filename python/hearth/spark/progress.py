@@ -66,6 +66,10 @@ class Progress:
             self._status.update(event["text"])
         elif kind == "waiting":
             self._say(event["text"])
+        elif kind == "output" and self._status is not None:
+            self._status.console.out(event["text"], highlight=False)  # brackets are no markup
+        elif kind == "output":
+            self._say(event["text"])
         elif kind == "page":
             self._say(f"Watch the training at {event['url']}")
         elif kind == "restart":

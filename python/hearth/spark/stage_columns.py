@@ -151,6 +151,21 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
     return tuple(half.toDF(*dataset.columns) for half in halves)
 
 
+def divided_by_hash(
+    stage: str, dataset: Any, names: Sequence[str], fraction: float, seed: int
+) -> tuple[Any, Any]:
+    """About 1 - fraction of the rows, and the others, chosen by the content of the columns
+    `names`: the same rows each time, and rows of one content on one side."""
+    from pyspark.sql import functions
+
+    table = stage_frame(stage, dataset, names)
+    parts = 1 << 20
+    number = functions.pmod(functions.xxhash64(*table.read, functions.lit(seed)), parts)
+    marked = number < functions.lit(int(fraction * parts))
+    halves = table.frame.where(~marked), table.frame.where(marked)
+    return tuple(half.select(*table.kept).toDF(*dataset.columns) for half in halves)
+
+
 def with_whole_rows(dataset: Any, name: str) -> Any:
     """The DataFrame with a struct of all its columns beside them; its fields are numbered."""
     from pyspark.sql import functions

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hearth import on_demand
 
 if TYPE_CHECKING:
+    from hearth.tensorflow.backup import BackupAndRestore as BackupAndRestore
     from hearth.tensorflow.filesystems import register_filesystems as register_filesystems
     from hearth.tensorflow.group import init as init
     from hearth.tensorflow.group import is_initialized as is_initialized
@@ -52,6 +53,7 @@ _HOMES = {
     "reduce_gradients": ".training",
     "DistributedOptimizer": ".training",
     "DistributedGradientTape": ".training",
+    "BackupAndRestore": ".backup",
     "CheckpointCallback": ".training",
     "MetricAverageCallback": ".training",
     "use_for_collectives": ".strategies",

@@ -139,6 +139,7 @@ class _Arrays:
 
 def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
     """(what _whole() makes it from, its arrays)."""
+    names: Any
     if isinstance(batch, dict):
         names, values = list(batch), list(batch.values())
     elif isinstance(batch, tuple | list):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -21,10 +22,11 @@ from hearth.checkpoints.checkpoint_folder import (
     sum_of,
 )
 from hearth.checkpoints.seal import Part, Seal, SealedFile
+from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 from hearth.torch import part_states
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import METADATA, ShardedParts
+from hearth.torch.sharded_states import METADATA, ShardedParts, written
 
 # The part that holds the random numbers of all ranks.
 RANDOM = "random"
@@ -38,11 +40,6 @@ class Found:
     seal: Seal
     states: dict[str, Any]
 
-    @property
-    def path(self) -> str:
-        """Of its folder, where that is local."""
-        return local_path(self.uri) or ""
-
 
 def write(
     peers: Peers,
@@ -52,12 +49,14 @@ def write(
     sharded: ShardedParts,
 ) -> int:
     """Writes and seals a checkpoint; its number, on rank 0."""
-    states = {**states, RANDOM: _random_states(peers)}
+    if not sharded.names:
+        return peers.together(
+            lambda: write_whole(there, step, states, peers.world) if peers.rank == 0 else 0
+        )
     draft = peers.together(lambda: there.begin(step) if peers.rank == 0 else None)
     try:
         uri = peers.share(draft.uri if draft else "")
-        shards = _write_shards(peers, sharded, local_path(uri) or "") if sharded.names else {}
-        parts = {name: Part(step, tuple(shards)) for name in sharded.names}
+        shards = _write_shards(peers, there, sharded, uri)
 
         def seal() -> int:
             if draft is None:
@@ -65,15 +64,27 @@ def write(
             with there.writing(draft):
                 for name, file in shards.items():
                     draft.add(name, file)
-                for name, state in states.items():
-                    parts[name] = Part(step, (_write_state(draft, name, state),))
-                return draft.seal(parts, peers.world).number
+                parts = {name: Part(step, tuple(shards)) for name in sharded.names}
+                return _seal(draft, parts, states, peers.world)
 
         return peers.together(seal)
     except BaseException:
         if draft is not None:
             draft.discard()
         raise
+
+
+def write_whole(there: CheckpointFolder, step: int, states: Mapping[str, Any], world: int) -> int:
+    """Writes and seals a checkpoint without shards; its number. One rank calls it."""
+    draft = there.begin(step)
+    with there.writing(draft):
+        return _seal(draft, {}, states, world)
+
+
+def _seal(draft: Draft, parts: dict[str, Part], states: Mapping[str, Any], world: int) -> int:
+    for name, state in states.items():
+        parts[name] = Part(draft.step, (_write_state(draft, name, state),))
+    return draft.seal(parts, world).number
 
 
 def _write_state(draft: Draft, name: str, state: Any) -> str:
@@ -87,17 +98,27 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
     return f"{name}.pt"
 
 
-def _write_shards(peers: Peers, sharded: ShardedParts, path: str) -> dict[str, SealedFile]:
-    """Each rank writes its own, and takes the checksums of some of the files."""
-    peers.together(lambda: sharded.save(path))
-    names = json.loads(peers.share(json.dumps(sharded.files(path) if peers.rank == 0 else [])))
+def _write_shards(
+    peers: Peers, there: CheckpointFolder, sharded: ShardedParts, uri: str
+) -> dict[str, SealedFile]:
+    """Each rank writes its own: to a local folder that all see, else beside it first."""
+    path = local_path(uri)
+    with ExitStack() as ends:
+        own = path or ends.enter_context(_local_folder())
+        peers.together(lambda: sharded.save(own))
 
-    def sums() -> dict[str, Any]:
-        own = names[peers.rank :: peers.world]
-        return {name: asdict(_file_there(f"{path}/{name}")) for name in own}
+        def sums() -> dict[str, Any]:
+            if path is None:
+                return {n: asdict(there.add_file(f"{uri}/{n}", f"{own}/{n}")) for n in written(own)}
+            return {n: asdict(_file_there(f"{path}/{n}")) for n in names[peers.rank :: peers.world]}
 
-    told = peers.tell(json.dumps(peers.together(sums)))
+        names = json.loads(peers.share(json.dumps(sharded.files(own) if peers.rank == 0 else [])))
+        told = peers.tell(json.dumps(peers.together(sums)))
     return {name: SealedFile(**file) for text in told for name, file in json.loads(text).items()}
+
+
+def _local_folder() -> Any:
+    return tempfile.TemporaryDirectory(dir=spill_folder(), prefix="hearth-shards-")
 
 
 def _file_there(path: str) -> SealedFile:
@@ -178,7 +199,7 @@ def _loaded(name: str, file: Any) -> Any:
         raise ValueError("it holds more than plain data, and could run code") from None
 
 
-def _random_states(peers: Peers) -> dict[str, Any]:
+def random_states(peers: Peers) -> dict[str, Any]:
     """Where the generators of all ranks stand: "cpu" and, where all have one, "cuda"."""
     states = {"cpu": peers.gather_bytes(torch.get_rng_state())}
     has_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
+from hearth.data.loader import Loader
 from hearth.files.uri import is_far, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import ShardedParts
+from hearth.torch.sharded_states import ShardedParts, Shards
 
 logger = logging.getLogger(__name__)
 
@@ -40,25 +43,68 @@ class Checkpoints:
         self._ctx = ctx
         # Step and data's position of the last one.
         self._last: tuple[int, Mapping[str, str]] | None = None
+        self._behind: int | None = None  # the step of one that is written in the background
+        self._writing: Future[None] | None = None  # on rank 0
 
-    def save(self, step: int, parts: Mapping[str, Any], folder: str, keep: int) -> None:
+    def save(
+        self, step: int, parts: Mapping[str, Any], folder: str, keep: int, background: bool
+    ) -> None:
         """As TorchContext.checkpoint()."""
         peers, there = self._peers(), self._folder(folder)
-        own = peers.together(lambda: self._own(step, parts, keep, there.uri))
+        self._settle(peers)
+        own = peers.together(lambda: self._own(step, parts, keep))
         names = [*own.states, *own.sharded.names]
         peers.check_same("checkpoint() got another step or other parts", [step, *sorted(names)])
         _check_positions([json.loads(text) for text in peers.tell(json.dumps(own.position))])
-        number = checkpoint_files.write(peers, there, step, own.states, own.sharded)
         if own.position is not None:
             self._last = step, own.position
-        if hasattr(self._ctx.mgr, "note_commit"):
-            self._ctx.mgr.note_commit()
+        states = {**own.states, RANDOM: checkpoint_files.random_states(peers)}
+        if background and not own.sharded.names:
+            self._begin(peers, there, step, states, keep)
+            return
+        number = checkpoint_files.write(peers, there, step, states, own.sharded)
+        self._note_commit()
         if peers.rank == 0:
             there.remove_older(keep, number)
+
+    def _begin(
+        self, peers: Peers, there: CheckpointFolder, step: int, states: dict[str, Any], keep: int
+    ) -> None:
+        """Has rank 0 write the states as they are now, while the program goes on."""
+        own = peers.together(lambda: part_states.copied(states) if peers.rank == 0 else None)
+        self._behind = step
+        if own is None:
+            return
+
+        def write() -> None:
+            number = checkpoint_files.write_whole(there, step, own, peers.world)
+            there.remove_older(keep, number)
+
+        self._writing = in_background(write)
+
+    def _settle(self, peers: Peers) -> None:
+        """Waits until the one in the background is written; where it failed, all ranks raise."""
+        if self._behind is None:
+            return
+        what = f"the checkpoint of step {self._behind}, in the background: "
+        self._behind = None
+        peers.together(self.finish, what)
+        self._note_commit()
+
+    def finish(self) -> None:
+        """Waits for this rank's part of it; raises HearthError where that failed."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _note_commit(self) -> None:
+        if hasattr(self._ctx.mgr, "note_commit"):
+            self._ctx.mgr.note_commit()
 
     def restore(self, parts: Mapping[str, Any], folder: str) -> int | None:
         """As TorchContext.restore()."""
         peers, there = self._peers(), self._folder(folder)
+        self._settle(peers)
         given = peers.together(lambda: _given(parts))
         sharded = peers.together(lambda: ShardedParts(given))
         peers.check_same("restore() got other parts", sorted(given))
@@ -67,17 +113,31 @@ class Checkpoints:
         if found is None:
             return None
         seal, states = found.seal, found.states
-        peers.together(lambda: _check_fits(found, given, sharded), f"{found.uri} does not fit: ")
+        shards = Shards(there.open_input, found.uri)
+        fits = lambda: _check_fits(found, given, sharded, shards)  # noqa: E731
+        peers.together(fits, f"{found.uri} does not fit: ")
         for name in states.keys() - {RANDOM}:
             failed = f"{name!r} of {found.uri} cannot be loaded: "
             peers.together(lambda: part_states.load(given[name], states[name]), failed)  # noqa: B023
         if sharded.names:
             failed = f"{', '.join(sorted(sharded.names))} of {found.uri} cannot be loaded: "
-            peers.together(lambda: sharded.load(found.path), failed)
+            peers.together(lambda: sharded.load(shards), failed)
         checkpoint_files.set_random_state(peers, seal, states.get(RANDOM))
         if _DATA in states:
             self._last = seal.step, part_states.position_of(states[_DATA])
+        elif peers.rank == 0 and not any(isinstance(part, Loader) for part in given.values()):
+            self._report_no_position(seal.step)
         return seal.step
+
+    def _report_no_position(self, step: int) -> None:
+        """A program that opens datasets may have forgotten their position."""
+        datasets = getattr(self._ctx.mgr, "datasets", None)
+        if datasets is not None and datasets.names:
+            self._report(
+                f"step {step} was restored without a position in dataset "
+                f"{', '.join(map(repr, datasets.names))}: unless the program sets it, rows of the "
+                "epoch come again; give data=loader to checkpoint() and restore()"
+            )
 
     def _peers(self) -> Peers:
         peers = Peers()
@@ -100,7 +160,7 @@ class Checkpoints:
         whole = uri if scheme(uri) else self._ctx.absolute_path(uri)
         return CheckpointFolder(whole, self._report)
 
-    def _own(self, step: int, parts: Mapping[str, Any], keep: int, uri: str) -> Own:
+    def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
         """Raises TypeError or ValueError for what cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
             raise ValueError(f"the step is {step!r}, not a number of steps")
@@ -108,11 +168,6 @@ class Checkpoints:
             raise ValueError(f"keep={keep!r} would keep no checkpoint")
         given = _given(parts)
         sharded = ShardedParts(given)
-        if sharded.names and is_far(uri):
-            raise ValueError(
-                f"{', '.join(sorted(sharded.names))}: shards of the ranks are written to a folder "
-                f"that all hosts see by its path, not to {uri}"
-            )
         plain = given.keys() - sharded.names
         states = {name: part_states.state_of(name, given[name]) for name in sorted(plain)}
         if _DATA not in states:
@@ -154,6 +209,22 @@ class Checkpoints:
             self._ctx.mgr.warn(line)
 
 
+def in_background(act: Callable[[], None]) -> Future[None]:
+    """Runs it in a thread that does not keep the process, and whose end can be waited for."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            act()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name="hearth-checkpoint", daemon=True).start()
+    return done
+
+
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Without those that are None, as a scheduler that a program may have or not."""
     given = {name: value for name, value in parts.items() if value is not None}
@@ -165,12 +236,14 @@ def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _check_fits(found: checkpoint_files.Found, given: Mapping[str, Any], sharded: Any) -> None:
+def _check_fits(
+    found: checkpoint_files.Found, given: Mapping[str, Any], sharded: ShardedParts, shards: Shards
+) -> None:
     """Raises ValueError where the states are not those of the program's objects."""
     for name in found.states.keys() - {RANDOM}:
         if why := part_states.misfit(name, given[name], found.states[name]):
             raise ValueError(why)
-    if sharded.names and (why := sharded.misfit(found.path)):
+    if sharded.names and (why := sharded.misfit(shards)):
         raise ValueError(why)
     if _DATA in found.states:
         _check_step(found.seal.step, found.states[_DATA])

@@ -130,7 +130,9 @@ class TorchContext(NodeContext):
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
 
-    def checkpoint(self, step: int, *, folder: str = "", keep: int = 2, **parts: Any) -> None:
+    def checkpoint(
+        self, step: int, *, folder: str = "", keep: int = 2, background: bool = False, **parts: Any
+    ) -> None:
         """Saves the state of all ranks after `step` steps, whole or not at all; all ranks call it.
 
             ctx.checkpoint(step, model=model, optimizer=optimizer, data=loader)
@@ -142,6 +144,9 @@ class TorchContext(NodeContext):
             step: how many steps the model has done.
             folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
             keep: older checkpoints than the newest `keep` are removed.
+            background: go on once the state is copied: rank 0 writes the copy, in main memory, in a
+                thread. The next checkpoint() or restore(), or main_fun's end, waits for it, and
+                raises what it failed with. Shards are written before this returns all the same.
             parts: model, optimizer, data, and any others: objects with state_dict() and
                 load_state_dict(), or dicts; None: left out.
 
@@ -149,7 +154,7 @@ class TorchContext(NodeContext):
             HearthError: on all ranks: it cannot be written, or saved; older ones stay. Or ranks,
                 or model and data, are at different steps.
         """
-        self._checkpoints.save(step, parts, folder, keep)
+        self._checkpoints.save(step, parts, folder, keep, background)
 
     def restore(self, *, folder: str = "", **parts: Any) -> int | None:
         """Gives the parts their state of the newest whole checkpoint, the same on all ranks, and
@@ -162,7 +167,25 @@ class TorchContext(NodeContext):
             HearthError: on all ranks: it is a checkpoint of another model, has no such part, or
                 has parts of different steps; or the folder cannot be read.
         """
-        return self._checkpoints.restore(parts, folder)
+        step = self._checkpoints.restore(parts, folder)
+        if step is not None:
+            self._reports.resume(step)
+        return step
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the driver asked for the end of training, the same on all ranks of the process
+        group: where there is one, all ranks ask equally often, and each time is an all-reduce of
+        one number."""
+        from hearth.torch.metrics import on_any_rank
+
+        return on_any_rank(self._reports.should_stop)
+
+    def pack_result(self, value: Any) -> bytes:
+        """As NodeContext.pack_result(); tensors, too."""
+        from hearth.torch import returned
+
+        return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:
         """The mean of each metric over all ranks, as numbers of Python; all ranks call it.
@@ -189,6 +212,11 @@ class TorchContext(NodeContext):
 
         return Checkpoints(self)
 
+    def end(self) -> None:
+        """Waits for a checkpoint in the background, which then is the newest one."""
+        if "_checkpoints" in vars(self):
+            self._checkpoints.finish()
+
     def _addresses(self) -> list[str]:
         """host:port of every rank, in their order."""
         fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
@@ -207,13 +235,15 @@ def _own_gpus() -> bool:
     return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> None:
-    """Runs the user's main function. An error that may follow from a lost rank waits for that
-    one's, so that the driver is told of the cause."""
+def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
+    """Runs the user's main function and returns its value. An error that may follow from a lost
+    rank waits for that one's, so that the driver is told of the cause."""
     from hearth.torch import process_group
 
     try:
-        main_fun(args, ctx)
+        result = main_fun(args, ctx)
+        ctx.end()
+        return result
     except Exception as error:
         if process_group.may_follow(error):
             ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)

@@ -112,7 +112,7 @@ class TorchDistributor:
         ranks = range(self.num_processes)
         return Plan(
             roles.template_of({"worker": self.num_processes}),
-            NodeOptions(num_gpus=1 if self.use_gpu else 0),
+            NodeOptions(num_gpus=1 if self.use_gpu else 0, logs="all"),
             beside_driver=frozenset(ranks if self.local_mode else ()),
             release_port=False,
         )

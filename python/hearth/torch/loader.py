@@ -49,6 +49,11 @@ class TensorLoader(Loader, IterableDataset):
         """Its number of rows is len(loader.dataset), as of a DataLoader."""
         return _Sized(self)
 
+    @property
+    def sampler(self) -> TensorLoader:
+        """What Lightning calls set_epoch() of, before each epoch."""
+        return self
+
     def __iter__(self) -> Iterator[Any]:
         """Raises RuntimeError in a worker process, and where Accelerate would drop batches."""
         if get_worker_info() is not None or os.getpid() != self._process:

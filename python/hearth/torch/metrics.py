@@ -29,6 +29,19 @@ def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, 
     return {name: _mean(said, name, weights, total) for name in metrics}
 
 
+def on_any_rank(flag: bool) -> bool:
+    """Whether it is set on any rank of the process group; without one, here."""
+    import torch
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return flag
+    on_device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    most = torch.tensor([int(flag)], dtype=torch.int32, device=on_device)
+    dist.all_reduce(most, dist.ReduceOp.MAX)
+    return bool(most.item())
+
+
 def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
     """What this rank says: floats as hexadecimal text, which is exact, or what is wrong."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -56,6 +57,28 @@ def state_of(name: str, value: Any) -> Any:
             f"{path} is a {type(found).__name__}, which could not be loaded without running code "
             "from the checkpoint: keep tensors, numbers, texts, lists, tuples and dicts of them"
         )
+    return state
+
+
+def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
+    """The state with copies of its tensors, in main memory: training on does not change them.
+
+    Tensors of the same memory, as of shared parameters, have one copy, as in the state.
+    """
+    memo = {} if memo is None else memo
+    if isinstance(state, torch.Tensor):
+        where = state.untyped_storage().data_ptr(), state.storage_offset()
+        key = (state.device, *where, state.shape, state.stride(), state.dtype)
+        if key not in memo:
+            memo[key] = state.detach().to("cpu", copy=True)
+        return memo[key]
+    if isinstance(state, dict):
+        made = copy.copy(state)  # a state_dict() has attributes of its own
+        for name, value in state.items():
+            made[name] = copied(value, memo)
+        return made
+    if isinstance(state, list | tuple):
+        return type(state)(copied(value, memo) for value in state)
     return state
 
 

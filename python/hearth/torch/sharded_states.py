@@ -1,19 +1,24 @@
 """Parts of a checkpoint of which each rank has shards (FSDP2), by torch.distributed.checkpoint.
 
-The ranks write to, and read from, a folder that all of them see. Methods are collective calls.
+Each rank writes files of its own, and reads what it needs of all. Methods are collective calls.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.filesystem import FileSystem
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     get_optimizer_state_dict,
@@ -44,6 +49,19 @@ _METADATA_CLASSES = {
 }
 
 
+@dataclass(frozen=True)
+class Shards:
+    """The files of a checkpoint, in the folder `uri`."""
+
+    open_input: Callable[[str], Any]
+    uri: str
+
+
+def written(path: str) -> list[str]:
+    """The names of the files that save() has left in a folder of this rank's own."""
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+
+
 class ShardedParts:
     """Those of a program's parts that are sharded: modules, and optimizers of their parameters."""
 
@@ -61,18 +79,20 @@ class ShardedParts:
         return {*self._modules, *self._optimizers}
 
     def save(self, path: str) -> None:
-        """Each rank writes its shards into the folder. Raises on all ranks where one fails."""
+        """Each rank writes its shards into a local folder, which may be one of its own; rank 0 the
+        metadata, too. Raises on all ranks where one fails."""
         writer = FileSystemWriter(path, single_file_per_rank=True, sync_files=True)
         dcp.save(self._states(), storage_writer=writer)
 
     def files(self, path: str) -> list[str]:
-        """The names of the files that save() has written, of all ranks."""
-        stored = _Reader(path).read_metadata().storage_data.values()
+        """The names of the files that save() has written, of all ranks; on rank 0."""
+        shards = Shards(partial(open, mode="rb"), path)
+        stored = _Reader(shards).read_metadata().storage_data.values()
         return sorted({METADATA, *(each.relative_path for each in stored)})
 
-    def misfit(self, path: str) -> str:
+    def misfit(self, shards: Shards) -> str:
         """Why what the folder has is not of these modules; empty where it is."""
-        saved = _Reader(path).read_metadata().state_dict_metadata
+        saved = _Reader(shards).read_metadata().state_dict_metadata
         for name, module in self._modules.items():
             own = {f"{name}.{key}": value for key, value in get_model_state_dict(module).items()}
             of_name = {key: value for key, value in saved.items() if key.startswith(f"{name}.")}
@@ -80,10 +100,10 @@ class ShardedParts:
                 return why
         return ""
 
-    def load(self, path: str) -> None:
+    def load(self, shards: Shards) -> None:
         """Each rank reads its shards. Raises on all ranks where one fails."""
         states = self._states()
-        dcp.load(states, storage_reader=_Reader(path), planner=_Planner())
+        dcp.load(states, storage_reader=_Reader(shards), planner=_Planner())
         for name, module in self._modules.items():
             set_model_state_dict(module, states[name])
         for name, (module, optimizer) in self._optimizers.items():
@@ -105,8 +125,28 @@ class ShardedParts:
         raise TypeError(f"the parameters of {name!r} are sharded: give their module with it")
 
 
+class _Files(FileSystem):
+    """What a reader asks of a folder's files, wherever they are."""
+
+    def __init__(self, shards: Shards):
+        super().__init__()
+        self._shards = shards
+
+    @contextmanager
+    def create_stream(self, path: Any, mode: str) -> Iterator[Any]:
+        with closing(self._shards.open_input(str(path))) as file:
+            yield file
+
+    def concat_path(self, path: Any, suffix: str) -> str:
+        return f"{path}/{suffix}"
+
+
 class _Reader(FileSystemReader):
     """Looks at what a pickle names before PyTorch loads it."""
+
+    def __init__(self, shards: Shards):
+        super().__init__(shards.uri)
+        self.fs, self.path = _Files(shards), shards.uri
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
         with self.fs.create_stream(self.fs.concat_path(self.path, METADATA), "rb") as file:

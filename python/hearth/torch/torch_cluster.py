@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from hearth.cluster import roles
 from hearth.cluster.cluster import WAIT_S, Cluster, Plan
 from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.cluster.reports.driver import ReportOptions, Shown
 from hearth.torch.context import TorchContext, run_main
 
 
@@ -33,6 +35,7 @@ class TorchCluster(Cluster):
         restart: bool = False,
         checkpoint_dir: str = "",
         timeout_s: float = WAIT_S,
+        **shown: Unpack[Shown],
     ) -> TorchCluster:
         """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
 
@@ -47,35 +50,30 @@ class TorchCluster(Cluster):
             workers: how many nodes; each is one rank of the process group. (least, most), with
                 restart: as many as there are slots. After a loss that is not replaced within
                 spark.hearth.executorWait it goes on with fewer; with more after ctx.checkpoint().
-            roles_of_nodes: number of nodes by role instead of `workers`. Those of "ps" and
-                "evaluator" get no rows, are no ranks, and are ended after the others.
-            feeds: names of the feeds by which train() and inference() bring rows; none: the nodes
-                read their data themselves.
-            datasets: by name the rows that each rank opens by ctx.dataset(): a DataFrame, or a
-                source of hearth.data, whose files the ranks read.
+            roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no
+                rows, are no ranks, and are ended after the others.
+            feeds, datasets, timeout_s, shown: as for cluster.run().
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
-            restart: where an executor is lost, or a node killed by SIGKILL, train() and
-                shutdown() start all nodes again, up to ten times without a checkpoint in between,
-                with ctx.restart_count one higher. main_fun resumes from its own checkpoint. Rows of
-                feeds that are not safe are sent again (see DataFeed.commit).
+            restart: as for cluster.run(), up to ten times without a checkpoint in between.
             checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes to and
                 ctx.restore() reads from.
-            timeout_s: seconds for all nodes to come.
 
         Raises:
             ReservationTimeoutError: not all nodes came; says which, and why that may be.
             NodeError, HearthError: a node failed while it started; Spark would end idle nodes.
             TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
         """
-        background = bool(feeds or datasets)
+        reports = ReportOptions.of(main_fun, args, shown)
+        nodes = NodeOptions(tuple(feeds), bool(feeds or datasets), gpus_per_worker)
         plan = Plan(
             _template_of(workers, restart, roles_of_nodes),
-            NodeOptions(tuple(feeds), background, gpus_per_worker, checkpoint_dir=checkpoint_dir),
+            replace(nodes, checkpoint_dir=checkpoint_dir, logs=reports.logs),
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
             datasets=datasets or {},
+            reports=reports,
             least_workers=workers[0] if isinstance(workers, tuple) else 0,
         )
         return cls.of_plan(spark, plan, main_fun, args)
@@ -88,6 +86,11 @@ class TorchCluster(Cluster):
         cluster = cls(spark, plan)
         cluster.start(NodeProgram(partial(run_main, main_fun), args, TorchContext.of_node))
         return cluster
+
+    def _unpack_result(self, data: bytes) -> Any:
+        from hearth.torch import returned
+
+        return returned.result_of(data)
 
 
 def _template_of(

@@ -13,6 +13,8 @@ from hearth.trainer.live_events import EventSender
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
+# For ranks that are done a moment after rank 0. They would take an end before for its loss.
+_DONE_WAIT_S = 60.0
 # Of each kind, and rank; and of all histograms, in bytes of JSON. Where there are more, those that
 # come again and again are thinned out.
 _MOST = 2000
@@ -34,8 +36,14 @@ class KeptEvents:
         self._histograms = _Thinned(_MOST_HISTOGRAM_BYTES)
         self._start = time.monotonic()
         self._ending = threading.Event()
+        self._over = threading.Event()  # all ranks are done, or one has failed
         self._thread = threading.Thread(target=self._take_all, name="hearth-events", daemon=True)
         self._thread.start()
+
+    def finish_done(self) -> list[Event]:
+        """finish(), once all ranks are done, as rank 0 is, or one has failed; or after a minute."""
+        self._over.wait(_DONE_WAIT_S)
+        return self.finish()
 
     def finish(self) -> list[Event]:
         """Closes the coordinator. The events, each with its `number`, under which it was sent, too,
@@ -58,7 +66,9 @@ class KeptEvents:
             told = self._coordinator.next_event(_WAIT_S)
             if told is not None:
                 self._take(told[0], told[1])
-            elif ending:
+            if self._coordinator.finished() or self._coordinator.failure() is not None:
+                self._over.set()
+            if told is None and ending:
                 return
 
     def _take(self, rank: int, text: str) -> None:

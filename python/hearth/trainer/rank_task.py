@@ -99,7 +99,7 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         if far is not None and rank == 0:
             last = far.finish(last)
         if kept is not None:
-            last = {**last, "events": kept.finish()}
+            last = {**last, "events": kept.finish_done()}
     told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
     yield pa.RecordBatch.from_pydict(
         {"rank": pa.array([rank] * len(told), pa.int32()), "event": pa.array(told, pa.string())}

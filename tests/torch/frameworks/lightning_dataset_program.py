@@ -1,11 +1,18 @@
-"""A dataset's loader in Lightning, which leaves it whole: all rows in each epoch."""
+"""A dataset's loader in Lightning, which leaves it whole: all rows in each epoch, and exactly
+those that are left where fit() goes on from a checkpoint."""
+
+import sys
+from pathlib import Path
 
 import lightning
 import torch
 from dataset_rows import STEPS, check_epoch, rows_loader
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DDPStrategy
 
 EPOCHS = 3
+# Steps of checkpoints: in the midst of the first epoch and of a later one, and at an epoch's end.
+SAVED = (5, STEPS, STEPS + 6, 2 * STEPS)
 
 
 class Regression(lightning.LightningModule):
@@ -26,7 +33,7 @@ class Regression(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=1e-6)
 
 
-def fit():
+def fit(callbacks=(), checkpoint=None):
     """The module that was trained."""
     trainer = lightning.Trainer(
         accelerator="cpu",
@@ -37,22 +44,41 @@ def fit():
         enable_progress_bar=False,
         enable_model_summary=False,
         logger=False,
-        enable_checkpointing=False,
+        callbacks=list(callbacks),
+        enable_checkpointing=bool(callbacks),
     )
     module = Regression()
-    trainer.fit(module)
+    trainer.fit(module, ckpt_path=checkpoint)
     assert trainer.global_step == EPOCHS * STEPS, trainer.global_step
     return module
 
 
+class SaveSteps(lightning.Callback):
+    """Saves checkpoints behind the steps SAVED."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step in SAVED:
+            trainer.save_checkpoint(self.folder / f"step-{trainer.global_step}.ckpt")
+
+
 def main():
-    whole = fit()
+    folder = Path(sys.argv[2])
+    at_ends = ModelCheckpoint(folder, "epoch-{epoch}", every_n_epochs=1, save_top_k=-1)
+    whole = fit([SaveSteps(folder), at_ends])
     assert whole.loader.repeated_rows == EPOCHS * (10 if torch.distributed.get_rank() else 0)
-    batches = whole.taken
     for epoch in range(EPOCHS):
-        taken = batches[epoch * STEPS : (epoch + 1) * STEPS]
+        taken = whole.taken[epoch * STEPS : (epoch + 1) * STEPS]
         check_epoch(taken, whole.loader.repeated_rows // EPOCHS)
-    print(f"rank {torch.distributed.get_rank()}: all rows in {EPOCHS} epochs")
+    saved = {f"step-{step}": step for step in SAVED}
+    saved |= {"epoch-epoch=0": STEPS, "epoch-epoch=1": 2 * STEPS}
+    for name, step in saved.items():
+        resumed = fit(checkpoint=folder / f"{name}.ckpt")
+        assert resumed.taken == whole.taken[step:], f"other batches from {name}.ckpt on"
+        assert torch.equal(resumed.layer.weight, whole.layer.weight), f"another model: {name}"
+    print(f"rank {torch.distributed.get_rank()}: all rows in {EPOCHS} epochs, resumed exactly")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,18 @@ class Plan:
 
         return owners(self.source.splits(), hosts, len(hosts))
 
+    def described(self) -> dict[str, Any]:
+        """By names such as "dataset.train.rows"."""
+        found: dict[str, Any] = {"version": self.identity}
+        if self.source is not None:
+            found["uri"] = getattr(self.source, "uri", "")
+        if len(self.known) == self.partitions:
+            found["rows"] = sum(rows for rows, _ in self.known.values())
+            digests = [digest for _, (_, digest) in sorted(self.known.items())]
+            if all(digests):
+                found["hash"] = hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+        return {f"dataset.{self.name}.{key}": value for key, value in found.items()}
+
     def packed_source(self) -> str:
         """The source as text for a node's readers; empty for a frame."""
         if self.source is None:
@@ -136,6 +148,10 @@ class Datasets:
             steady = is_steady(rows)
         kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
         return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
+
+    def described(self) -> dict[str, Any]:
+        """What identifies the datasets' rows, as far as it is known: uri, version, rows, hash."""
+        return {k: v for plan in self.plans.values() for k, v in plan.described().items()}
 
     def meta(self) -> dict[str, Message]:
         """What nodes are started with: for each dataset its source as text, "" for a frame."""

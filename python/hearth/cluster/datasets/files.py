@@ -7,6 +7,7 @@ partitions outlive the program.
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import tempfile
@@ -18,10 +19,12 @@ from dataclasses import dataclass, field
 from hearth.cluster.channel import Channel, Message
 from hearth.files.local_folders import spill_folder
 
+logger = logging.getLogger(__name__)
+
 # The number of attempts whose files an earlier start of the cluster has written.
 _ADOPTED = -1
-# For the driver to say who owns which partition.
-_PLAN_S = 50.0
+# For the driver to say who owns which partition, and for adopted files to be read.
+_PLAN_S = 550.0
 _DRAIN_BYTES = 1 << 20
 # A descriptor for each partition file; more than systems allow a process by default.
 _MAX_FILES = 65536
@@ -112,21 +115,26 @@ class PartitionFiles:
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Has the program read adopted partitions that it owns, and closes others. Writers of an
-        adopted dataset wait for this.
+        """Has the program read adopted partitions that it owns, and closes others, and those whose
+        rows are not what they were. Writers of an adopted dataset wait for this.
 
         Returns:
             those of `owned` that are complete.
         """
         mine = set(owned)
         with self._lock:
+            shown = [(key, partition.shown) for key, partition in self._partitions.items()]
+        adopted = [
+            (key, attempt)
+            for key, attempt in shown
+            if key[0] == dataset and attempt is not None and attempt.number == _ADOPTED
+        ]
+        sound = {key for key, attempt in adopted if key[1] in mine and _is_sound(key, attempt)}
+        with self._lock:
             self._unplanned.discard(dataset)
             self._planned.notify_all()
-            for key, partition in list(self._partitions.items()):
-                attempt = partition.shown
-                if key[0] != dataset or attempt is None or attempt.number != _ADOPTED:
-                    continue
-                if key[1] in mine:
+            for key, attempt in adopted:
+                if key in sound:
                     self._show(key, attempt, with_file=True)
                 else:
                     os.close(attempt.fd)
@@ -258,6 +266,26 @@ class PartitionFiles:
     def _tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         with suppress(OSError):  # the program is gone, which its supervisor notices
             self._program.send(message, fds=fds)
+
+
+def _is_sound(key: tuple[str, int], attempt: _Attempt) -> bool:
+    """Whether the rows in the file have the hash that its writer reported; reads them, at the
+    memory's speed where they are cached."""
+    from hearth import HearthError
+    from hearth.native._core import partition_hash
+
+    try:
+        found = f"{partition_hash(key[1], attempt.fd, attempt.size, attempt.rows):016x}"
+    except HearthError as error:
+        found, reason = "", str(error)
+    else:
+        reason = f"its rows have the hash {found} instead of {attempt.digest}"
+    if found != attempt.digest:
+        logger.warning(
+            "dataset %s: the kept file of partition %d is not used, and its rows are delivered "
+            "again: %s", *key, reason
+        )  # fmt: skip
+    return found == attempt.digest
 
 
 def _named(key: tuple[str, int]) -> Message:

@@ -123,10 +123,14 @@ class NodeDataset:
 
 
 class NodeDatasets:
-    """All datasets of a node; one thread hands messages over, any thread may open one."""
+    """All datasets of a node; one thread hands messages over, any thread may open one.
+
+    Attributes:
+        names: of all of them.
+    """
 
     def __init__(self, names: Sequence[str]):
-        self._names = list(names)
+        self.names = list(names)
         self._changed = threading.Condition()
         self._open: dict[str, Any] = {}
         self._early: dict[str, list[tuple[Message, int]]] = {}  # reports before the plan
@@ -140,8 +144,8 @@ class NodeDatasets:
             ValueError: the cluster has none of that name, or this node takes no rows.
             ClusterError: the cluster failed.
         """
-        if name not in self._names:
-            known = ", ".join(self._names) or "none"
+        if name not in self.names:
+            known = ", ".join(self.names) or "none"
             raise ValueError(
                 f"the cluster has no dataset {name!r} (it has {known}): name it in run(datasets=)"
             )

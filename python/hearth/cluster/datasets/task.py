@@ -16,8 +16,8 @@ from hearth.cluster.node_connection import connect, name_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# For the supervisor to answer, which may be making a file on a slow disk.
-_ANSWER_S = 60.0
+# For the supervisor to answer, which may be making a file on a slow disk, or reading kept ones.
+_ANSWER_S = 600.0
 RESULT_SCHEMA = "partition int, rows bigint, hash string"
 
 

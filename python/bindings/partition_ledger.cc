@@ -18,7 +18,7 @@ namespace hearth::bindings {
 
 using partitions::Ledger;
 
-void RegisterFeedLedger(nb::module_& m) {
+void RegisterPartitionLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",
                      "What a driver knows about its feed jobs: who sends which partition, what was "
                      "taken, what is safe. Any thread may use it.")

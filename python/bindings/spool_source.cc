@@ -1,4 +1,4 @@
-#include "feed_drain.h"
+#include "spool_source.h"
 #include "gil.h"
 
 #include <nanobind/stl/pair.h>

@@ -54,7 +54,7 @@ bool Reads(const nb::bytes& head) { return SequenceRecords::Reads({head.c_str(),
 
 }  // namespace
 
-void RegisterFeedSequence(nb::module_& m) {
+void RegisterSequenceRecords(nb::module_& m) {
   nb::class_<PythonRecords>(
       m, "SequenceRecords",
       "Records of a local SequenceFile between the first marks at or behind `low` and `high`. The "

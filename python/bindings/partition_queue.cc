@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "feed_batch.h"
+#include "batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/partitions/partition_queue.h"
@@ -182,7 +182,7 @@ void DefineReader(nb::module_& m) {
 
 }  // namespace
 
-void RegisterFeedQueue(nb::module_& m) {
+void RegisterPartitionQueue(nb::module_& m) {
   DefineTasks(m);
   DefineQueue(m);
   DefineReader(m);

@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "feed_batch.h"
-#include "feed_drain.h"
+#include "batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
 #include "hearth/ring/ring_reader.h"
 #include "hearth/ring/ring_writer.h"
 #include "module.h"
+#include "spool_source.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -158,7 +158,7 @@ void DefineRingReader(nb::module_& m) {
 
 }  // namespace
 
-void RegisterFeed(nb::module_& m) {
+void RegisterRing(nb::module_& m) {
   DefineBatches(m);
   DefineWriter(m);
   DefineRingReader(m);

@@ -1,4 +1,4 @@
-#include "feed_batch.h"
+#include "batch.h"
 
 #include <nanobind/ndarray.h>
 

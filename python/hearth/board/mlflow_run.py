@@ -1,0 +1,106 @@
+"""A training in MLflow, where the driver has imported it and a run is active."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+# Seconds since 1970, step, name, value.
+Point = tuple[float, int, str, float]
+
+# Of one request, as MLflow's servers take them.
+_METRICS, _PARAMS = 1000, 100
+_LONGEST_PARAM = 500
+_PERIOD_S = 1.0
+_END_S = 30.0
+_FOREIGN = re.compile(r"[^\w\-. /]")
+
+
+class MlflowRun:
+    """Sends params and metrics to one run, in a thread of its own. Any thread may use it.
+
+    A server that fails never ends a training: there is a warning, once.
+    """
+
+    def __init__(self, mlflow: Any, run_id: str):
+        self._client = mlflow.MlflowClient()
+        self._entities = sys.modules.get("mlflow.entities") or mlflow.entities
+        self._run_id = run_id
+        self._queue: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._warned = False
+        self._thread = threading.Thread(target=self._run, name="hearth-mlflow", daemon=True)
+        self._thread.start()
+
+    def params(self, values: Mapping[str, Any]) -> None:
+        """Logs params; those that the run has with another value stay as they are."""
+        for name, value in values.items():
+            self._queue.put(("param", (_key(name), str(value)[:_LONGEST_PARAM])))
+
+    def metrics(self, points: Iterable[Point]) -> None:
+        """Logs values by step."""
+        for at, step, name, value in points:
+            self._queue.put(("metric", (_key(name), value, int(at * 1000), step)))
+
+    def close(self) -> None:
+        """Sends what is left, for a limited time."""
+        self._queue.put(None)
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        over = False
+        while not over:
+            items = [self._queue.get()]
+            end = time.monotonic() + _PERIOD_S
+            while items[-1] is not None and len(items) < _METRICS:
+                try:
+                    items.append(self._queue.get(timeout=max(0.0, end - time.monotonic())))
+                except queue.Empty:
+                    break
+            over = items[-1] is None
+            self._send([item for item in items if item is not None])
+
+    def _send(self, items: list[tuple[str, Any]]) -> None:
+        params = [values for kind, values in items if kind == "param"]
+        for start in range(0, len(params), _PARAMS):
+            some = [self._entities.Param(*values) for values in params[start : start + _PARAMS]]
+            self._try(params=some)
+        metrics = [self._entities.Metric(*values) for kind, values in items if kind == "metric"]
+        if metrics:
+            self._try(metrics=metrics)
+
+    def _try(self, **logged: Any) -> None:
+        try:
+            self._client.log_batch(self._run_id, **logged)
+        except Exception as error:
+            if not self._warned:
+                logger.warning(
+                    "MLflow did not take %s of run %s, and perhaps more later: %s",
+                    " and ".join(logged), self._run_id, error,
+                )  # fmt: skip
+            self._warned = True
+
+
+def active_run() -> MlflowRun | None:
+    """The run that is active in this thread; None where there is none. Imports nothing."""
+    mlflow = sys.modules.get("mlflow")
+    if mlflow is None:
+        return None
+    try:
+        run = mlflow.active_run()
+        return None if run is None else MlflowRun(mlflow, run.info.run_id)
+    except Exception as error:  # a module that is half imported, or another of that name
+        logger.warning("the active run of MLflow is not known: %s", error)
+        return None
+
+
+def _key(name: str) -> str:
+    """A name as MLflow takes it."""
+    return _FOREIGN.sub("_", name).strip("/ ")[:250] or "_"

@@ -1,0 +1,89 @@
+"""The line of a training's last metrics, and ranks' output: what the person sees who waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hearth.spark.progress import Progress
+
+_SHOWN = 6  # metrics
+# How often: on a terminal, which has one line for it, and elsewhere, as in notebooks.
+_REFRESH_S, _LINES_S = 0.5, 10.0
+_WINDOW_S = 1.0
+
+
+class Rate:
+    """Rows a second, from counts that grow; smoothed over a second. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._since: tuple[float, int] | None = None
+        self.value: float | None = None
+
+    def note(self, rows: int, at: float) -> bool:
+        """Takes a count; whether there is a new value."""
+        if self._since is None or rows < self._since[1]:  # the program started again
+            self._since, self.value = (at, rows), None
+        began, before = self._since
+        if at - began < _WINDOW_S or rows == before:
+            return False
+        self.value = (rows - before) / (at - began)
+        self._since = at, rows
+        return True
+
+
+def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
+    """`step 120  loss 0.3125  accuracy 0.91  1,234 rows/s`."""
+    parts = [f"step {step:,}"]
+    parts += [f"{name} {value:.4g}" for name, value in list(values.items())[:_SHOWN]]
+    if len(values) > _SHOWN:
+        parts.append(f"({len(values) - _SHOWN} more)")
+    if rate is not None:
+        parts.append(f"{rate:,.0f} rows/s")
+    return "  ".join(" ".join(part.split()) for part in parts)
+
+
+class ReportLine:
+    """Shows a line now and then, and lines of output as they come. One thread uses it, until
+    close()."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._progress = Progress(first="training")
+        self._opened = False
+        self._shown_at = float("-inf")
+        self._unshown = ""
+
+    def show(self, line: str) -> None:
+        """The newest line."""
+        if not self._opened:
+            self._progress.__enter__()
+            self._opened = True
+        self._unshown = line
+        pause = _REFRESH_S if self._progress.interactive else _LINES_S
+        if self._clock() - self._shown_at >= pause:
+            self._say()
+
+    def output(self, label: str, lines: Sequence[str], left_out: int) -> None:
+        """Lines that a rank wrote."""
+        shown = [f"{label} {line}" for line in lines]
+        if left_out:
+            shown.append(f"{label} ... {left_out:,} lines left out; the executor's log has them")
+        if shown:
+            self._progress.show({"event": "output", "text": "\n".join(shown)})
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """An event that Progress knows."""
+        self._progress.show(event)
+
+    def close(self) -> None:
+        """Shows the last line where it was not shown."""
+        if self._unshown:
+            self._say()
+        if self._opened:
+            self._progress.__exit__()
+
+    def _say(self) -> None:
+        self._progress.show({"event": "waiting", "text": self._unshown})
+        self._shown_at, self._unshown = self._clock(), ""

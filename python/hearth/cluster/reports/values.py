@@ -1,0 +1,87 @@
+"""Checks what a program reports, and carries it as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+Message = dict[str, Any]
+
+# What one report may take as JSON: a datagram of a unix socket carries it at once.
+MAX_BYTES = 128 << 10
+
+
+def metrics_of(values: Mapping[Any, Any]) -> dict[str, float]:
+    """The values as Python floats, by name.
+
+    Raises:
+        TypeError: a name is not a text, or a value is not one number.
+        ValueError: a name is empty or invalid Unicode, or there is no value.
+    """
+    if not values:
+        raise ValueError("report() got no metric: name at least one, as in report(step=1, loss=x)")
+    return {_name_of(name): number_of(name, value) for name, value in values.items()}
+
+
+def _name_of(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"report() got a {type(name).__name__} as the name of a metric, not a text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"report() got the name {name!r}, which is invalid Unicode") from None
+    if not name.strip():
+        raise ValueError("report() got an empty name of a metric")
+    return name
+
+
+def number_of(name: str, value: Any) -> float:
+    """A float of a number, a scalar of NumPy, or an array or tensor without dimensions."""
+    shape = getattr(value, "shape", ())
+    if not isinstance(value, str | bytes | bytearray) and len(shape) == 0:
+        try:
+            return float(value)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            pass
+    of_shape = f" of shape {list(shape)}" if len(shape) else ""
+    raise TypeError(
+        f"report() got a {type(value).__name__}{of_shape} as {name!r}: a metric is one number, "
+        "a scalar of NumPy or a tensor without dimensions"
+    )
+
+
+def step_of(step: Any) -> int:
+    """Raises TypeError or ValueError for what is not a step."""
+    if isinstance(step, bool) or not hasattr(type(step), "__index__"):
+        raise TypeError(f"report() got step={step!r}: a step is a whole number")
+    try:
+        number = operator.index(step)
+    except (TypeError, ValueError, RuntimeError):  # a tensor that is not one whole number
+        raise TypeError(f"report() got step={step!r}: a step is a whole number") from None
+    if not 0 <= number < 2**63:
+        raise ValueError(f"report() got step={number}: steps count from 0 to 2^63 - 1")
+    return number
+
+
+def packed(message: Message) -> bytes:
+    """A message with "values" as JSON, which has no NaN: such values become texts.
+
+    Raises:
+        ValueError: it is longer than MAX_BYTES.
+    """
+    values = {k: v if math.isfinite(v) else str(v) for k, v in message.get("values", {}).items()}
+    data = json.dumps({**message, "values": values}).encode()
+    if len(data) > MAX_BYTES:
+        raise ValueError(
+            f"report() got {len(values)} metrics, which take {len(data)} bytes with their names, "
+            f"more than {MAX_BYTES}: report fewer at once"
+        )
+    return data
+
+
+def unpacked_values(values: Mapping[str, Any]) -> dict[str, float]:
+    """The values of a packed message."""
+    return {name: float(value) for name, value in values.items()}

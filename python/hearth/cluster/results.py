@@ -1,0 +1,118 @@
+"""Values that main functions return: as bytes to the driver, which runs no code of them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# The rendezvous carries at most a megabyte at once.
+_PIECE = 600_000
+_MOST_BYTES = 256 << 20
+_VALUE, _REFUSED = b"J", b"E"
+_ADVICE = (
+    "return numbers, texts, bytes, NumPy arrays, tensors in PyTorch programs, and lists, tuples "
+    "and dicts of them, and write what is larger to a file"
+)
+
+
+def give(context: Any, value: Any, report: Callable[[dict[str, Any]], None]) -> None:
+    """Sends a main function's value to the driver; of one that cannot be carried the reason, as
+    the program need not care. None is not sent."""
+    if value is None or not hasattr(context, "pack_result"):
+        return
+    try:
+        data = context.pack_result(value)
+        if len(data) > _MOST_BYTES:
+            size = f"{len(data) >> 20} MB"
+            raise TypeError(f"a {type(value).__name__} of {size}, more than {_MOST_BYTES >> 20} MB")
+    except Exception as error:
+        data = _REFUSED + str(error).encode(errors="replace")
+    text = base64.b64encode(data).decode()
+    for start in range(0, len(text), _PIECE):
+        report({"event": "value", "piece": text[start : start + _PIECE]})
+
+
+def packed(value: Any, keep: Callable[[Any], int | None] = lambda _: None) -> bytes:
+    """A value as JSON. Raises TypeError, which names the type, for what is not carried.
+
+    `keep`: the number under which the caller carries a value itself; None for others.
+    """
+    return _VALUE + json.dumps(_tree(value, keep)).encode()
+
+
+def unpacked(data: bytes, kept: Sequence[Any] = ()) -> Any:
+    """The value of packed(); `kept`: what the caller carried."""
+    return _value(json.loads(data[1:]), kept)
+
+
+def received(rank: int, pieces: Sequence[str]) -> bytes:
+    """What pack_result() gave on a rank.
+
+    Raises:
+        TypeError: the value could not be carried.
+    """
+    data = base64.b64decode("".join(pieces))
+    if data[:1] == _REFUSED:
+        reason = data[1:].decode()
+        raise TypeError(f"rank {rank}'s main function returned {reason}: {_ADVICE}")
+    return data
+
+
+def _tree(value: Any, keep: Callable[[Any], int | None]) -> Any:
+    """JSON of it: plain values as they are, all else as {kind: content}."""
+    if (number := keep(value)) is not None:
+        return {"kept": number}
+    if value is None or isinstance(value, bool | int | float | str):
+        return _plain(value)
+    if isinstance(value, list):
+        return [_tree(each, keep) for each in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_tree(each, keep) for each in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_tree(key, keep), _tree(each, keep)] for key, each in value.items()]}
+    if isinstance(value, bytes | bytearray):
+        return {"bytes": base64.b64encode(value).decode()}
+    if hasattr(value, "dtype") and not value.dtype.hasobject and type(value).__module__ == "numpy":
+        return _array(value, keep)
+    raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__}")
+
+
+def _plain(value: Any) -> Any:
+    """Without subclasses, of enumerations for instance, and NumPy's float64."""
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def _array(value: Any, keep: Callable[[Any], int | None]) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        return _tree(value.item(), keep)
+    data = io.BytesIO()
+    np.save(data, value, allow_pickle=False)
+    return {"array": base64.b64encode(data.getvalue()).decode()}
+
+
+def _value(tree: Any, kept: Sequence[Any]) -> Any:
+    if isinstance(tree, list):
+        return [_value(each, kept) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    (kind, content), *_ = tree.items()
+    if kind == "tuple":
+        return tuple(_value(each, kept) for each in content)
+    if kind == "dict":
+        return {_value(key, kept): _value(each, kept) for key, each in content}
+    if kind == "kept":
+        return kept[content]
+    data = base64.b64decode(content)
+    if kind == "bytes":
+        return data
+    import numpy as np
+
+    return np.load(io.BytesIO(data), allow_pickle=False)

@@ -1,0 +1,47 @@
+"""Early stopping by one number of each epoch. Knows no framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
+
+
+class EarlyStop:
+    """Follows the monitored number; one thread uses it.
+
+    Attributes:
+        state: what a checkpoint keeps: best value, its epoch, and epochs without a better one.
+    """
+
+    def __init__(self, monitor: str, patience: int, min_delta: float = 0.0, mode: str = "auto"):
+        """`mode`: "min", "max", or "auto", which takes "max" for names such as accuracy."""
+        self.monitor, self._patience, self._min_delta = monitor, patience, min_delta
+        name = monitor.lower()
+        greater = mode == "max" or (mode == "auto" and any(word in name for word in _GREATER))
+        self._sign = -1.0 if greater else 1.0
+        self.state: dict[str, Any] = {"best": None, "best_epoch": -1, "waited": 0}
+
+    def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
+        """Whether this epoch is the best so far. Raises ValueError where the number is missing."""
+        if self.monitor not in row:
+            raise ValueError(
+                f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: name one of "
+                "these (val_loss needs validationIndicatorCol or validationFraction)"
+            )
+        value, best = float(row[self.monitor]), self.state["best"]
+        better = not math.isnan(value) and (
+            best is None or self._sign * (best - value) > self._min_delta
+        )
+        if better:
+            self.state.update(best=value, best_epoch=epoch, waited=0)
+        else:
+            self.state["waited"] += 1
+        return better
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `patience` epochs have brought nothing better."""
+        return 0 < self._patience <= self.state["waited"]

@@ -1,0 +1,214 @@
+"""What KerasEstimator's nodes and KerasModel's tasks run."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line, loader_map
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEPT = 2  # checkpoints
+# The rendezvous carries at most a megabyte at once.
+_PIECE = 600_000
+
+
+def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
+    """Runs on every rank; rank 0 gives the model as a .keras file, and the history.
+
+    `given`: the training, the pickled TrainingCode, a .keras file to begin with, or b"", and the
+    folder for checkpoints, or "".
+    """
+    spec, pickled, initial, folder = given
+    use_backend(spec.backend)
+    from hearth.data.loader import Loader
+    from hearth.ml.keras_ranks import ranks_of
+    from hearth.ml.keras_training import KerasTrainer
+
+    ranks = ranks_of(spec.backend, ctx)
+    code: TrainingCode = pickle.loads(pickled)
+    trainer = KerasTrainer(code, spec, ranks)
+    if initial:
+        trainer.model.set_weights(load_archive(initial, code.objects, True).get_weights())
+    options = {"seed": spec.seed, "map": loader_map(code.transformation), "workers": spec.threads}
+    open_loader = partial(ctx._loader, Loader)  # arrays, of a TorchContext, too
+    how = {**options, "shuffle": spec.shuffle}
+    loader = open_loader("train", spec.batch_size, None, how)
+    held = None
+    if spec.validates:
+        how = {**options, "shuffle": False, "uneven": "weight"}
+        held = open_loader("validation", spec.batch_size, None, how)
+    kept = _Checkpoints(ctx, folder, trainer, loader) if folder else None
+    if kept is not None:
+        kept.restore()
+    trainer.fit(loader, held, partial(_after_epoch, ctx, trainer, kept))
+    outputs = trainer.outputs()
+    if ctx.share()[0] == 0 and outputs:
+        give(ctx, {"output": outputs, **_summary(trainer)}, trainer.archive())
+
+
+def use_backend(name: str) -> None:
+    """Has Keras compute by this backend, in a process that has not loaded it."""
+    os.environ["KERAS_BACKEND"] = name
+
+
+def _summary(trainer: Any) -> dict[str, Any]:
+    run = trainer.run
+    best = run["stop"]["best_epoch"] if trainer.spec.keeps_best else -1
+    early = bool(run["stopped"]) and run["epoch"] < trainer.spec.epochs
+    return {"summary": {"history": run["history"], "best_epoch": best, "stopped_early": early}}
+
+
+def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None:
+    if kept is not None:
+        kept.save()
+    if trainer.spec.verbose and ctx.share()[0] == 0:
+        ctx.mgr.warn(epoch_line(row, trainer.spec.epochs))
+
+
+class _Checkpoints:
+    """The checkpoints of a training, which rank 0 writes and reads for all. One thread uses it."""
+
+    def __init__(self, ctx: Any, folder: str, trainer: Any, loader: Any):
+        from hearth.checkpoints.checkpoint_folder import CheckpointFolder
+        from hearth.files.uri import scheme
+
+        uri = folder if scheme(folder) else ctx.absolute_path(folder)
+        self._folder = CheckpointFolder(uri, ctx.mgr.warn)
+        self._ctx, self._trainer, self._loader = ctx, trainer, loader
+
+    def save(self) -> None:
+        """Collective: all are at the same epoch's end."""
+        from hearth.checkpoints.seal import Part
+
+        trainer = self._trainer
+        if trainer.ranks.rank == 0:
+            state = {"run": trainer.run}
+            draft = self._folder.begin(trainer.run["step"])
+            with self._folder.writing(draft):
+                files = {"model.npz": trainer.state(), "run.json": json.dumps(state).encode()}
+                for name, data in files.items():
+                    with draft.file(name) as file:
+                        file.write(data)
+                part = Part(trainer.run["step"], tuple(files))
+                number = draft.seal({"model": part}, trainer.ranks.size).number
+            self._folder.remove_older(KEPT, number)
+        trainer.ranks.total([1.0])  # the others wait for it
+        self._ctx.mgr.note_commit()
+
+    def restore(self) -> None:
+        """Collective: all go on from the newest checkpoint, if there is one."""
+        found = self._read() if self._trainer.ranks.rank == 0 else b""
+        data = self._trainer.ranks.share(found)
+        if data:
+            size = int.from_bytes(data[:8], "little")
+            self._trainer.run = json.loads(data[8 : 8 + size])["run"]
+            self._trainer.restore(data[8 + size :])
+            self._loader.set_epoch(self._trainer.run["epoch"])
+
+    def _read(self) -> bytes:
+        found = self._folder.newest()
+        if found is None:
+            return b""
+        try:
+            state, arrays = found.files["run.json"].read(), found.files["model.npz"].read()
+        finally:
+            found.close()
+        return bytes(len(state).to_bytes(8, "little") + state + arrays)
+
+
+def give(ctx: Any, about: dict[str, Any], archive: bytes) -> None:
+    """Sends rank 0's result to the driver."""
+    text = json.dumps(about) + "\n" + base64.b64encode(archive).decode()
+    for start in range(0, len(text), _PIECE):
+        ctx.mgr.report_value(text[start : start + _PIECE])
+
+
+def take(cluster: Any) -> dict[str, Any] | None:
+    """What rank 0 gave, with its "archive"; None where it gave nothing."""
+    text = "".join(cluster.running.watch.values(0))
+    if not text:
+        return None
+    about, _, archive = text.partition("\n")
+    return {**json.loads(about), "archive": base64.b64decode(archive)}
+
+
+def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:
+    """The model of a .keras file; code that Keras stores in it (Lambda) is run if trusted."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    import keras
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.keras")
+        path.write_bytes(data)
+        return keras.models.load_model(
+            path, custom_objects=dict(objects or {}), compile=False, safe_mode=not trusted
+        )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A trained model, as it travels to the tasks.
+
+    `key` tells models apart; `objects`: pickled classes of the user's, or b""; `inputs`: names for
+    messages; `read`: the columns with their values.
+    """
+
+    key: str
+    backend: str
+    archive: bytes
+    objects: bytes
+    inputs: tuple[str, ...]
+    read: tuple[str, ...]
+    keep: tuple[str, ...]
+    outputs: tuple[str, ...]
+    batch_size: int
+
+
+_loaded: dict[str, Any] = {}  # by the model's key
+
+
+def _model(spec: Prediction) -> Any:
+    """The model, kept by this worker; another one takes its place."""
+    if spec.key not in _loaded:
+        _loaded.clear()
+        objects = pickle.load(io.BytesIO(spec.objects)) if spec.objects else None
+        _loaded[spec.key] = load_archive(spec.archive, objects, bool(spec.objects))
+    return _loaded[spec.key]
+
+
+def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The body of transform(): a minibatch never crosses an Arrow batch."""
+    use_backend(spec.backend)
+    import keras
+    import numpy as np
+    import pyarrow as pa
+
+    from hearth.ml.keras_training import as_array
+    from hearth.rows.dense_arrays import dense_array
+    from hearth.rows.results import to_arrow
+
+    model = _model(spec)
+    for batch in batches:
+        for start in range(0, batch.num_rows, spec.batch_size):
+            rows = batch.slice(start, spec.batch_size)
+            values = {
+                name: dense_array(rows.column(read), name)
+                for name, read in zip(spec.inputs, spec.read, strict=True)
+            }
+            x = tuple(as_array(values, name) for name in spec.inputs)
+            found = keras.tree.flatten(model.predict_on_batch(x[0] if len(x) == 1 else x))
+            added = [to_arrow(np.asarray(value)) for value in found]
+            arrays = [*(rows.column(name) for name in spec.keep), *added]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*spec.keep, *spec.outputs])

@@ -1,0 +1,189 @@
+"""A Keras 3 model trained and applied as stages of a Spark ML Pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyspark.ml.param import Param, Params, TypeConverters
+
+from hearth.ml.saved_stages import StageFiles
+from hearth.ml.training_spec import TrainingCode, TrainingSpec
+from hearth.ml.training_stages import TrainedModel, TrainingEstimator
+from hearth.rows.results import spark_type
+from hearth.spark import stage_columns
+from hearth.spark.ml_stage import param
+
+_ARCHIVE = "model.keras"
+HasBackend = param("backend", "of Keras: tensorflow, torch or jax", TypeConverters.toString)
+
+
+class KerasEstimator(TrainingEstimator, HasBackend):
+    """Trains a Keras 3 model on nodes beside Spark's executors, which average their gradients.
+
+    Columns of numbers, arrays and vectors of one length become arrays, doubles in Keras' floats;
+    bytes of one length become uint8. A null in one of them is an error, and so is a loss that is
+    no finite number.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        loss: Any = None,
+        optimizer: Any = None,
+        *,
+        metrics: Sequence[Any] = (),
+        callbacks: Sequence[Any] = (),
+        scheduler: Any = None,
+        transformation: Any = None,
+        customObjects: Mapping[str, Any] | None = None,
+        initialModel: Any = None,
+        **params: Any,
+    ):
+        """All but the Params are code, which is pickled and saved with the stage.
+
+        Args:
+            model: model(**modelArgs) makes the keras.Model, on every worker with the same random
+                seed; or a keras.Model.
+            loss: what compile() takes; a list with one for each output. May be None, with
+                optimizer, where the model is compiled.
+            optimizer: its name, or what optimizer(learning_rate=…, **optimizerArgs) makes.
+            metrics: what compile() takes.
+            callbacks: those of Keras, or functions of the model and the figures of an epoch.
+            scheduler: scheduler(epoch, learning_rate), as of keras.callbacks.LearningRateScheduler.
+            transformation: transformation(batch) changes a minibatch {column: array}, or
+                transformation(batch, seeds), with one seed for each row.
+            customObjects: by name what load_model() needs of the user's classes.
+            initialModel: a KerasModel whose weights the training begins with.
+            params: Params by their names.
+
+        Raises:
+            TypeError: there is no model, or no such Param.
+        """
+        super().__init__()
+        self._setDefault(backend=os.environ.get("KERAS_BACKEND", "tensorflow"))
+        if any(value is not None for value in (model, loss, optimizer)):
+            if not callable(model):
+                raise TypeError(
+                    f"KerasEstimator's model is a {type(model).__name__}: give a keras.Model, or a "
+                    "function that makes one on the workers"
+                )
+            code = TrainingCode(
+                model, loss, optimizer, metrics, tuple(callbacks), scheduler, transformation
+            )
+            self._keep(replace(code, objects=dict(customObjects or {})))
+        if initialModel is not None:
+            self.setInitialModel(initialModel)
+        self._set_all(params)
+
+    def setInitialModel(self, value: KerasModel) -> KerasEstimator:
+        """Begins with the weights of a KerasModel; not saved."""
+        self._initial = value._archive
+        return self
+
+    def _spec(self, dataset: Any) -> TrainingSpec:
+        return replace(super()._spec(dataset), backend=self.getBackend())
+
+    def _train(
+        self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
+    ) -> dict[str, Any] | None:
+        from hearth.cluster import roles
+        from hearth.cluster.cluster import Cluster, Plan
+        from hearth.cluster.node_job import NodeOptions, NodeProgram
+        from hearth.ml import keras_program
+
+        gpus = 0 if spec.device == "cpu" else None
+        options = NodeOptions((), True, gpus, checkpoint_dir=store)
+        template = roles.template_of({"worker": self.getWorkers()})
+        of_torch = spec.backend == "torch"
+        plan = Plan(
+            template,
+            options,
+            release_port=not of_torch,
+            restart=bool(store),
+            datasets=frames,
+        )
+        given = (spec, self._trusted_code(), self._initial, store)
+        if of_torch:
+            from hearth.torch import TorchCluster
+
+            cluster: Cluster = TorchCluster.of_plan(spark, plan, keras_program.train, given)
+        else:
+            cluster = Cluster(spark, plan)
+            cluster.start(NodeProgram(keras_program.train, given))
+        with cluster:
+            pass  # its end waits for the ranks
+        return keras_program.take(cluster)
+
+    def _new_model(self) -> KerasModel:
+        return KerasModel()
+
+
+class KerasModel(TrainedModel, HasBackend):
+    """A trained Keras model: transform() adds a column with what it gives for each row.
+
+    It is a .keras file, which holds no pickles; a model that was loaded is usable unless it has
+    classes of the user's or Lambda layers.
+    """
+
+    outputType = Param(
+        Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
+    )
+
+    def __init__(self) -> None:
+        """Of KerasEstimator.fit() and load() alone."""
+        super().__init__()
+        self._setDefault(backend="tensorflow")
+        self._archive = b""
+
+    def module(self) -> Any:
+        """The keras.Model with the trained weights, in this process.
+
+        Raises:
+            ValueError, TypeError: Keras': the model needs classes of the user's, or runs code, and
+                was loaded as untrusted.
+        """
+        from hearth.ml import keras_program
+
+        trusted = not self._distrusted
+        objects = self._kept() if trusted and self._code else None
+        return keras_program.load_archive(self._archive, objects, trusted)
+
+    def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
+        super()._take_trained(estimator, found)
+        self._keep(estimator._kept().objects)
+        kinds = [spark_type(kind, depth) for kind, depth in found["output"]]
+        self._set(outputType=";".join(kinds))
+        self._archive = found["archive"]
+
+    def _files(self) -> dict[str, bytes]:
+        return {_ARCHIVE: self._archive}
+
+    def _take_files(self, files: StageFiles) -> None:
+        self._archive = files.read(_ARCHIVE)
+
+    def _transform(self, dataset: Any) -> Any:
+        from hearth.ml import keras_program
+
+        inputs, outputs = self._inputs(dataset), self._outputs()
+        table = stage_columns.stage_frame("KerasModel", dataset, inputs)
+        schema = self._output_schema(dataset, table, self.getOrDefault(self.outputType))
+        objects = b"" if self._distrusted else self._code
+        digest = hashlib.sha256(self.getBackend().encode() + objects + self._archive)
+        spec = keras_program.Prediction(
+            digest.hexdigest(),
+            self.getBackend(),
+            self._archive,
+            objects,
+            tuple(inputs),
+            table.read,
+            table.kept,
+            tuple(outputs),
+            self.getBatchSize(),
+        )
+        found = table.frame.mapInArrow(partial(keras_program.predict, spec), schema)
+        return found.toDF(*dataset.columns, *outputs)

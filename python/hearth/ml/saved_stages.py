@@ -1,0 +1,173 @@
+"""Stages that are saved with files beside their Params: weights, and the user's code apart."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from pyspark.ml.param import Params
+from pyspark.ml.util import (
+    DefaultParamsReadable,
+    DefaultParamsReader,
+    DefaultParamsWritable,
+    DefaultParamsWriter,
+)
+
+_CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
+# Bytes of a row of a file that Spark writes; it has none beyond 2 GB.
+_PIECE = 16 << 20
+
+_trusts: ContextVar[bool] = ContextVar("hearth_trusts", default=False)
+
+
+@contextmanager
+def trusted() -> Iterator[None]:
+    """Stages that are loaded in this block may run the code that is saved with them.
+
+    with hearth.ml.trusted():
+        model = PipelineModel.load(path)
+    """
+    token = _trusts.set(True)
+    try:
+        yield
+    finally:
+        _trusts.reset(token)
+
+
+class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
+    """A stage with code of the user's, which is kept pickled.
+
+    A loaded stage runs that code only where it was loaded as trusted.
+    """
+
+    _code = b""
+    _distrusted = ""  # where it was loaded from, if its code is not trusted
+
+    def _keep(self, program: Any) -> None:
+        from pyspark import cloudpickle
+
+        self._code, self._distrusted = cloudpickle.dumps(program), ""
+
+    def _trusted_code(self) -> bytes:
+        """The pickled code. Raises ValueError where it must not be run."""
+        if self._distrusted:
+            kind = type(self).__name__
+            raise ValueError(
+                f"this {kind} was loaded from {self._distrusted} as untrusted, and its code, which "
+                "is pickled there, is not run: if you trust its writer, load it by "
+                f"{kind}.load(path, trusted=True), a pipeline within hearth.ml.trusted()"
+            )
+        return self._code
+
+    def _kept(self) -> Any:
+        return pickle.loads(self._trusted_code())
+
+    def _about(self) -> dict[str, Any]:
+        """What is saved as JSON beside the Params."""
+        return {}
+
+    def _take(self, about: dict[str, Any]) -> None:
+        """Gets that back."""
+
+    def _files(self) -> dict[str, bytes]:
+        """What is saved in files of their own, by name."""
+        return {}
+
+    def _take_files(self, files: StageFiles) -> None:
+        """Gets them back."""
+
+    def write(self) -> StageWriter:
+        """The writer of the stage: .overwrite() and .save(path)."""
+        return StageWriter(self)
+
+    @classmethod
+    def read(cls) -> StageReader:
+        """The reader of such a stage: .load(path)."""
+        return StageReader(cls)
+
+    @classmethod
+    def load(cls, path: str, trusted: bool = False) -> Self:
+        """Loads a stage that was saved.
+
+        Args:
+            path: as given to save().
+            trusted: whether the code that is saved with it may be run, by fit() and transform();
+                only where you trust whoever can write to the path.
+        """
+        token = _trusts.set(trusted or _trusts.get())
+        try:
+            return cls.read().load(path)
+        finally:
+            _trusts.reset(token)
+
+
+class StageFiles:
+    """Files in a stage's folder, on any file system of Spark's."""
+
+    def __init__(self, spark: Any, path: str):
+        from hearth.files.hadoop_files import HadoopFiles
+
+        self._spark, self._path = spark, path
+        self._hadoop = HadoopFiles.of(spark)
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file; with Spark Connect, which writes tables alone, a Parquet folder of its pieces."""
+        if self._hadoop is not None:
+            with TemporaryDirectory() as folder:
+                file = Path(folder, name)
+                file.write_bytes(data)
+                self._hadoop.copy(f"file:{file}", f"{self._path}/{name}")
+            return
+        rows = [(i, bytearray(data[i : i + _PIECE])) for i in range(0, len(data), _PIECE)]
+        frame = self._spark.createDataFrame(rows, "at bigint, bytes binary")
+        frame.coalesce(1).write.parquet(f"{self._path}/{name}")
+
+    def read(self, name: str) -> bytes:
+        """What write() wrote, with Spark Connect or without."""
+        uri = f"{self._path}/{name}"
+        if self._hadoop is not None:
+            with TemporaryDirectory() as folder:
+                self._hadoop.copy(uri, f"file:{folder}/{name}")
+                if (file := Path(folder, name)).is_file():
+                    return file.read_bytes()
+        try:
+            rows = self._spark.read.parquet(uri).collect()
+            return b"".join(bytes(r.bytes) for r in sorted(rows, key=lambda row: row.at))
+        except Exception:
+            [row] = self._spark.read.format("binaryFile").load(uri).collect()
+            return bytes(row.content)
+
+
+class StageWriter(DefaultParamsWriter):
+    """Params, the code, and the stage's files beside them."""
+
+    def saveImpl(self, path: str) -> None:
+        super().saveImpl(path)
+        files, stage = StageFiles(self.sparkSession, path), self.instance
+        about = {"has_code": bool(stage._code), **stage._about()}
+        given = {_ABOUT: json.dumps(about).encode(), **stage._files()}
+        if stage._code:
+            given[_CODE] = stage._code
+        for name, data in given.items():
+            files.write(name, data)
+
+
+class StageReader(DefaultParamsReader):
+    """Loads what StageWriter wrote; nothing is unpickled."""
+
+    def load(self, path: str) -> Any:
+        stage = super().load(path)
+        files = StageFiles(self.sparkSession, path)
+        about = json.loads(files.read(_ABOUT))
+        if about.pop("has_code"):
+            stage._code = files.read(_CODE)
+            stage._distrusted = "" if _trusts.get() else path
+        stage._take(about)
+        stage._take_files(files)
+        return stage

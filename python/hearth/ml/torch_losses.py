@@ -1,0 +1,175 @@
+"""Losses and metrics of a PyTorch training: over rows, with weights, of several outputs."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from hearth.ml.torch_batches import Batch, described
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The loss of a minibatch: a mean, and the sum of the weights that it is the mean over.
+
+    `parts`: of each output where there are several, by the label's name.
+    """
+
+    loss: torch.Tensor
+    mass: float
+    parts: Mapping[str, torch.Tensor]
+
+
+class Losses:
+    """One loss, which may take several outputs and labels, or one for each output."""
+
+    def __init__(self, given: Any, labels: Sequence[str], factors: Sequence[float]):
+        """Raises ValueError where there are not as many losses as labels, or weights as losses."""
+        losses = list(given) if isinstance(given, list | tuple) else [given]
+        self._losses = [each() if isinstance(each, type) else each for each in losses]
+        self._labels = labels
+        several = len(losses) > 1
+        if several and len(losses) != len(labels):
+            raise ValueError(
+                f"there are {len(losses)} losses for {len(labels)} label columns "
+                f"({', '.join(labels)}): give one loss for each of labelCols"
+            )
+        self._factors = list(factors) or [1.0] * len(losses)
+        if len(self._factors) != len(losses):
+            raise ValueError(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
+
+    def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> Lost:
+        """Raises ValueError for shapes that a loss does not take, and a loss that is no number."""
+        if len(self._losses) == 1:
+            loss, mass = self._one(0, list(outputs), batch.labels, batch)
+            return Lost(loss * self._factors[0], mass, {})
+        if len(outputs) != len(self._losses):
+            raise ValueError(
+                f"the model gives {len(outputs)} outputs for {len(self._losses)} losses: it must "
+                "give a tuple with one for each of labelCols"
+            )
+        parts = {}
+        for at, name in enumerate(self._labels):
+            parts[name], mass = self._one(at, [outputs[at]], [batch.labels[at]], batch)
+        total = sum(f * part for f, part in zip(self._factors, parts.values(), strict=True))
+        return Lost(total, mass, parts)  # type: ignore[arg-type]
+
+    def _one(self, at: int, outputs: Any, labels: Any, batch: Batch) -> tuple[torch.Tensor, float]:
+        function = self._losses[at]
+        if batch.weights is None:
+            return _checked(_called(function, outputs, labels)), float(batch.rows)
+        rows = _called(_per_row(function), outputs, labels)
+        if rows.dim() == 0 or len(rows) != len(batch.weights):
+            raise ValueError(
+                f"with weightCol a loss must give a number for each row, but it gives shape "
+                f"{tuple(rows.shape)} for {len(batch.weights)} rows: let it take the argument "
+                "reduction='none', as those of torch.nn.functional do"
+            )
+        values = rows.reshape(len(rows), -1).mean(1)
+        mass = float(batch.weights.sum()) if batch.rows else 0.0
+        return (values * batch.weights).sum() / (mass or 1.0), mass
+
+
+def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
+    with warnings.catch_warnings():
+        # PyTorch would compare each output with each label, and train on nonsense.
+        warnings.filterwarnings("error", message="Using a target size")
+        try:
+            return function(*outputs, *labels)
+        except (RuntimeError, IndexError, ValueError, UserWarning) as error:
+            given = described(["output"] * len(outputs), outputs)
+            raise ValueError(
+                f"the loss cannot compare {given} with {described(['label'] * 9, labels)}: "
+                f"{_line(error)}"
+            ) from error
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _per_row(function: Any) -> Callable[..., Any]:
+    """The same loss without its mean over the rows, where it can be had."""
+    if isinstance(function, torch.nn.Module) and hasattr(function, "reduction"):
+        function = copy.copy(function)
+        function.reduction = "none"
+        return function
+    try:
+        takes = "reduction" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        takes = False
+    return partial(function, reduction="none") if takes else function
+
+
+def _checked(loss: Any) -> torch.Tensor:
+    if not isinstance(loss, torch.Tensor) or loss.dim():
+        shape = tuple(getattr(loss, "shape", ())) or type(loss).__name__
+        raise ValueError(
+            f"the loss has shape {shape}: it must be one number, the mean over the rows of a "
+            "minibatch"
+        )
+    return loss
+
+
+class Metrics:
+    """Metrics by name: functions of outputs and labels that give a mean over the rows, or objects
+    with update() and compute(), such as those of torchmetrics. For one pass over rows."""
+
+    def __init__(self, given: Any, device: Any):
+        self._objects, self._functions = {}, {}
+        self._sums: dict[str, float] = {}
+        self._rows = 0
+        for name, metric in named(given).items():
+            if hasattr(metric, "update") and hasattr(metric, "compute"):
+                metric = copy.deepcopy(metric)
+                metric.reset()
+                self._objects[name] = metric.to(device) if hasattr(metric, "to") else metric
+            else:
+                self._functions[name] = metric
+
+    def update(self, outputs: Sequence[torch.Tensor], batch: Batch) -> None:
+        """Counts a minibatch."""
+        if not batch.rows or not (self._objects or self._functions):
+            return
+        with torch.no_grad():
+            found = [output.detach().float() for output in outputs]
+            for metric in self._objects.values():
+                metric.update(*found, *batch.labels)
+            for name, function in self._functions.items():
+                value = float(function(*found, *batch.labels))
+                self._sums[name] = self._sums.get(name, 0.0) + value * batch.rows
+        self._rows += batch.rows
+
+    def values(self) -> dict[str, float]:
+        """The metrics of this rank's rows; those of torchmetrics of all ranks' rows, in a
+        collective call."""
+        found = {name: self._sums.get(name, 0.0) / max(1, self._rows) for name in self._functions}
+        return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
+
+
+def named(given: Any) -> dict[str, Any]:
+    """Metrics by their names; a class, or a partial of one, is called. Raises ValueError for two
+    of one name."""
+    if not isinstance(given, Mapping):
+        names = [_name_of(each) for each in given]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two metrics have one name ({', '.join(names)}): give a dict")
+        given = dict(zip(names, given, strict=True))
+    return {name: _made(metric) for name, metric in given.items()}
+
+
+def _made(metric: Any) -> Any:
+    inner = metric.func if isinstance(metric, partial) else metric
+    return metric() if isinstance(inner, type) else metric
+
+
+def _name_of(metric: Any) -> str:
+    inner = metric.func if isinstance(metric, partial) else metric
+    return getattr(inner, "__name__", type(inner).__name__).lower()

@@ -1,0 +1,275 @@
+"""The epochs of one rank of a PyTorch training. Knows nothing of Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from hearth.ml.early_stop import EarlyStop
+from hearth.ml.torch_batches import Batch, Placer, described, float_kind, outputs_of
+from hearth.ml.torch_losses import Losses, Lost, Metrics
+from hearth.ml.training_spec import TrainingCode, TrainingSpec
+
+_TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Trainer:
+    """Trains a model on the minibatches of this rank, in step with the others of the default
+    process group; without one, alone. Callbacks get it. One thread uses it.
+
+    Attributes:
+        model, optimizer, scheduler: those of the code; the model without DistributedDataParallel.
+        history: a dict of figures for each epoch so far.
+        run: what a checkpoint keeps beside them: epochs, steps, history, early stopping.
+    """
+
+    def __init__(
+        self, code: TrainingCode, spec: TrainingSpec, device: torch.device, initial: Any = None
+    ):
+        """`initial`: weights to begin with. Raises ValueError for losses that do not fit."""
+        self.code, self.spec, self.device = code, spec, device
+        torch.manual_seed(spec.seed)
+        self.model = code.model(**spec.model_args).to(device)
+        if initial is not None:
+            self.model.load_state_dict(initial)
+        self.world = dist.get_world_size() if dist.is_initialized() else 1
+        self._parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
+        arguments = {"lr": spec.learning_rate, **spec.optimizer_args}
+        self.optimizer = code.optimizer(self.model.parameters(), **arguments)
+        self.scheduler = None if code.scheduler is None else code.scheduler(self.optimizer)
+        self.run: dict[str, Any] = {
+            "epoch": 0, "step": 0, "history": [], "stopped": False, "output": None
+        }  # fmt: skip
+        self._type = _TYPES[spec.precision]
+        scaled = self._type is torch.float16
+        self.scaler = torch.amp.GradScaler(device.type, enabled=True) if scaled else None
+        self._losses = Losses(code.loss, spec.labels, spec.loss_weights)
+        kind = float_kind(self.model)
+        self._place = Placer(spec.inputs, spec.labels, spec.weight, device, kind)
+        default = "val_loss" if spec.validates else "loss"
+        monitor = spec.monitor or default
+        self._stop = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
+        self.run["stop"] = self._stop.state
+        self.best = self._state() if spec.keeps_best else None
+        self._window = [0, 0.0]  # minibatches since the last step of the optimizer, their mass
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that are complete."""
+        return self.run["epoch"]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        return self.run["history"]
+
+    def stop(self) -> None:
+        """Ends the training after this epoch, on all ranks."""
+        self.run["stopped"] = True
+
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint holds, for checkpoint() and restore() of a TorchContext."""
+        return {
+            "model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler,
+            "scaler": self.scaler, "best": self.best, "run": self.run,
+        }  # fmt: skip
+
+    def fit(
+        self,
+        train: Any,
+        validation: Iterable[Any] | None = None,
+        after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
+    ) -> None:
+        """Trains up to the number of epochs.
+
+        Args:
+            train: gives the minibatches of an epoch each time that it is iterated.
+            validation: the same, of rows to validate on.
+            after_epoch: gets the figures of each epoch at its end.
+
+        Raises:
+            ValueError: columns, model, loss or metrics are wrong, or the loss is no finite number.
+        """
+        self._stop.state = self.run["stop"]  # it may be of a checkpoint
+        self._call("on_train_begin")
+        while self.epoch < self.spec.epochs and not self.run["stopped"]:
+            self._call("on_epoch_begin")
+            began = time.monotonic()
+            row = self._train_epoch(train)
+            if not row["rows"]:
+                break
+            if validation is not None:
+                row |= {f"val_{name}": value for name, value in self._validate(validation).items()}
+            row |= {"lr": self.optimizer.param_groups[0]["lr"]}
+            row = {"epoch": self.epoch, **row, "seconds": time.monotonic() - began}
+            self._end_epoch(row)
+            after_epoch(row)
+        if self.best is not None and self.run["stop"]["best_epoch"] >= 0:
+            self.model.load_state_dict(self.best)
+        self._call("on_train_end")
+
+    def _train_epoch(self, batches: Iterable[Any]) -> dict[str, Any]:
+        self._parallel.train()
+        sums, metrics = _Sums(), Metrics(self.code.metrics, self.device)
+        for batch in batches:
+            placed = self._place(batch)
+            outputs, lost = self._forward(placed, self._parallel)
+            self._check_finite(lost)
+            sums.add(lost, placed.rows)
+            metrics.update(outputs, placed)
+            self._backward(lost)
+            self._call("on_batch_end")
+        if self._window[0]:
+            self._share_gradients()
+            self._step()
+        return self._figures(sums, metrics)
+
+    def _forward(self, batch: Batch, model: Any) -> tuple[list[torch.Tensor], Lost]:
+        amp = torch.autocast(self.device.type, self._type) if self._type else nullcontext()
+        is_last = self._window[0] + 1 == self.spec.accumulation
+        waits = hasattr(model, "no_sync") and not is_last and model.training
+        with model.no_sync() if waits else nullcontext(), amp:
+            try:
+                found = model(*batch.inputs)
+            except (RuntimeError, TypeError) as error:
+                raise ValueError(
+                    f"the model does not take {described(self.spec.inputs, batch.inputs)}: "
+                    f"{str(error).strip().splitlines()[0]}"
+                ) from error
+            outputs = outputs_of(found, len(batch.inputs[0]))
+            self.run["output"] = [
+                [str(output.dtype).removeprefix("torch."), output.dim() - 1] for output in outputs
+            ]
+            return outputs, self._losses(outputs, batch)
+
+    def _check_finite(self, lost: Lost) -> None:
+        if not lost.loss.isfinite():
+            raise ValueError(
+                f"the loss is {lost.loss.item()} in step {self.run['step']}, so the weights would "
+                "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
+                "the columns"
+            )
+
+    def _backward(self, lost: Lost) -> None:
+        """Gradients are sums over rows, divided by what a whole window has on all ranks."""
+        window, spec = self._window, self.spec
+        window[0] += 1
+        window[1] += lost.mass
+        is_last = window[0] == spec.accumulation
+        loss = lost.loss * (lost.mass / (spec.batch_size * spec.accumulation))
+        waits = not is_last and self.world > 1
+        with self._parallel.no_sync() if waits else nullcontext():
+            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+        if is_last:
+            self._step()
+
+    def _share_gradients(self) -> None:
+        """The means over the ranks, where a window ends before its last minibatch."""
+        for parameter in self.model.parameters() if self.world > 1 else ():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= self.world
+
+    def _step(self) -> None:
+        spec, parameters = self.spec, [p for p in self.model.parameters() if p.grad is not None]
+        [mass] = self._total([self._window[1]])
+        self._window = [0, 0.0]
+        self.run["step"] += 1
+        if mass > 0:
+            if self.scaler is not None:
+                self.scaler.unscale_(self.optimizer)
+            share = spec.batch_size * spec.accumulation * self.world / mass
+            if abs(share - 1) > 1e-12:
+                torch._foreach_mul_([p.grad for p in parameters], share)
+            if spec.clip_norm:
+                torch.nn.utils.clip_grad_norm_(parameters, spec.clip_norm)
+            if spec.clip_value:
+                torch.nn.utils.clip_grad_value_(parameters, spec.clip_value)
+            if self.scaler is None:
+                self.optimizer.step()
+            else:
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+            if self.scheduler is not None and spec.scheduler_interval == "step":
+                self.scheduler.step()
+        self.optimizer.zero_grad()
+
+    def _validate(self, batches: Iterable[Any]) -> dict[str, float]:
+        if self.world > 1:  # those of BatchNorm follow from each rank's rows
+            for buffer in self.model.buffers():
+                dist.broadcast(buffer, 0)
+        self.model.eval()
+        sums, metrics = _Sums(), Metrics(self.code.metrics, self.device)
+        with torch.no_grad():
+            for batch in batches:
+                placed = self._place(batch)
+                outputs, lost = self._forward(placed, self.model)
+                sums.add(lost, placed.rows)
+                metrics.update(outputs, placed)
+        return {k: v for k, v in self._figures(sums, metrics).items() if k != "rows"}
+
+    def _figures(self, sums: _Sums, metrics: Metrics) -> dict[str, Any]:
+        """Loss, metrics and rows of all ranks."""
+        own = metrics.values()
+        names = [*sums.losses, *own]
+        weighted = [*sums.losses.values(), *(value * sums.rows for value in own.values())]
+        *totals, mass, rows = self._total([*weighted, sums.mass, float(sums.rows)])
+        masses = [mass] * len(sums.losses) + [rows] * len(own)
+        means = [t / m if m else float("nan") for t, m in zip(totals, masses, strict=True)]
+        return {**dict(zip(names, means, strict=True)), "rows": int(rows)}
+
+    def _end_epoch(self, row: dict[str, Any]) -> None:
+        if self.scheduler is not None and self.spec.scheduler_interval == "epoch":
+            on_plateau = isinstance(self.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+            self.scheduler.step(*([row[self._stop.monitor]] if on_plateau else []))
+        self.run["history"] = [*self.history, row]
+        if self.spec.patience and self._stop.observe(row, self.epoch) and self.best is not None:
+            self.best.update(self._state())
+        self.run["epoch"] += 1
+        self._call("on_epoch_end", row)
+        [stops] = self._total([float(self.run["stopped"] or self._stop.is_over)])
+        self.run["stopped"] = stops > 0
+
+    def _total(self, values: list[float]) -> list[float]:
+        """Sums over the ranks, the same bits on each."""
+        if self.world == 1:
+            return values
+        on_gpu = dist.get_backend() == "nccl"
+        total = torch.tensor(values, dtype=torch.float64, device="cuda" if on_gpu else "cpu")
+        dist.all_reduce(total)
+        return total.tolist()
+
+    def _state(self) -> dict[str, torch.Tensor]:
+        return {name: value.cpu().clone() for name, value in self.model.state_dict().items()}
+
+    def _call(self, event: str, row: Mapping[str, Any] | None = None) -> None:
+        given = (self,) if row is None else (self, row)
+        for callback in self.code.callbacks:
+            method = getattr(callback, event, None)
+            if method is None and event == "on_epoch_end" and callable(callback):
+                method = callback
+            if method is not None:
+                method(*given)
+
+
+class _Sums:
+    """Losses of the minibatches of a pass, each times the weight of its rows."""
+
+    def __init__(self) -> None:
+        self.losses: dict[str, float] = {"loss": 0.0}
+        self.mass, self.rows = 0.0, 0
+
+    def add(self, lost: Lost, rows: int) -> None:
+        values = {"loss": lost.loss, **{f"{name}_loss": v for name, v in lost.parts.items()}}
+        for name, value in values.items():
+            given = value.item() * lost.mass if lost.mass else 0.0
+            self.losses[name] = self.losses.get(name, 0.0) + given
+        self.mass += lost.mass
+        self.rows += rows

@@ -1,0 +1,216 @@
+"""The Params of estimators that train by epochs, and the columns that they read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.ml.param import TypeConverters
+from pyspark.ml.param.shared import (
+    HasFeaturesCol,
+    HasInputCols,
+    HasLabelCol,
+    HasOutputCol,
+    HasSeed,
+    HasValidationIndicatorCol,
+)
+
+from hearth.spark import stage_columns
+from hearth.spark.ml_stage import param
+
+
+def _json_dict(value: Any) -> dict[str, Any]:
+    """A dict that is saved with the Params. Raises TypeError for another value."""
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return dict(json.loads(json.dumps(value)))
+    raise TypeError(f"{value!r} is not a dict of keyword arguments that JSON can hold")
+
+
+_INT, _FLOAT, _TEXT = TypeConverters.toInt, TypeConverters.toFloat, TypeConverters.toString
+_FLAG, _TEXTS, _FLOATS = (
+    TypeConverters.toBoolean,
+    TypeConverters.toListString,
+    TypeConverters.toListFloat,
+)
+# What other libraries and pyspark.ml call them.
+_ALIASES = {
+    "featuresCols": "inputCols",
+    "numWorkers": "workers",
+    "validationCol": "validationIndicatorCol",
+    "checkpointDir": "storeDir",
+}
+_CHOICES = {
+    "precision": ("float32", "bf16", "fp16"),
+    "monitorMode": ("auto", "min", "max"),
+    "schedulerInterval": ("epoch", "step"),
+}
+_LEAST = {"batchSize": 1, "epochs": 0, "workers": 1, "accumulationSteps": 1, "patience": 0}
+
+HasValidationFraction = param(
+    "validationFraction", "share of the rows to validate on, chosen by their content", _FLOAT
+)
+
+
+class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
+    """Rows that are not trained but validated on: by a boolean column, or a share of all."""
+
+    def setValidationIndicatorCol(self, value: str) -> Any:
+        """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
+        return self._set(validationIndicatorCol=value)
+
+    def _validates(self) -> bool:
+        return self.isSet(self.validationIndicatorCol) or self.isSet(self.validationFraction)
+
+    def _divided(self, dataset: Any, names: list[str], seed: int) -> tuple[Any, Any]:
+        """The rows to train on, and those to validate on, or None. Raises ValueError."""
+        stage = type(self).__name__
+        by_column = self.isSet(self.validationIndicatorCol)
+        if by_column and self.isSet(self.validationFraction):
+            raise ValueError(
+                f"{stage} has validationIndicatorCol and validationFraction: set one of them"
+            )
+        if by_column:
+            name = self.getOrDefault(self.validationIndicatorCol)
+            return stage_columns.divided(stage, dataset, name)
+        if not self.isSet(self.validationFraction):
+            return dataset, None
+        share = self.getOrDefault(self.validationFraction)
+        if not 0 < share < 1:
+            raise ValueError(f"validationFraction is {share:g}: it must lie between 0 and 1")
+        return stage_columns.divided_by_hash(stage, dataset, names, share, seed)
+
+
+class HasNetColumns(
+    HasInputCols,
+    HasFeaturesCol,
+    HasOutputCol,
+    param("outputCols", "columns for the model's outputs, where it gives several", _TEXTS),
+    param("batchSize", "rows of a minibatch, of each worker", _INT),
+):
+    """The columns that estimator and model share."""
+
+    def setInputCols(self, value: list[str]) -> Any:
+        """Sets inputCols: the columns that are the model's arguments, in their order."""
+        return self._set(inputCols=value)
+
+    def setFeaturesCols(self, value: list[str]) -> Any:
+        """The same as setInputCols()."""
+        return self._set(inputCols=value)
+
+    def setFeaturesCol(self, value: str) -> Any:
+        """Sets featuresCol: the one column that is the model's argument."""
+        return self._set(featuresCol=value)
+
+    def setOutputCol(self, value: str) -> Any:
+        """Sets outputCol: the column for what the model gives."""
+        return self._set(outputCol=value)
+
+    def _inputs(self, dataset: Any) -> list[str]:
+        """The columns that are the model's arguments. Raises ValueError where none is named."""
+        if self.isSet(self.inputCols):
+            return list(self.getInputCols())
+        name = self.getFeaturesCol()
+        if self.isSet(self.featuresCol) or stage_columns.positions(dataset, name):
+            return [name]
+        raise ValueError(
+            f"{type(self).__name__} needs inputCols or featuresCol: the columns that are its input"
+        )
+
+    def _outputs(self) -> list[str]:
+        if self.isSet(self.outputCols):
+            return list(self.getOrDefault(self.outputCols))
+        return [self.getOutputCol()]
+
+    def _set_all(self, params: dict[str, Any]) -> None:
+        """Sets Params by their names. Raises TypeError for others."""
+        for name, value in params.items():
+            name = _ALIASES.get(name, name)
+            if not self.hasParam(name):
+                raise TypeError(f"{type(self).__name__} has no Param {name!r}")
+            self._set(**{name: value})
+
+
+class HasTraining(
+    HasNetColumns,
+    HasLabelCol,
+    HasSeed,
+    HasValidation,
+    param("labelCols", "the labels' columns, where there are several", _TEXTS),
+    param("weightCol", "the column with the weight of a row", _TEXT),
+    param("lossWeights", "factors of the losses, where there are several", _FLOATS),
+    param("epochs", "how often each row is trained on", _INT),
+    param("learningRate", "the optimizer's learning rate", _FLOAT),
+    param("workers", "nodes that train together", _INT),
+    param("shuffle", "whether each epoch has another order", _FLAG),
+    param("modelArgs", "keyword arguments of the model's function", _json_dict),
+    param("optimizerArgs", "keyword arguments of the optimizer", _json_dict),
+    param("accumulationSteps", "minibatches of each step of the optimizer", _INT),
+    param("gradientClipNorm", "the greatest norm of all gradients together", _FLOAT),
+    param("gradientClipValue", "the greatest gradient", _FLOAT),
+    param("precision", "of the computation: float32, bf16 or fp16", _TEXT),
+    param("device", "auto, cpu or cuda", _TEXT),
+    param("patience", "epochs without a better one that end the training; 0: none", _INT),
+    param("monitor", "the figure of an epoch that tells a better one", _TEXT),
+    param("monitorMode", "min, max, or auto, which goes by the figure's name", _TEXT),
+    param("minDelta", "by how much an epoch must be better", _FLOAT),
+    param("restoreBest", "whether early stopping goes back to the best epoch's weights", _FLAG),
+    param("loaderThreads", "threads that run the transformation", _INT),
+    param("schedulerInterval", "what the scheduler follows: epoch or step", _TEXT),
+    param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
+    param("verbose", "whether each epoch is logged", _FLAG),
+):
+    """What TorchEstimator and KerasEstimator have in common."""
+
+    def setLabelCol(self, value: str) -> Any:
+        """Sets labelCol: the column that the loss takes as its second argument."""
+        return self._set(labelCol=value)
+
+    def setSeed(self, value: int) -> Any:
+        """Sets seed: of the order of rows and of random numbers, as for the first weights."""
+        return self._set(seed=value)
+
+    def setNumWorkers(self, value: int) -> Any:
+        """The same as setWorkers()."""
+        return self._set(workers=value)
+
+    def _set_training_defaults(self) -> None:
+        self._setDefault(
+            outputCol="output",
+            labelCol="label",
+            batchSize=32,
+            epochs=1,
+            workers=1,
+            seed=0,
+            shuffle=True,
+            modelArgs={},
+            optimizerArgs={},
+            lossWeights=[],
+            accumulationSteps=1,
+            precision="float32",
+            device="auto",
+            patience=0,
+            monitorMode="auto",
+            minDelta=0.0,
+            restoreBest=True,
+            schedulerInterval="epoch",
+            loaderThreads=0,
+            verbose=False,
+        )
+
+    def _labels(self) -> list[str]:
+        if self.isSet(self.labelCols):
+            return list(self.getOrDefault(self.labelCols))
+        return [self.getLabelCol()]
+
+    def _given(self, name: str, otherwise: Any) -> Any:
+        known = self.getParam(name)
+        return self.getOrDefault(known) if self.isDefined(known) else otherwise
+
+    def _check_params(self) -> None:
+        """Raises ValueError for values that no training can have."""
+        for name, choices in _CHOICES.items():
+            if (value := self.getOrDefault(name)) not in choices:
+                raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+        for name, least in _LEAST.items():
+            if (value := self.getOrDefault(name)) < least:
+                raise ValueError(f"{name} is {value}: it must be at least {least}")

@@ -1,0 +1,84 @@
+"""A training as it travels to its ranks: numbers and names; and the user's code apart."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hearth.data.options import WEIGHT
+
+
+@dataclass(frozen=True)
+class TrainingSpec:
+    """Columns and Params of a training; see the Params of TorchEstimator and KerasEstimator."""
+
+    inputs: tuple[str, ...]
+    labels: tuple[str, ...]
+    weight: str = ""
+    validates: bool = False
+    batch_size: int = 32
+    epochs: int = 1
+    learning_rate: float | None = None
+    seed: int = 0
+    shuffle: bool = True
+    accumulation: int = 1
+    clip_norm: float = 0.0
+    clip_value: float = 0.0
+    precision: str = "float32"
+    device: str = "auto"
+    patience: int = 0
+    monitor: str = ""
+    monitor_mode: str = "auto"
+    min_delta: float = 0.0
+    restore_best: bool = True
+    loss_weights: tuple[float, ...] = ()
+    scheduler_interval: str = "epoch"
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    optimizer_args: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 0  # that run the transformation
+    resumes: bool = False  # there is a folder for checkpoints
+    verbose: bool = False
+    backend: str = ""  # of Keras
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the weights of the best epoch are kept."""
+        return self.patience > 0 and self.restore_best
+
+
+@dataclass(frozen=True)
+class TrainingCode:
+    """The user's part; pickled as a whole.
+
+    `objects`: classes that Keras finds by name.
+    """
+
+    model: Any
+    loss: Any
+    optimizer: Any
+    metrics: Any = ()
+    callbacks: Sequence[Any] = ()
+    scheduler: Callable[[Any], Any] | None = None
+    transformation: Callable[..., Any] | None = None
+    objects: Mapping[str, Any] | None = None
+
+
+def epoch_line(row: Mapping[str, Any], epochs: int) -> str:
+    """What a training of so many epochs reports of one."""
+    figures = (f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "rows"))
+    return f"epoch {row['epoch'] + 1} of {epochs}: {', '.join(figures)}"
+
+
+def loader_map(transformation: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """The transformation as a loader's map, which keeps the column of weights."""
+    if transformation is None:
+        return None
+
+    def kept(batch: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**{name: batch[name] for name in (WEIGHT,) if name in batch}, **found}
+
+    if len(inspect.signature(transformation).parameters) > 1:
+        return lambda batch, seeds: kept(batch, transformation(batch, seeds))
+    return lambda batch: kept(batch, transformation(batch))

@@ -1,0 +1,171 @@
+"""Estimators that train on executors by epochs, and the models that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pyspark.ml import Estimator, Model
+
+from hearth.ml.saved_stages import CodeStage
+from hearth.ml.summary import TrainingSummary
+from hearth.ml.training_params import HasNetColumns, HasTraining
+from hearth.ml.training_spec import TrainingSpec
+from hearth.ml.turns import training_slots
+from hearth.spark import stage_columns
+
+
+class TrainingEstimator(Estimator, HasTraining, CodeStage):
+    """What fit() is for every framework: columns, rows to validate on, slots, errors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._set_training_defaults()
+        self._is_trial = False  # of a ParamGrid
+        self._initial = b""  # weights to begin with
+
+    def copy(self, extra: Any = None) -> Self:
+        """As of any stage; with other Params it is a trial, with checkpoints of its own."""
+        that = super().copy(extra)
+        that._is_trial = self._is_trial or bool(extra)
+        return that
+
+    def fitMultiple(self, dataset: Any, paramMaps: Any) -> Any:
+        """As of any estimator."""
+        that = self.copy()
+        that._is_trial = True
+        return Estimator.fitMultiple(that, dataset, paramMaps)
+
+    def _fit(self, dataset: Any) -> Any:
+        """Raises NodeError where a worker fails, ValueError for columns that are not there, nulls
+        in them, and Params that no training has."""
+        self._check_params()
+        spec = self._spec(dataset)
+        names = [*spec.inputs, *spec.labels, *([spec.weight] if spec.weight else [])]
+        frames = self._frames(dataset, names)
+        model = self._new_model()
+        store = self._given("storeDir", "")
+        if store and self._is_trial:
+            store = f"{store.rstrip('/')}/fit-{model.uid}"
+        try:
+            with training_slots(dataset.sparkSession, self.getWorkers()):
+                found = self._train(dataset.sparkSession, spec, frames, store)
+        except Exception as error:
+            if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
+                stage_columns.refuse_nulls(type(self).__name__, dataset, names)
+            raise
+        if found is None:
+            raise ValueError(
+                f"{type(self).__name__} has no rows to train on: the DataFrame is empty"
+            )
+        model._take_trained(self, found)
+        return self._copyValues(model)
+
+    def _spec(self, dataset: Any) -> TrainingSpec:
+        given = self._given
+        return TrainingSpec(
+            inputs=tuple(self._inputs(dataset)),
+            labels=tuple(self._labels()),
+            weight=given("weightCol", ""),
+            validates=self._validates(),
+            batch_size=given("batchSize", 32),
+            epochs=given("epochs", 1),
+            learning_rate=given("learningRate", None),
+            seed=self.getSeed(),
+            shuffle=given("shuffle", True),
+            accumulation=given("accumulationSteps", 1),
+            clip_norm=given("gradientClipNorm", 0.0),
+            clip_value=given("gradientClipValue", 0.0),
+            precision=given("precision", "float32"),
+            device=given("device", "auto"),
+            patience=given("patience", 0),
+            monitor=given("monitor", ""),
+            monitor_mode=given("monitorMode", "auto"),
+            min_delta=given("minDelta", 0.0),
+            restore_best=given("restoreBest", True),
+            loss_weights=tuple(given("lossWeights", ())),
+            scheduler_interval=given("schedulerInterval", "epoch"),
+            model_args=given("modelArgs", {}),
+            optimizer_args=given("optimizerArgs", {}),
+            threads=given("loaderThreads", 0),
+            resumes=bool(given("storeDir", "")),
+            verbose=given("verbose", False),
+        )
+
+    def _frames(self, dataset: Any, names: list[str]) -> dict[str, Any]:
+        """The datasets of the training, with the columns that it reads."""
+        stage = type(self).__name__
+        stage_columns.stage_frame(stage, dataset, names)  # before anything else is said
+        halves = self._divided(dataset, names, self.getSeed())
+        kinds = ("train", "validation")
+        return {
+            kind: stage_columns.stage_input(stage, half, names)
+            for kind, half in zip(kinds, halves, strict=True)
+            if half is not None
+        }
+
+    def _train(
+        self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
+    ) -> dict[str, Any] | None:
+        """What rank 0 gave; None where there were no rows."""
+        raise NotImplementedError
+
+    def _new_model(self) -> Any:
+        raise NotImplementedError
+
+
+class TrainedModel(Model, HasNetColumns, CodeStage):
+    """A trained model with the history of its training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(outputCol="output", batchSize=32)
+        self._summary: TrainingSummary | None = None
+
+    @property
+    def hasSummary(self) -> bool:
+        """Whether the history of the training is known."""
+        return self._summary is not None
+
+    @property
+    def summary(self) -> TrainingSummary:
+        """The history of the training, also of a model that was loaded.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self._summary is None:
+            raise ValueError(f"this {type(self).__name__} has no summary: it was not trained here")
+        return self._summary
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The figures of each epoch: loss, metrics, val_loss, lr, seconds, rows."""
+        return self.summary.history
+
+    def _output_schema(self, dataset: Any, table: Any, types: str) -> Any:
+        """The columns of a stage_frame() with those that transform() adds. Raises ValueError."""
+        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+        outputs, kinds = self._outputs(), types.split(";")
+        stage_columns.check_new(type(self).__name__, dataset, outputs)
+        if len(kinds) != len(outputs):
+            raise ValueError(
+                f"the model gives {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
+                "outputCols to one name for each"
+            )
+        added = [
+            StructField(name, _parse_datatype_string(kind), True)
+            for name, kind in zip(outputs, kinds, strict=True)
+        ]
+        return StructType([*table.kept_fields(), *added])
+
+    def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
+        self._summary = TrainingSummary(**found["summary"])
+
+    def _about(self) -> dict[str, Any]:
+        return {"summary": None if self._summary is None else self._summary.to_dict()}
+
+    def _take(self, about: dict[str, Any]) -> None:
+        known = about["summary"]
+        self._summary = None if known is None else TrainingSummary(**known)

@@ -1,0 +1,57 @@
+"""Trainings of one driver share Spark's task slots: each takes all that it needs, or waits."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Turns:
+    """Gives slots in the order of the requests, all of a request at once, so none waits for a
+    part. Any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken = 0
+        self._queue: deque[object] = deque()
+
+    @contextmanager
+    def taking(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
+        """Holds `count` slots for the block. More than there are: it runs alone, and Spark
+        reports what it lacks. `slots` is asked again each time others end; None: unknown."""
+        place = object()
+        with self._changed:
+            self._queue.append(place)
+            try:
+                self._changed.wait_for(lambda: self._queue[0] is place and self._fits(count, slots))
+                self._taken += count
+            finally:
+                self._queue.remove(place)
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= count
+                self._changed.notify_all()
+
+    def _fits(self, count: int, slots: Callable[[], int | None]) -> bool:
+        if self._taken == 0:
+            return True
+        known = slots()
+        return known is not None and self._taken + count <= known
+
+
+_turns = Turns()
+
+
+@contextmanager
+def training_slots(spark: Any, count: int) -> Iterator[None]:
+    """Waits until `count` slots are not held by another training of this driver."""
+    from hearth.spark.slots import slots_now
+
+    with _turns.taking(count, lambda: slots_now(spark)):
+        yield

@@ -1,0 +1,42 @@
+"""Weights of PyTorch modules as safetensors, which hold numbers alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def packed(state: dict[str, Any]) -> bytes:
+    """A state_dict() as the content of a .safetensors file.
+
+    Raises:
+        ImportError: the package safetensors is missing.
+        ValueError: the state has something else than tensors.
+    """
+    import torch
+
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(
+                f"{name!r} of the module's state is a {type(value).__name__}, but safetensors hold "
+                "tensors alone: leave it out of state_dict(), or save the module in a way of your "
+                "own"
+            )
+    # Weights that share memory are refused: each gets its own.
+    whole = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+    return bytes(_safetensors().save(whole))
+
+
+def unpacked(data: bytes) -> dict[str, Any]:
+    """The state_dict() of a .safetensors file. Raises ImportError as packed()."""
+    return dict(_safetensors().load(data))
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise ImportError(
+            "weights are saved as safetensors, and that package is missing: "
+            "pip install 'hearth-spark[torch]'"
+        ) from None
+    return safetensors.torch

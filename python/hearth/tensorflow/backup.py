@@ -1,0 +1,216 @@
+"""Checkpoints of Keras' fit(), in a folder that all nodes see, from which a restart goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, invalid, some_of
+from hearth.checkpoints.seal import Part
+from hearth.files.uri import scheme
+from hearth.native.failure import Failure
+from hearth.tensorflow import group
+from hearth.tensorflow.operations import broadcast, broadcast_variables
+
+if TYPE_CHECKING:
+    from hearth.data.keras import KerasDataset
+
+logger = logging.getLogger(__name__)
+
+_WEIGHTS = "model.weights.h5"
+_DATA = "data.json"
+
+
+class BackupAndRestore(keras.callbacks.Callback):
+    """A Keras callback: fit() begins with the newest whole checkpoint, and leaves new ones.
+
+        rows = ctx.dataset("train", 32).as_keras_dataset("x", "y")
+        model.fit(rows, epochs=5, shuffle=False, callbacks=[hvt.BackupAndRestore(ctx, rows)])
+
+    A checkpoint has the weights and the optimizer's state, as model.save_weights() writes them, the
+    states of its layers' random numbers, and the position of the rows. With restart=True a fit that
+    was interrupted, and begins again with the same arguments, does the steps that are left, on the
+    rows that are left: `epochs` times len(rows) in all. Rank 0 writes, under another name first,
+    and reads for all ranks. All ranks have this callback; it counts the steps that rows.callback()
+    would.
+    """
+
+    def __init__(
+        self, ctx: Any, rows: KerasDataset, every: int = 0, folder: str = "", keep: int = 2
+    ):
+        """
+        Args:
+            ctx: the node's context.
+            rows: what fit() trains on.
+            every: steps between checkpoints; 0: one at the end of each epoch.
+            folder: path or URI; empty: the checkpoint_dir that the cluster was started with.
+            keep: older checkpoints than the newest `keep` are removed.
+
+        Raises:
+            HearthError: there is no folder, or `every` or `keep` is no count.
+        """
+        super().__init__()
+        uri = folder or ctx.checkpoint_dir
+        if not uri:
+            raise invalid(
+                "no folder for checkpoints is known: give run(..., checkpoint_dir=URI) or "
+                "BackupAndRestore(..., folder=URI)"
+            )
+        if every < 0 or keep < 1:
+            raise invalid(f"every={every} and keep={keep}: steps, and one checkpoint or more")
+        self._ctx, self._rows, self._every, self._keep = ctx, rows, every, keep
+        whole = uri if scheme(uri) else ctx.absolute_path(uri)
+        self._folder = CheckpointFolder(whole, self._report)
+        self._counter = rows.callback()
+        self._step = self._saved = 0  # of all epochs
+        self._batch = 0  # of the epoch
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Restores the newest checkpoint."""
+        self._step = self._saved = self._restored()
+        self.model._initial_epoch = self._step // len(self._rows)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Begins to count the epoch's steps."""
+        self._counter.on_epoch_begin(epoch, logs)
+        self._batch = 0
+        if self._step >= self._last_step():  # it was done before it was interrupted
+            self.model.stop_training = True
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Counts the steps, and saves every so many."""
+        self._counter.on_train_batch_end(batch, logs)
+        # The last step of several, where the model was compiled with steps_per_execution.
+        self._step += batch + 1 - self._batch
+        self._batch = batch + 1
+        if self._every and self._step >= self._saved + self._every:
+            self._save()
+        # An epoch of Keras that began in the midst of one of the rows is longer than what is left.
+        if self._step >= self._last_step():
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Saves, unless steps are counted for that."""
+        if not self._every:
+            self._save()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Saves what was done since the last checkpoint."""
+        if self._step > self._saved:
+            self._save()
+
+    def _last_step(self) -> int:
+        return int(self.params["epochs"]) * len(self._rows)
+
+    def _save(self) -> None:
+        state = self._rows.state_dict()
+        number = _on_rank_0(lambda: self._write(state))
+        self._saved = self._step
+        if hasattr(self._ctx.mgr, "note_commit"):
+            self._ctx.mgr.note_commit()
+        if group.rank() == 0:
+            self._folder.remove_older(self._keep, int(number))
+
+    def _write(self, state: dict[str, Any]) -> str:
+        draft = self._folder.begin(self._step)
+        with self._folder.writing(draft):
+            with draft.file(_WEIGHTS) as file, _local_file() as local:
+                self.model.save_weights(local.name, overwrite=True)
+                with open(local.name, "rb") as source:
+                    shutil.copyfileobj(source, file)
+            with draft.file(_DATA) as file:
+                seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
+                told = {"step": self._step, "state": state, "seeds": seeds}
+                file.write(json.dumps(told).encode())
+            parts = {
+                "model": Part(self._step, (_WEIGHTS,)),
+                "data": Part(self._step, (_DATA,)),
+            }
+            return str(draft.seal(parts, group.size()).number)
+
+    def _restored(self) -> int:
+        """The step of the checkpoint that model and rows now have; 0 where there is none."""
+        if not self.model.optimizer.built:
+            self.model.optimizer.build(self.model.trainable_variables)
+        found = json.loads(_on_rank_0(self._read))
+        if not found:
+            return 0
+        broadcast_variables([*self.model.variables, *self.model.optimizer.variables])
+        self._rows.load_state_dict(found["state"])
+        return int(found["step"])
+
+    def _read(self) -> str:
+        """Gives the model its weights; step and state of the rows, as JSON."""
+        checkpoint = self._folder.newest()
+        if checkpoint is None:
+            return "{}"
+        try:
+            return self._load(checkpoint)
+        finally:
+            checkpoint.close()
+
+    def _load(self, checkpoint: Checkpoint) -> str:
+        if missing := {_WEIGHTS, _DATA} - checkpoint.files.keys():
+            raise invalid(
+                f"{checkpoint.uri} was not written by BackupAndRestore: it has no "
+                f"{some_of(missing)}; give each program a folder"
+            )
+        with _local_file() as local:
+            shutil.copyfileobj(checkpoint.files[_WEIGHTS], local)
+            local.flush()
+            try:
+                self.model.load_weights(local.name)
+            except (ValueError, KeyError, OSError) as error:
+                why = " ".join(str(error).split())[:300]
+                raise invalid(f"{checkpoint.uri} is of another model: {why}") from error
+        text = checkpoint.files[_DATA].read().decode()
+        for variable, value in zip(_seeds(self.model), json.loads(text)["seeds"], strict=True):
+            variable.assign(value)
+        return str(text)
+
+    def _report(self, line: str) -> None:
+        logger.warning("%s", line)
+        if hasattr(self._ctx.mgr, "warn"):
+            self._ctx.mgr.warn(line)
+
+
+def _seeds(model: Any) -> list[Any]:
+    """The states of its random numbers, which save_weights() leaves out."""
+    weights = {id(variable) for variable in model.weights}
+    return [variable for variable in model.variables if id(variable) not in weights]
+
+
+def _local_file() -> Any:
+    return tempfile.NamedTemporaryFile(prefix="hearth-", suffix=".weights.h5")
+
+
+def _on_rank_0(act: Callable[[], str]) -> str:
+    """What `act` gives on rank 0, on all ranks; where it fails, all raise the same HearthError."""
+    told: dict[str, Any] = {}
+    if group.rank() == 0:
+        try:
+            told = {"value": act()}
+        except Exception as error:  # the others wait
+            text = " ".join(str(error).split()) or type(error).__name__
+            told = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
+    told = json.loads(_share(json.dumps(told).encode()))
+    if "error" in told:
+        raise Failure(told["error"], told["code"]).error()
+    return str(told["value"])
+
+
+def _share(text: bytes) -> bytes:
+    """Rank 0's bytes."""
+    size = broadcast(tf.constant([len(text)], tf.int64), name="checkpoint's length")
+    own = np.zeros(int(size[0]), np.uint8)
+    if group.rank() == 0:
+        own = np.frombuffer(text, np.uint8)
+    return bytes(broadcast(tf.constant(own), name="checkpoint's text").numpy())

@@ -1,0 +1,158 @@
+"""Params of the estimators, turns on task slots, early stopping and weights, without Spark."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+
+from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary
+from hearth.ml.early_stop import EarlyStop
+from hearth.ml.turns import Turns
+
+
+def function(**_):
+    return None
+
+
+def torch_stage(**params):
+    return TorchEstimator(function, function, function, **params)
+
+
+@pytest.mark.parametrize("kind", [TorchEstimator, KerasEstimator])
+def test_params_are_set_by_name_and_by_the_names_of_other_libraries(kind):
+    stage = kind(function, function, function, numWorkers=3, featuresCols=["a", "b"], epochs=7)
+    assert (stage.getWorkers(), stage.getInputCols(), stage.getEpochs()) == (3, ["a", "b"], 7)
+    assert stage.setNumWorkers(4).setFeaturesCols(["c"]).getWorkers() == 4
+    stage = kind(function, function, function, validationCol="held", checkpointDir="/tmp/run")
+    assert stage.getOrDefault("validationIndicatorCol") == "held"
+    assert stage.getStoreDir() == "/tmp/run"
+    with pytest.raises(TypeError, match=f"{kind.__name__} has no Param 'epoch'"):
+        kind(function, function, function, epoch=7)
+
+
+def test_arguments_of_the_model_are_a_param_that_json_holds():
+    stage = torch_stage(modelArgs={"hidden": 32})
+    trial = stage.copy({stage.modelArgs: {"hidden": 64}})
+    assert (stage.getModelArgs(), trial.getModelArgs()) == ({"hidden": 32}, {"hidden": 64})
+    for wrong in ("hidden", {"hidden": function}, {1: 2}):
+        with pytest.raises(TypeError):
+            torch_stage(modelArgs=wrong)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"precision": "fp8"}, "precision is 'fp8': it must be one of float32, bf16, fp16"),
+        ({"batchSize": 0}, "batchSize is 0: it must be at least 1"),
+        ({"accumulationSteps": 0}, "accumulationSteps is 0: it must be at least 1"),
+    ],
+)
+def test_values_that_no_training_can_have_are_refused(params, said):
+    with pytest.raises(ValueError, match=said):
+        torch_stage(**params)._check_params()
+
+
+def test_code_of_an_untrusted_stage_is_not_unpickled():
+    stage = torch_stage()
+    assert stage._kept().model is not None
+    stage._distrusted = "/some/folder"
+    with pytest.raises(ValueError, match=r"was loaded from /some/folder as untrusted"):
+        stage._kept()
+
+
+class Requests:
+    """Threads that take slots of some turns; each holds them until it is let go."""
+
+    def __init__(self, slots):
+        self.turns, self.slots, self.running = Turns(), slots, {}
+        self.changed = threading.Condition()
+
+    def start(self, name, count):
+        go = threading.Event()
+
+        def run():
+            with self.turns.taking(count, lambda: self.slots):
+                with self.changed:
+                    self.running[name] = go
+                    self.changed.notify_all()
+                assert go.wait(60)
+                with self.changed:
+                    del self.running[name]
+                    self.changed.notify_all()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def wait_for(self, *names):
+        with self.changed:
+            assert self.changed.wait_for(lambda: set(self.running) == set(names), 60)
+
+    def queued(self, count):
+        turns = self.turns
+        with turns._changed:
+            assert turns._changed.wait_for(lambda: len(turns._queue) == count, 60)
+
+
+def test_trainings_run_beside_each_other_while_there_are_slots():
+    requests = Requests(slots=2)
+    requests.start("a", 1)
+    requests.wait_for("a")
+    requests.start("b", 1)
+    requests.wait_for("a", "b")
+    requests.start("c", 2)
+    requests.queued(1)
+    requests.start("d", 1)  # behind c, so that c is not passed over for ever
+    requests.queued(2)
+    requests.running["a"].set()
+    requests.wait_for("b")
+    requests.running["b"].set()
+    requests.wait_for("c")
+    requests.running["c"].set()
+    requests.wait_for("d")
+    requests.running["d"].set()
+    requests.wait_for()
+
+
+@pytest.mark.parametrize("slots", [1, None])
+def test_a_training_that_needs_more_slots_than_there_are_runs_alone(slots):
+    requests = Requests(slots)
+    requests.start("a", 3)
+    requests.wait_for("a")
+    requests.start("b", 1)
+    requests.queued(1)
+    requests.running["a"].set()
+    requests.wait_for("b")
+    requests.running["b"].set()
+    requests.wait_for()
+
+
+def test_early_stopping_counts_epochs_without_a_better_one():
+    stop = EarlyStop("val_loss", 2, min_delta=0.1)
+    found = [stop.observe({"val_loss": v}, i) for i, v in enumerate([1.0, 0.95, 0.8, math.nan])]
+    assert found == [True, False, True, False] and not stop.is_over
+    assert not stop.observe({"val_loss": 0.75}, 4) and stop.is_over
+    assert stop.state == {"best": 0.8, "best_epoch": 2, "waited": 2}
+    greater = EarlyStop("val_accuracy", 1)
+    assert [greater.observe({"val_accuracy": v}, 0) for v in (0.5, 0.6, 0.4)] == [True, True, False]
+
+
+def test_a_summary_is_one_of_pyspark():
+    rows = [{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}]
+    summary = TrainingSummary(rows, 1, False)
+    assert (summary.totalIterations, summary.objectiveHistory) == (2, [2.0, 1.0])
+    assert TrainingSummary(**summary.to_dict()).history == rows
+
+
+def test_weights_that_share_memory_are_safetensors_too():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    from hearth.ml import weights
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    state = model.state_dict()
+    found = weights.unpacked(weights.packed(state))
+    assert all(torch.equal(found[name], value) for name, value in state.items())
+    with pytest.raises(ValueError, match="'extra' of the module's state is a int"):
+        weights.packed({"extra": 3})

@@ -1,0 +1,273 @@
+"""What the driver makes of reports: history, event file, page, line, callback, MLflow."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+import types
+import urllib.request
+
+import pytest
+from hearth.native._core import read_events
+
+from hearth.board import mlflow_run
+from hearth.cluster.reports import line as line_module
+from hearth.cluster.reports.driver import Report, ReportOptions, Reports, plain_params
+from hearth.cluster.reports.history import RunHistory
+from hearth.cluster.reports.line import Rate, line_of
+
+TEMPLATE = {"worker": [0, 1], "evaluator": [2]}
+
+
+def event(*reports, left_out=0):
+    each = [{"ago": 0.0, "rows": 0, **report} for report in reports]
+    return {"event": "report", "reports": each, "left_out": left_out}
+
+
+def at(step, **values):
+    return {"step": step, "values": values}
+
+
+class Cluster:
+    """The driver's end of one cluster."""
+
+    def __init__(self, **options):
+        self.stopped = threading.Event()
+        self.reports = Reports(ReportOptions(**options), TEMPLATE, self.stopped.set)
+        self.reports.open()
+        self.reports.begin(TEMPLATE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.reports.close(error)
+
+    def note(self, node, *reports, **more):
+        self.reports.note(node, event(*reports, **more))
+
+    def rows(self):
+        return [row[:4] for row in self.reports.history.rows()]
+
+
+def test_the_history_has_every_rank_and_nodes_that_are_none():
+    with Cluster() as cluster:
+        cluster.note(0, at(1, loss=0.5, acc=1), at(2, loss="nan"))
+        cluster.note(1, at(1, loss=0.75))
+        cluster.note(2, at(1, val=2.0))
+    *known, last = cluster.rows()
+    assert known == [
+        (1, None, "val", 2.0),
+        (1, 0, "acc", 1.0),
+        (1, 0, "loss", 0.5),
+        (1, 1, "loss", 0.75),
+    ]
+    assert last[:3] == (2, 0, "loss") and math.isnan(last[3])
+
+
+def test_rank_0s_reports_are_in_the_event_file_under_their_names(tmp_path):
+    with Cluster(log_dir=str(tmp_path)) as cluster:
+        cluster.note(1, at(1, loss=9))
+        cluster.note(0, {**at(7, **{"val/loss": 0.5, "loss": "nan"}), "rows": 0})
+        cluster.note(0, {**at(8, loss=0.25), "rows": 64, "ago": -2.0})
+    (file,) = tmp_path.iterdir()
+    points = {(step, tag): value for _, step, tag, value in read_events(file.read_bytes(), "x")}
+    assert math.isnan(points.pop((7, "loss")))
+    rate = points.pop((8, "run/rows_per_s"))
+    assert 0 < rate < 64 * 2 / 1.9  # of two ranks, 2 s later
+    assert points == {(7, "val/loss"): 0.5, (8, "loss"): 0.25}
+
+
+def test_after_a_restart_history_and_file_go_on_from_the_checkpoint(tmp_path):
+    with Cluster(log_dir=str(tmp_path)) as cluster:
+        for node in (0, 1):
+            cluster.note(node, *(at(step, loss=step) for step in range(1, 9)))
+        cluster.reports.note_restart(1, "worker:1 was lost")
+        cluster.reports.begin(TEMPLATE)
+        cluster.note(0, {"back_to": 5}, at(6, loss=60))
+        cluster.note(1, at(4, loss=40))  # has a checkpoint of its own: its first step says which
+    of_rank = lambda rank: [(row[0], row[3]) for row in cluster.rows() if row[1] == rank]  # noqa: E731
+    assert of_rank(0) == [*((step, step) for step in range(1, 6)), (6, 60)]
+    assert of_rank(1) == [(1, 1), (2, 2), (3, 3), (4, 40)]
+    (file,) = tmp_path.iterdir()
+    told = read_events(file.read_bytes(), "x")
+    assert [(p[1], p[3]) for p in told if p[2] == "loss"] == [
+        *((s, s) for s in range(1, 6)),
+        (6, 60),
+    ]
+    assert [p[3] for p in told if p[2] == "run/messages"] == ["worker:1 was lost"]
+
+
+def test_the_callback_gets_rank_0s_reports_and_ends_the_training(caplog):
+    seen, before = [], []
+
+    def on_report(report):
+        seen.append(report)
+        before.append(cluster.stopped.is_set())
+        if report.step == 1:
+            raise ValueError("a plot failed")
+        return report.step < 3
+
+    with Cluster(on_report=on_report) as cluster:
+        cluster.note(1, at(1, loss=9))
+        cluster.note(0, at(1, loss=3), at(2, loss=2))
+        cluster.note(0, at(3, loss=1))
+        assert cluster.stopped.wait(30)
+    assert before == [False, False, False]
+    assert [(type(r), r.step, dict(r.values)) for r in seen] == [
+        (Report, step, {"loss": 4 - step}) for step in (1, 2, 3)
+    ]
+    assert "on_report failed at step 1" in caplog.text and "a plot failed" in caplog.text
+
+
+def test_a_callback_that_returns_nothing_ends_nothing():
+    with Cluster(on_report=lambda report: None) as cluster:
+        cluster.note(0, at(1, loss=3))
+    assert not cluster.stopped.is_set()
+
+
+def test_the_page_shows_the_figures_while_the_training_runs(capsys):
+    handled = threading.Event()
+    with Cluster(ui=True, title="main_fun", on_report=lambda report: handled.set()) as cluster:
+        cluster.note(0, at(7, loss=0.5, **{"val/acc": 0.75}))
+        assert handled.wait(30)
+        url = capsys.readouterr().err.split("Watch the training at ")[1].split()[0]
+        with urllib.request.urlopen(url + "data", timeout=20) as answer:
+            data = json.load(answer)
+    assert (data["title"], data["state"], data["iteration"]) == ("main_fun", "training", 7)
+    assert data["series"] == {"loss": [[7, 0.5]], "val/acc": [[7, 0.75]]}
+
+
+def test_the_line_is_shown_now_and_then_and_the_last_one_at_the_end(monkeypatch, capsys):
+    monkeypatch.setattr(line_module, "_LINES_S", 1e9)
+    with Cluster() as cluster:
+        for step in range(1, 1001):
+            cluster.note(0, at(step, loss=0.5))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("step")]
+    assert lines == ["step 1  loss 0.5", "step 1,000  loss 0.5"]
+
+
+def test_output_is_shown_with_its_rank_and_what_was_left_out(capsys):
+    with Cluster() as cluster:
+        said = {
+            "event": "output",
+            "label": "[rank 0 h]",
+            "lines": ["a", "[bold]b"],
+            "left_out": 1200,
+        }
+        cluster.reports.note(0, said)
+    assert capsys.readouterr().err.splitlines() == [
+        "[rank 0 h] a",
+        "[rank 0 h] [bold]b",
+        "[rank 0 h] ... 1,200 lines left out; the executor's log has them",
+    ]
+
+
+def test_reports_that_were_left_out_are_counted_in_a_warning(caplog):
+    with Cluster() as cluster:
+        cluster.note(0, at(1, loss=1), left_out=30)
+        cluster.note(1, left_out=4)
+    assert "34 reports of metrics were left out" in caplog.text
+
+
+def test_what_is_no_report_harms_no_other(caplog):
+    with Cluster() as cluster:
+        cluster.note(0, {"step": 1})
+        cluster.note(0, at(2, loss=1))
+    assert cluster.rows() == [(2, 0, "loss", 1.0)]
+    assert "could not be handled" in caplog.text
+
+
+def test_a_log_dir_that_cannot_be_written_is_an_error_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises((OSError, RuntimeError), match="file"):
+        Cluster(log_dir=str(tmp_path / "file"))
+
+
+def test_a_line_has_six_metrics_and_no_line_breaks():
+    values = {f"m\n{n}": n / 3 for n in range(8)}
+    line = line_of(1234, values, 5678.9)
+    assert line.startswith("step 1,234  m 0 0  m 1 0.3333  m 2 0.6667")
+    assert line.endswith("(2 more)  5,679 rows/s")
+
+
+def test_the_rate_is_of_a_second_and_begins_anew_with_the_program():
+    rate = Rate()
+    assert not rate.note(0, 0.0) and not rate.note(100, 0.5)
+    assert rate.note(300, 2.0) and rate.value == 150
+    assert not rate.note(300, 9.0)  # waits
+    assert not rate.note(10, 10.0) and rate.value is None
+
+
+def test_a_long_history_is_thinned_and_keeps_the_newest(monkeypatch):
+    from hearth.cluster.reports import history
+
+    monkeypatch.setattr(history, "_MOST", 1000)
+    kept = RunHistory()
+    for step in range(5000):
+        kept.add(0, step, {"loss": step}, 0.0)
+    kept.add(0, 0, {"once": 1}, 0.0)
+    rows = kept.rows()
+    assert 400 < len(rows) <= 1001 and rows[-1][0] == 4999 and ("once") in {row[2] for row in rows}
+
+
+class FakeMlflow(types.ModuleType):
+    """As much of MLflow as is used."""
+
+    def __init__(self, active=True, fails=False):
+        super().__init__("mlflow")
+        self.params, self.metrics, self.fails = {}, [], fails
+        run = types.SimpleNamespace(info=types.SimpleNamespace(run_id="r1"))
+        self.active_run = lambda: run if active else None
+        self.entities = types.SimpleNamespace(
+            Param=lambda key, value: (key, value), Metric=lambda *values: values
+        )
+
+    def MlflowClient(self):
+        return self
+
+    def log_batch(self, run_id, metrics=(), params=()):
+        assert run_id == "r1" and len(metrics) <= 1000 and len(params) <= 100
+        if self.fails:
+            raise ConnectionError("no server")
+        self.params.update(params)
+        self.metrics += metrics
+
+
+def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with Cluster(params={"lr": 0.5}) as cluster:
+        cluster.note(0, at(3, **{"loss:train": 0.25}))
+        cluster.note(1, at(3, loss=9))
+        cluster.reports.note_params({"dataset.train.rows": 100})
+    assert fake.params == {"workers": "2", "lr": "0.5", "dataset.train.rows": "100"}
+    ((key, value, stamp, step),) = fake.metrics
+    assert (key, value, step) == ("loss_train", 0.25, 3) and stamp > 1.6e12
+
+
+@pytest.mark.parametrize("fake", [None, FakeMlflow(active=False), types.ModuleType("mlflow")])
+def test_without_an_active_run_nothing_is_logged_or_imported(monkeypatch, fake):
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    monkeypatch.setattr(mlflow_run, "MlflowRun", None)
+    with Cluster() as cluster:
+        cluster.note(0, at(3, loss=0.25))
+    assert cluster.rows()
+
+
+def test_a_server_of_mlflow_that_fails_is_one_warning(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "mlflow", FakeMlflow(fails=True))
+    monkeypatch.setattr(mlflow_run, "_PERIOD_S", 0.01)
+    with Cluster(params={"lr": 0.5}) as cluster:
+        cluster.note(0, at(3, loss=0.25))
+    assert caplog.text.count("MLflow did not take") == 1 and "no server" in caplog.text
+    assert cluster.rows()
+
+
+def test_of_a_programs_arguments_the_plain_ones_are_params():
+    args = types.SimpleNamespace(lr=0.1, name="a", deep=True, net=object())
+    assert plain_params(args) == {"lr": 0.1, "name": "a", "deep": True}
+    assert plain_params({"lr": 1, "x": None}) == {"lr": 1}
+    assert plain_params(["--lr", "1"]) == plain_params(None) == {}

@@ -1,0 +1,294 @@
+"""Random kills of trainings: {torch, keras, caffe} x {frame, Parquet files} x {as many ranks, other
+ranks after each kill}; counts rows lost and doubled, and compares models.
+
+Each training runs once in peace and once under kills. The Parquet files of torch and keras are
+those of a WebHDFS server of the tests, which the ranks read by the core's own client; Caffe's are
+local. `make soak` runs it; docs/reliability.md keeps the table. One cell:
+`kills.py --only torch-frame-same --kills 5`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
+
+import conftest
+import counted_programs
+import counted_steps
+import faults
+from counted_caffe import CaffeCell
+from counted_programs import Training
+from webhdfs_server import WebHdfs
+
+HERE = Path(__file__).resolve().parent
+FRAMEWORKS, SOURCES, WORLDS = ("torch", "keras", "caffe"), ("frame", "files"), ("same", "other")
+CELLS = [f"{f}-{s}-{w}" for f in FRAMEWORKS for s in SOURCES for w in WORLDS]
+KINDS = {
+    "rank": "hearth.cluster.node",
+    "supervisor": "hearth.cluster.supervisor",
+    "executor": "CoarseGrainedExecutorBackend",
+}
+ROWS, WORLD = 400, 2
+# Steps between a start's first batch and its kill: more than between two checkpoints, as a program
+# that is killed twice without one in between is not started again.
+_STEPS = (7, 24)
+# A start that takes so many further steps after a kill has lost nothing.
+_UNHURT_STEPS = 40
+_POLL_S = 0.02
+
+
+class Killer:
+    """Kills at random once the ranks of a start have taken some steps; a thread, ended by close().
+
+    Attributes:
+        killed: how many processes of each kind were.
+    """
+
+    def __init__(self, folder: Path, chance: random.Random, kills: int):
+        self._folder, self._chance, self._left = folder, chance, kills
+        self._over = threading.Event()
+        self.killed: Counter[str] = Counter()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        killed = -1, 0  # the start whose process was killed last, and its steps then
+        while self._left and self._await(lambda at=killed: self._goes_on(*at)):
+            steps = _steps_of(self._folder) + self._chance.randint(*_STEPS)
+            if not self._await(lambda n=steps: _steps_of(self._folder) >= n):
+                return
+            time.sleep(self._chance.uniform(0, 0.02))
+            self._kill(self._chance.choice(sorted(KINDS)))
+            killed = counted_steps.progress(self._folder)[0], _steps_of(self._folder)
+
+    def _goes_on(self, life: int, steps: int) -> bool:
+        """Whether all ranks take steps of another start than `life`; or of that one, where the
+        process that was killed was none that it needs."""
+        found, ranks, _ = counted_steps.progress(self._folder)
+        if found == life:
+            return _steps_of(self._folder) > steps + _UNHURT_STEPS
+        return ranks >= max(1, len(list(self._folder.glob(f"{found:05d}-*"))))
+
+    def _await(self, condition: Any) -> bool:
+        while not self._over.wait(_POLL_S):
+            if condition():
+                return True
+        return False
+
+    def _kill(self, kind: str) -> None:
+        nodes = conftest.marked_processes(KINDS["rank"])
+        victims = nodes
+        if kind == "supervisor":
+            victims = [faults.parent_of(pid) for pid in nodes]
+        elif kind == "executor":
+            victims = conftest.marked_processes(KINDS["executor"])
+        if victims and not self._over.is_set():
+            pid = self._chance.choice(sorted(victims))
+            os.kill(pid, signal.SIGKILL)
+            print(f"killed {kind} {pid}", flush=True)
+            self.killed[kind] += 1
+            self._left -= 1
+
+
+def _steps_of(folder: Path) -> int:
+    """Steps that the last start has taken."""
+    life, _, last = counted_steps.progress(folder)
+    begin = [line[0] for line in counted_steps.lives(folder).get(life, []) if len(line) == 1]
+    return last - max(begin, default=last)
+
+
+class Cell:
+    """One framework, source and way to resume, in a folder of its own."""
+
+    def __init__(self, spark: Any, name: str, folder: Path, hdfs: WebHdfs, seed: int):
+        self.name = name
+        self.framework, source, self.worlds = name.split("-")
+        self._spark, self._folder = spark, folder
+        self._chance = random.Random(f"{seed} {name}")
+        columns = ("int(id) id", "float(id % 7 / 7) x", "float(id / 1000) y")
+        self._rows = spark.range(0, ROWS, 1, 3).selectExpr(*columns)
+        if source == "files":
+            self._rows = self._stored(hdfs)
+
+    def _stored(self, hdfs: WebHdfs) -> Any:
+        """The rows as Parquet files: their URI for Caffe, else a source of the WebHDFS server."""
+        import hearth.data
+
+        parts = self._folder / "rows"
+        self._rows.write.parquet(str(parts))
+        if self.framework == "caffe":
+            return f"file:{parts}"
+        for file in parts.glob("*.parquet"):
+            hdfs.files[f"/{self.name}/{file.name}"] = file.read_bytes()
+        # Listed by the core's client: Spark's JVM asks for more than the server knows.
+        return hearth.data.parquet(f"{hdfs.uri}/{self.name}").pin()
+
+    def run(self, kills: int) -> dict[str, Any]:
+        """The training in peace, then with so many kills; what the JSON file keeps."""
+        started = time.monotonic()
+        if self.framework == "caffe":
+            cell = CaffeCell(self._spark, self._rows, self._folder, self._chance, WORLD)
+            found = cell.run(kills, ROWS, self.worlds == "other")
+        else:
+            found = self._run_program(kills)
+        seconds = time.monotonic() - started
+        return {"cell": self.name, "asked": kills, **found, "seconds": round(seconds)}
+
+    def _run_program(self, kills: int) -> dict[str, Any]:
+        epochs = -(-(kills + 1) * (_STEPS[1] + 2) * 16 // ROWS)
+        peace, models = self._folder / "peace", []
+        peace.mkdir(parents=True)
+        self._train(peace, epochs, WORLD, 0, restart=True)
+        models.append((peace / "model").read_text())
+        folder = self._folder / "kills"
+        folder.mkdir()
+        killer, error = Killer(folder, self._chance, kills), ""
+        try:
+            if self.worlds == "same":
+                self._train(folder, epochs, WORLD, 0, restart=True)
+            else:
+                self._train_by_turns(folder, epochs, killer)
+            models.append((folder / "model").read_text())
+        except Exception as failure:
+            error = repr(failure)
+        finally:
+            killer.close()
+        counts = counted_steps.tally(folder, ROWS, epochs)
+        even = counted_steps.tally(peace, ROWS, epochs)
+        return {
+            "epochs": epochs,
+            "killed": dict(killer.killed),
+            "error": error,
+            "lost": counts.lost + even.lost,
+            "doubled": counts.doubled + even.doubled,
+            "again": 0,
+            "same": len(set(models)) == 1 if self.worlds == "same" else None,
+        }
+
+    def _train_by_turns(self, folder: Path, epochs: int, killer: Killer) -> None:
+        """Goes on with other ranks after each kill: 2, 1, 2, ..."""
+        from hearth.cluster import ClusterError
+
+        for run in itertools.count():
+            before = killer.killed.total()
+            try:
+                self._train(folder, epochs, WORLD - run % 2, 1000 * run, restart=False)
+                return
+            except ClusterError:
+                if killer.killed.total() == before:
+                    raise
+
+    def _train(self, folder: Path, epochs: int, world: int, life: int, restart: bool) -> None:
+        from hearth import cluster
+        from hearth.torch import TorchCluster
+
+        training = Training(str(folder), epochs, life)
+        options = {"datasets": {"train": self._rows}, "restart": restart, "timeout_s": 120}
+        if self.framework == "torch":
+            options["checkpoint_dir"] = f"file://{folder}/checkpoints"
+            main = counted_programs.train_torch
+            started = TorchCluster.run(self._spark, main, training, world, **options)
+        else:
+            main = counted_programs.train_keras
+            started = cluster.run(self._spark, main, training, world, **options)
+        started.shutdown()
+
+
+def run_cells(names: list[str], kills: int, seed: int, stop: float) -> list[dict[str, Any]]:
+    """The cells in turn, `kills` each, until the time `stop`."""
+    os.environ.update([conftest.MARK.split("=")])
+    # The executors import the main functions.
+    paths = [str(HERE), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    results = []
+    with ExitStack() as stack:
+        from hearth.spark import session
+
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-kills-")))
+        hdfs = stack.enter_context(WebHdfs())
+        spark = session.start("hearth-kills", executors=WORLD)
+        stack.callback(spark.stop)
+        for name in names:
+            if time.time() > stop:
+                break
+            result = Cell(spark, name, folder / name, hdfs, seed).run(kills)
+            results.append({**result, "seed": seed, "date": time.strftime("%Y-%m-%d")})
+            print(json.dumps(results[-1]), flush=True)
+    return results
+
+
+def is_well(result: dict[str, Any]) -> bool:
+    """Whether each kill was survived, no row lost or doubled, and the model the unbroken one."""
+    exact = result["lost"] == result["doubled"] == 0 and result["same"] is not False
+    return exact and not result["error"]
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """In Markdown: a line for each cell."""
+    lines = [
+        "| framework | rows | ranks on resume | kills | rank | supervisor | executor | rows lost "
+        "| doubled | given again | model of an unbroken run |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    total: Counter[str] = Counter()
+    for name in CELLS:
+        mine = [result for result in results if result["cell"] == name]
+        if not mine:
+            continue
+        killed = sum((Counter(result["killed"]) for result in mine), Counter())
+        sums = {key: sum(result[key] for result in mine) for key in ("lost", "doubled", "again")}
+        compared = [result["same"] for result in mine if result["same"] is not None]
+        same = f"{sum(compared)} of {len(compared)}" if compared else "-"
+        kinds = [killed[kind] for kind in KINDS]
+        cells = [*name.split("-"), killed.total(), *kinds, *sums.values(), same]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+        total.update(kills=killed.total(), **sums)
+    counts = " | ".join(str(total[key]) for key in ("lost", "doubled", "again"))
+    lines.append(f"| all | | | {total['kills']} | | | | {counts} | |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=CELLS, action="append", help="these cells; else all")
+    parser.add_argument("--kills", type=int, default=9, help="of each cell")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--json", default="", help="a file that the results are added to")
+    parser.add_argument("--minutes", type=float, default=1e6, help="no cell begins after them")
+    parser.add_argument("--table", metavar="JSON", help="show what a file has gathered")
+    flags = parser.parse_args()
+    if flags.table:
+        print(table(json.loads(Path(flags.table).read_text())))
+        return 0
+    print(f"{flags.kills} kills per cell, seed {flags.seed}", flush=True)
+    stop = time.time() + 60 * flags.minutes
+    results = run_cells(flags.only or CELLS, flags.kills, flags.seed, stop)
+    file = Path(flags.json) if flags.json else None
+    if file:
+        before = json.loads(file.read_text()) if file.exists() else []
+        file.write_text(json.dumps([*before, *results], indent=1))
+    print(table(results))
+    return 0 if all(map(is_well, results)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

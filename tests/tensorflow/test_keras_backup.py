@@ -1,0 +1,84 @@
+"""Keras' fit() with BackupAndRestore: what was interrupted ends as what was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from node_notes import Notes
+
+from hearth import cluster
+
+pytestmark = pytest.mark.tensorflow
+ROWS, EPOCHS = 100, 3
+
+
+def fit(args, ctx):
+    """Notes the model's weights and the steps done; rank 1 ends itself after some steps."""
+    notes, every, dies_after = args
+    import keras
+    import numpy as np
+
+    import hearth.tensorflow as hvt
+
+    hvt.init()
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(8), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+    )
+    model.compile(hvt.DistributedOptimizer(keras.optimizers.Adam(0.01)), "mse")
+    rows = ctx.dataset("train", 8, seed=2).as_keras_dataset("x", "y")
+    steps = []
+
+    class Steps(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            steps.append(batch)
+            if len(steps) == dies_after and not ctx.restart_count and hvt.rank() == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    backup = hvt.BackupAndRestore(ctx, rows, every=every)
+    model.fit(rows, epochs=EPOCHS, shuffle=False, verbose=0, callbacks=[backup, Steps()])
+    variables = [*model.weights, *model.optimizer.variables]
+    found = b"".join(np.ascontiguousarray(v.numpy()).tobytes() for v in variables).hex()
+    notes.write(ctx, {"weights": found, "steps": len(steps), "restarts": ctx.restart_count})
+
+
+def run(spark, folder, every=0, dies_after=0):
+    (folder / "notes").mkdir(exist_ok=True)
+    notes = Notes(str(folder / "notes"))
+    frame = spark.range(0, ROWS, 1, 2).selectExpr(
+        "array(float(id % 10) / 10, float(id % 7) / 7) x", "float(id % 3) y"
+    )
+    cluster.run(
+        spark,
+        fit,
+        (notes, every, dies_after),
+        nodes=2,
+        datasets={"train": frame},
+        restart=True,
+        checkpoint_dir=str(folder / "checkpoints"),
+    ).shutdown()
+    return [notes.read()[f"worker{rank}"] for rank in (0, 1)]
+
+
+def test_a_killed_fit_ends_with_the_bits_of_one_that_was_not(spark, tmp_path):
+    folders = {name: tmp_path / name for name in ("whole", "killed")}
+    for folder in folders.values():
+        folder.mkdir()
+    whole = run(spark, folders["whole"], every=4)
+    steps = -(-ROWS // 2 // 8) * EPOCHS
+    assert [(node["steps"], node["restarts"]) for node in whole] == [(steps, 0)] * 2
+    assert whole[0]["weights"] == whole[1]["weights"]
+    # In the second epoch, three steps behind a checkpoint that is in the midst of one.
+    killed = run(spark, folders["killed"], every=4, dies_after=11)
+    assert [(node["steps"], node["restarts"]) for node in killed] == [(steps - 8, 1)] * 2
+    assert [node["weights"] for node in killed] == [node["weights"] for node in whole]
+    kept = sorted(os.listdir(folders["killed"] / "checkpoints"))
+    assert [name.rpartition("-")[2] for name in kept if name.startswith("checkpoint-")] == [
+        str(steps - 1),
+        str(steps),
+    ]
+    done = run(spark, folders["killed"])
+    assert [node["steps"] for node in done] == [0, 0]
+    assert [node["weights"] for node in done] == [node["weights"] for node in whole]

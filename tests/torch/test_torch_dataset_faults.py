@@ -1,0 +1,135 @@
+"""Rows of datasets come once whatever happens while Spark delivers them: odd settings, a lost
+executor, other clusters of the same session, Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from node_notes import Notes
+
+from hearth.torch import TorchCluster
+
+LARGE = 40_000
+
+
+def take_epochs(notes, ctx):
+    """Notes the ids of each of two epochs."""
+    loader = ctx.dataset("train", 16, uneven="weight")
+    epochs = []
+    for _ in range(2):
+        epochs.append([])
+        for batch in loader:
+            assert {len(text) for text in batch.get("text", ())} <= {LARGE}
+            epochs[-1] += batch["id"][batch["row_weight"] > 0].tolist()
+    notes.write(ctx, epochs)
+
+
+def check(notes, rows):
+    for epoch in (0, 1):
+        ids = sorted(i for node in notes.read().values() for i in node[epoch])
+        assert ids == list(range(rows))
+
+
+@contextmanager
+def settings(spark, **conf):
+    """Settings of Spark SQL for a while; `__` stands for a dot."""
+    names = {f"spark.sql.{key.replace('__', '.')}": value for key, value in conf.items()}
+    before = {name: spark.conf.get(name) for name in names}
+    try:
+        for name, value in names.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def slowly(frame):
+    """The same rows; each partition takes a while."""
+
+    def wait(batches):
+        for batch in batches:
+            time.sleep(0.2)
+            yield batch
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+def test_large_rows_of_many_partitions_come_once_in_batches_of_seven(spark, notes):
+    odd = {"adaptive__enabled": "false", "execution__arrow__maxRecordsPerBatch": "7"}
+    with settings(spark, **odd, autoBroadcastJoinThreshold="-1", shuffle__partitions="200"):
+        some = spark.range(0, 600, 1, 200).selectExpr("id", f"repeat(id % 10, {LARGE}) text")
+        frame = some.join(spark.range(0, 600, 1, 3), "id")
+        TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame}).shutdown()
+    check(notes, 600)
+
+
+def test_two_clusters_of_one_session_take_rows_of_their_own(spark, tmp_path):
+    def run(name, rows):
+        notes = Notes(str(tmp_path / name))
+        datasets = {"train": spark.range(0, rows, 1, 3)}
+        TorchCluster.run(spark, take_epochs, notes, 1, datasets=datasets).shutdown()
+
+    threads = []
+    for name, rows in (("one", 300), ("two", 400)):
+        (tmp_path / name).mkdir()
+        threads.append(threading.Thread(target=run, args=(name, rows)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    check(Notes(str(tmp_path / "one")), 300)
+    check(Notes(str(tmp_path / "two")), 400)
+
+
+def test_an_executor_that_is_lost_while_rows_are_delivered_is_replaced(spark, notes, tmp_path):
+    marks = str(tmp_path)
+
+    def kill_once(batches):
+        from pyspark import TaskContext
+
+        from hearth.cluster.node_process import executor_pid
+
+        mark = Path(marks, "killed")
+        for batch in batches:
+            if TaskContext.get().partitionId() == 20 and not mark.exists():
+                mark.touch()
+                os.kill(executor_pid(), signal.SIGKILL)
+            yield batch
+
+    frame = spark.range(0, 900, 1, 3).mapInArrow(kill_once, "id long")
+    datasets = {"train": frame}
+    TorchCluster.run(spark, take_epochs, notes, 2, datasets=datasets, restart=True).shutdown()
+    assert Path(marks, "killed").exists()
+    check(notes, 900)
+
+
+@pytest.mark.parametrize("when", ["run", "shutdown"])
+def test_a_run_after_one_that_was_interrupted_gets_its_rows(spark, notes, tmp_path, when):
+    slow = slowly(spark.range(0, 900, 1, 3))
+    delay = 0.5 if when == "run" else 0.1
+
+    def interrupt():
+        time.sleep(delay)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    (tmp_path / "first").mkdir()
+    first, thread = Notes(str(tmp_path / "first")), threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        if when == "run":
+            thread.start()
+        cluster = TorchCluster.run(spark, take_epochs, first, 2, datasets={"train": slow})
+        if when == "shutdown":
+            thread.start()
+        cluster.shutdown()
+    thread.join()
+    assert first.read() == {}
+    frame = spark.range(0, 300, 1, 3)
+    TorchCluster.run(spark, take_epochs, notes, 2, datasets={"train": frame}).shutdown()
+    check(notes, 300)
