@@ -95,14 +95,15 @@ def test_splits_go_to_the_ranks_of_their_hosts_in_equal_shares():
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7, 300])
 def test_shares_of_counted_rows_are_contiguous_and_differ_by_a_row(tmp_path, ranks):
     for i in range(3):
-        pq.write_table(pa.table({"id": range(i * 50, i * 50 + 50)}), tmp_path / f"{i}.parquet")
+        ids = range(i * 5000, i * 5000 + 5000)
+        pq.write_table(pa.table({"id": ids}), tmp_path / f"{i}.parquet")
     source = data.parquet(str(tmp_path)).pin()
     for hosts in ([], [frozenset({"a"})] * ranks):  # none is nearer than another
         rows = [
             [value for s in joined(share) for b in source.read(s) for value in b["id"].to_pylist()]
             for share in shares(source.splits(), hosts, ranks)
         ]
-        assert [value for part in rows for value in part] == list(range(150))
+        assert [value for part in rows for value in part] == list(range(15_000))
         assert max(map(len, rows)) - min(map(len, rows)) <= 1
 
 

@@ -92,7 +92,8 @@ class _Reader:
 
         images = [self._keys.picture_of(key) for key in keys]
         rows = map(values_of, keys, images)
-        found = dict(zip(IMAGE_COLUMNS, zip(*rows, strict=True), strict=True))
+        columns = zip(*rows, strict=True)
+        found: dict[str, Any] = dict(zip(IMAGE_COLUMNS, columns, strict=True))
         found |= {"key": keys, "value": values, "data": values}
         if None in images:
             there = pa.array([image is not None for image in images]).buffers()[1]
