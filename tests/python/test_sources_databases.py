@@ -18,6 +18,7 @@ from webhdfs_server import WebHdfs
 from hearth import HearthError, data, native
 from hearth.files.stored_files import Block
 from hearth.sources import file_source, lmdb
+from hearth.sources.file_source import FileSource
 from hearth.sources.owners import owners
 from hearth.sources.rank_rows import RankRows
 
@@ -208,6 +209,21 @@ def test_ranks_fetch_those_pages_of_an_lmdb_that_lie_near_them(database, monkeyp
     total = sum(count for count, _ in counts)
     assert 0.5 * size < total < 1.5 * size
     assert sum(count for count, near in counts if near) > 0.8 * total
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranges_with_gaps_are_not_read_as_one(database, ranks, monkeypatch):
+    make, uri, _ = database
+    hosts = [frozenset("abc"[rank]) for rank in range(ranks)]
+    source = make(uri).pin()
+    scattered = [
+        replace(split, hosts=hosts[i * 7 % 5 % ranks]) for i, split in enumerate(source.splits())
+    ]
+    monkeypatch.setattr(FileSource, "splits", lambda self: scattered)
+    rows = RankRows(source, hosts=tuple(hosts))
+    shares = [ids(rows.read(rank, ranks)) for rank in range(ranks)]
+    assert sorted(itertools.chain.from_iterable(shares)) == list(range(ROWS))
+    assert shares[0] != list(range(len(shares[0])))
 
 
 def test_damage_of_an_lmdb_in_hdfs_is_named(database):

@@ -52,6 +52,9 @@ class ArrowFormat:
             raise ValueError(f"{file.uri} is damaged: its footer leads outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
 
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 

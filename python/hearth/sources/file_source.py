@@ -196,6 +196,7 @@ class FileSource:
         import pyarrow as pa
 
         schema = self.pinned.schema
+        pieces = list(self._joined(pieces))
         keys = [piece.key for piece in pieces]
         opened = cache(lambda: self.format.open(file, schema, keys))  # not to go on with a unit
         for piece in pieces:
@@ -207,6 +208,28 @@ class FileSource:
                 names = self.columns or [(name, name) for name in arrays]
                 columns = [arrays[name] for name, _ in names]
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _joined(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
+        """Whole units that the format can read in one go as one; other pieces as they are."""
+        last: Piece | None = None
+        for piece in pieces:
+            key = None
+            if last is not None and _is_whole(last) and _is_whole(piece):
+                key = self.format.joined(last.key, piece.key)
+            if last is not None and key is not None:
+                unknown = last.rows is None or piece.rows is None
+                rows = None if unknown else (last.rows or 0) + (piece.rows or 0)
+                last = Piece(piece.file, key, rows)
+                continue
+            if last is not None:
+                yield last
+            last = piece
+        if last is not None:
+            yield last
+
+
+def _is_whole(piece: Piece) -> bool:
+    return piece.begin == 0 and piece.end in (None, piece.rows)
 
 
 def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:

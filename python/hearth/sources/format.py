@@ -69,6 +69,10 @@ class Format(Protocol):
         """A file's units, in order. `share`: about as many bytes as a unit without a number of rows
         should have, where the format can cut."""
 
+    def joined(self, key: Any, following: Any) -> Any:
+        """The key of two units as one; None where they do not follow each other in their file, or
+        are read one by one."""
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
         """A reader of a file.
 

@@ -10,7 +10,7 @@ from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
 from hearth.sources.format import Unit
-from hearth.sources.lmdb import Range, datum_batches, datum_schema
+from hearth.sources.lmdb import Range, datum_batches, datum_schema, joined_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +54,9 @@ class LevelDbFormat:
         ranges = divide_leveldb(folder, wanted)
         size = max(1, share * LEAST_SPLITS // wanted)
         return [Unit(key, 0, size, key[2]) for key in ranges if key[2] != 0]
+
+    def joined(self, key: Range, following: Range) -> Range | None:
+        return joined_ranges(key, following)
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)

@@ -67,11 +67,16 @@ class LmdbFormat:
         records, keys = divide_lmdb(file.uri, wanted)
         begins = [records * i // wanted for i in range(wanted + 1)]
         counts = [end - begin for begin, end in itertools.pairwise(begins)]
+        found = [(i, key, counts[i]) for i, key in enumerate(keys) if counts[i]]
+        ends = [*(key for _, key, _ in found[1:]), *([None] if found else [])]
+        size = max(1, file.size // wanted)
         return [
-            Unit((key, None, count), file.size * i // wanted, max(1, file.size // wanted), count)
-            for i, (key, count) in enumerate(zip(keys, counts, strict=True))
-            if count
+            Unit((key, end, count), file.size * i // wanted, size, count)
+            for (i, key, count), end in zip(found, ends, strict=True)
         ]
+
+    def joined(self, key: Range, following: Range) -> Range | None:
+        return joined_ranges(key, following)
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
@@ -93,6 +98,15 @@ class _Reader:
         return datum_batches(rows, self._schema, self._file.count)
 
 
+def joined_ranges(range_: Range, following: Range) -> Range | None:
+    """Two ranges as one; None where the second one does not begin where the first one ends, or
+    only one of them has a number of records."""
+    counts = range_[2], following[2]
+    if range_[1] != following[0] or (None in counts and set(counts) != {None}):
+        return None
+    return range_[0], following[1], None if None in counts else (counts[0] or 0) + (counts[1] or 0)
+
+
 def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
     """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
     are copied unless `schema` has views. `count` is called with the bytes that were fetched."""
@@ -103,8 +117,9 @@ def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.Rec
         count(rows.fetched - counted)
         counted = rows.fetched
         batch = pa.record_batch(found)
-        columns = [batch.column(field.name).cast(field.type) for field in schema]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        columns = [(batch.column(field.name), field.type) for field in schema]
+        arrays = [array if array.type == kind else array.cast(kind) for array, kind in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def datum_schema() -> pa.Schema:

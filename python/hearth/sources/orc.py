@@ -39,6 +39,9 @@ class OrcFormat:
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
 
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 

@@ -43,6 +43,9 @@ class ParquetFormat:
         ]
         return check_starts(file.uri, file.size, units, "row group")
 
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema, keys)
 

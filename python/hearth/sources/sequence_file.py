@@ -53,6 +53,9 @@ class SequenceFileFormat:
             return [Unit(found, found[0], found[1] - found[0]) for found in ranges]
         return _counted(reader, ranges)
 
+    def joined(self, key: tuple[int, int], following: tuple[int, int]) -> Any:
+        return (key[0], following[1]) if key[1] == following[0] else None
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema, max((end for _, end in keys), default=0))
 

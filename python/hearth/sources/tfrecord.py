@@ -66,6 +66,9 @@ class TfRecordFormat:
         ends = [*_boundaries(source, wanted), size]
         return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
 
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
