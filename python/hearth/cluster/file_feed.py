@@ -141,8 +141,8 @@ def _read_local(
         raise ValueError(f"{path} is not in a local file system: mount it, or feed it from Spark")
     source = _selected(pin_by_names(path), columns)
     number, nodes = share
-    splits = list(joined(shares(source.splits(), [], nodes)[number]))
-    return _epochs(source.read, splits, epochs)
+    mine = shares(source.splits(), [], nodes)[number : number + 1]  # none of a parameter server
+    return _epochs(source.read, [split for part in mine for split in joined(part)], epochs)
 
 
 def _selected(source: FileSource, columns: Sequence[str]) -> FileSource:
