@@ -56,8 +56,10 @@ def _found(trainer: Any) -> dict[str, Any]:
 
 
 def _after_epoch(ctx: Any, trainer: Any, loader: Any, row: dict[str, Any]) -> None:
-    """Makes a checkpoint, and has the driver log a line of the epoch."""
+    """Makes a checkpoint, and tells the driver of the epoch."""
     spec = trainer.spec
+    numbers = {name: value for name, value in row.items() if isinstance(value, float)}
+    ctx.report(step=trainer.run["step"], **numbers)
     if spec.resumes:
         ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
     if spec.verbose and ctx.rank == 0:
