@@ -87,26 +87,26 @@ def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
 
 def bench_files(report: Report, folder: Path, rounds: int) -> None:
     """What ranks read by themselves: rows into the trainer's queue, before any transformation."""
-    from hearth.caffeonspark.sequence_rows import SequenceRows
-    from hearth.rows.file_rows import DatabaseRows
+    from hearth import data
+    from hearth.sources.rank_rows import RankRows
 
     consumer = Consumer()
     if report.wants("lmdb/150 KB images"):
         path = lmdb_of_pictures(folder)
-        rows = DatabaseRows(path, 1).pin()
+        rows = RankRows(data.lmdb(path).pin().in_place())
         read_from_disk(f"{path}/data.mdb")
         bench_pictures(report, "lmdb/150 KB images", f"{path}/data.mdb", rounds,
                        lambda: drained(consumer, rows.read(0, 1)))  # fmt: skip
     if report.wants("SequenceFile/150 KB images"):
         path = read_from_disk(sequence_of_pictures(folder))
-        pictures = SequenceRows.find(path)
+        pictures = RankRows(data.sequence_file(path).pin().in_place())
         bench_pictures(report, "SequenceFile/150 KB images", path, rounds,
                        lambda: drained(consumer, pictures.read(0, 1)))  # fmt: skip
     name = "lmdb/28x28 Datums"
     if report.wants(name):
         pixels = np.random.default_rng(1).bytes(784)
         records = {f"{i:08d}": datum(pixels, i % 10, (1, 28, 28)) for i in range(DIGITS)}
-        rows = DatabaseRows(write_lmdb(folder / "digits", records), 1).pin()
+        rows = RankRows(data.lmdb(write_lmdb(folder / "digits", records)).pin().in_place())
         found = [drained(consumer, rows.read(0, 1)) for _ in range(rounds)]
         for kind, place in (("", 0), (", per core", 1)):
             rates = [DIGITS / times[place] for times in found]

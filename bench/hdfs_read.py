@@ -24,7 +24,7 @@ from pyarrow import orc
 import report
 
 if TYPE_CHECKING:
-    from hearth.rows.far_lmdb import FarLmdb
+    from hearth.sources.source import Source
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path += [str(TESTS), str(TESTS / "hadoop")]
@@ -145,26 +145,18 @@ def read_plainly(uri: str) -> None:
 
 def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: int = ROWS) -> None:
     """Its rows on their way to the ring."""
-    from hearth.native._core import stat_file
+    from hearth.sources.rank_rows import RankRows
 
-    from hearth.rows.far_rows import FarRows
-    from hearth.rows.file_parts import StoredFile
-
-    file = StoredFile(uri, stat_file(uri).size)
-    rows = FarRows(uri, ((column, column),), (file,), kind=kind)
-    assert sum(batch.num_rows for batch in rows.read(0, 1)) == count
-
-
-def read_lmdb(uri: str) -> None:
-    assert sum(batch.num_rows for batch in find_lmdb(uri).read(0, 1)) == PICTURES
+    rows = RankRows(pinned(uri, kind, column)).read(0, 1)
+    assert sum(batch.num_rows for batch in rows) == count
 
 
 @cache
-def find_lmdb(uri: str) -> FarLmdb:
+def pinned(uri: str, kind: str, column: str) -> Source:
     """What the driver looks up once, before the ranks read."""
-    from hearth.rows.far_lmdb import FarLmdb
+    from hearth import data
 
-    return FarLmdb.find(None, uri, 1)
+    return getattr(data, kind)(uri, [column]).pin()
 
 
 def read_records(uri: str) -> None:
@@ -192,9 +184,9 @@ WAYS = {
     "orc": ("rows.orc", partial(read_as_a_rank, kind="orc")),
     "sequence": (
         "pictures.seq",
-        partial(read_as_a_rank, kind="sequence", column="data", count=PICTURES),
+        partial(read_as_a_rank, kind="sequence_file", column="data", count=PICTURES),
     ),
-    "lmdb": ("lmdb/data.mdb", read_lmdb),
+    "lmdb": ("lmdb/data.mdb", partial(read_as_a_rank, kind="lmdb", column="data", count=PICTURES)),
     "tfrecord": ("rows.tfrecord", read_records),
     "TFRecordDataset": ("rows.tfrecord", read_dataset),
 }

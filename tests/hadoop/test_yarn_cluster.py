@@ -54,9 +54,8 @@ def write_records(spark, folder, local):
         HadoopFiles.of(spark).write(f"{folder}/part-r-{part}", local.read_bytes())
 
 
-def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path, monkeypatch):
+def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr("hearth.rows.file_parts._LEAST_BYTES", 1000)  # more parts than nodes
     tmp_path.chmod(0o777)
     home = f"{hadoop.uri}/user/{hadoop.user}"
     parquet, records = f"{home}/columns", f"{home}/records"

@@ -13,6 +13,7 @@ import pytest
 from fed_rows import RING_BYTES, FedRows
 from hearth.native._core import Pieces
 
+from hearth.cluster.file_feed import BatchSource
 from hearth.torch.feeds import FileFeed
 
 IDS = pa.array([1, 2, 3])
@@ -99,12 +100,20 @@ def test_columns_that_are_not_there_or_there_twice_are_named(tmp_path):
         fed(tmp_path, Pieces([pickle.dumps([1, 2])])).next_numpy(1, ("id",))
 
 
-def test_arrow_files_with_other_columns_do_not_share_a_minibatch(tmp_path):
-    for name, columns in (("a", {"id": IDS}), ("b", {"id": NAMES}), ("c", {"x": IDS})):
+def test_batches_with_other_columns_do_not_share_a_minibatch(tmp_path):
+    feed = fed(tmp_path, pa.record_batch({"id": IDS}))
+    others = ({"id": IDS}, {"id": NAMES}, {"x": IDS})
+    feed._source = BatchSource(map(pa.record_batch, others))
+    found = taken(feed, 10)
+    assert found == [{"id": [1, 2, 3]}, {"id": ["a", "b", "c"]}, {"x": [1, 2, 3]}]
+
+
+def test_an_arrow_file_with_other_columns_is_named(tmp_path):
+    for name, columns in (("a", {"id": IDS}), ("b", {"x": IDS})):
         with pa.ipc.new_file(str(tmp_path / f"{name}.arrow"), pa.record_batch(columns).schema) as f:
             f.write(pa.record_batch(columns))
-    found = taken(FileFeed(str(tmp_path), (), (0, 1), 1), 10)
-    assert found == [{"id": [1, 2, 3]}, {"id": ["a", "b", "c"]}, {"x": [1, 2, 3]}]
+    with pytest.raises(ValueError, match=r"column 'id' is not in .*b.arrow, which has: x"):
+        taken(FileFeed(str(tmp_path), (), (0, 1), 1), 10)
 
 
 def halved(tensors):

@@ -10,15 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hearth import HearthError
+from hearth import data as sources
 from hearth.caffeonspark.places import Places
 from hearth.files import library_files
 from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows
 from hearth.files.uri import serving
-from hearth.rows.far_formats import FAR_FORMATS
-from hearth.rows.far_listing import list_stored
-from hearth.rows.far_rows import FarRows
-from hearth.rows.row_epochs import RowEpochs
+from hearth.sources.rank_rows import RankRows
 from hearth.trainer import far_files
 
 
@@ -95,22 +93,25 @@ def test_ranks_read_parquet_there(files, folder, tmp_path, kept):
     for i, path in enumerate(paths):
         pq.write_table(pa.table({"id": range(40 * i, 40 * i + 40)}), path, row_group_size=10)
     files.store(list(map(str, paths)), folder)
-    stored = tuple(list_stored(None, folder))
-    assert [file.size for file in stored] == [path.stat().st_size for path in paths]
-    assert FAR_FORMATS["parquet"].types(stored[0].uri) == {"id": "int64"}
-    rows, told = FarRows(folder, (("id", "n"),), stored), []
-    rows = rows.counting(lambda size, near: told.append((size, near)))
-    read = [rows.read(r, 2) if kept else next(RowEpochs(rows, 1).read(r, 2, 0)) for r in range(2)]
+    source, counts = sources.parquet(folder).pin().select([("id", "n")]), []
+    assert [file.size for file in source.pinned.files] == [path.stat().st_size for path in paths]
+    rows = RankRows(source, None if kept else 1)
+    read = [
+        rows.read(rank, 2, lambda *both: counts.append(both))
+        if kept
+        else next(rows.epochs(rank, 2, 0, lambda *both: counts.append(both)))
+        for rank in range(2)
+    ]
     numbers = [n for batch in itertools.chain(*read) for n in batch.column("n").to_pylist()]
     assert sorted(numbers) == list(range(120))
-    assert {near for _, near in told} == {False}
+    assert {near for _, near in counts} == {False}
 
 
 def test_a_file_that_was_written_again_is_refused(files, folder, tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
     files.store([str(path)], folder)
-    rows = FarRows(folder, (("id", "id"),), tuple(list_stored(None, folder)))
+    rows = RankRows(sources.parquet(folder).pin())
     pq.write_table(pa.table({"id": range(1000)}), path)
     files.store([str(path)], folder)
     with pytest.raises(ValueError, match=r"a.parquet has \d+ bytes instead of \d+"):

@@ -1,18 +1,18 @@
 """Any number of ranks read every row exactly once, in file order."""
 
-import json
-import os
 import pickle
 import subprocess
 import sys
-import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hearth import data
 from hearth.rows import file_reader
-from hearth.rows.pinned_files import PinnedFiles, pin_files
+from hearth.sources.columns import parse_column
+from hearth.sources.rank_rows import RankRows
+from hearth.sources.source import Piece, Split
 
 
 def write(folder, sizes, group=7):
@@ -26,8 +26,8 @@ def write(folder, sizes, group=7):
     return list(range(first))
 
 
-def read(source, rank, world, columns=("id",), batch_rows=5):
-    batches = file_reader.read_rows(str(source), columns, rank, world, batch_rows)
+def read(source, rank, world, columns=("id",)):
+    batches = file_reader.read_rows(str(source), columns, rank, world)
     return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
@@ -89,7 +89,7 @@ def test_a_missing_path_is_named(tmp_path):
 )
 def test_an_expression_is_not_a_column(item):
     with pytest.raises(ValueError, match="neither a column name"):
-        file_reader.parse_column(item)
+        parse_column(item)
 
 
 def test_columns_of_any_name_are_read(tmp_path):
@@ -101,67 +101,44 @@ def test_columns_of_any_name_are_read(tmp_path):
         assert batch.to_pylist() == table.to_pylist()
 
 
-def read_pinned(pinned, rank, world):
-    batches = file_reader.read_rows("source", ["id"], rank, world, pinned=pinned)
-    return [value for batch in batches for value in batch.column(0).to_pylist()]
+def read_pinned(source, rank, world):
+    batches = RankRows(source).read(rank, world)
+    return [value for batch in batches for value in batch.column("id").to_pylist()]
 
 
 def test_pinned_files_are_read_whatever_is_added(tmp_path):
     ids = write(tmp_path, [20, 7, 13])
-    pinned = pickle.loads(pickle.dumps(pin_files(str(tmp_path))))
+    source = pickle.loads(pickle.dumps(data.parquet(str(tmp_path)).pin()))
     write(tmp_path / "..", [5])
     (tmp_path / ".." / "part-000.parquet").rename(tmp_path / "part-0000.parquet")
-    assert [id_ for rank in range(3) for id_ in read_pinned(pinned, rank, 3)] == ids
+    assert [id_ for rank in range(3) for id_ in read_pinned(source, rank, 3)] == ids
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda file: file.unlink(), "cannot be found"),
+        (lambda file: file.unlink(), "is missing"),
         (lambda file: file.write_bytes(file.read_bytes() + b"x"), r"has \d+ bytes instead of \d+"),
     ],
 )
 def test_a_pinned_file_that_changed_is_named_with_what_to_do(tmp_path, change, said):
     write(tmp_path, [20, 7, 13])
-    pinned = pin_files(str(tmp_path))
+    source = data.parquet(str(tmp_path)).pin()
     change(tmp_path / "part-001.parquet")
-    assert read_pinned(pinned, 0, 4) == list(range(10))  # not of its files
-    with pytest.raises(ValueError, match=rf"part-001.parquet {said}.* on host .*start the run"):
-        read_pinned(pinned, 2, 4)
+    assert read_pinned(source, 0, 4) == list(range(10))  # not of its files
+    with pytest.raises(ValueError, match=rf"part-001.parquet {said}.* from host .*start the run"):
+        read_pinned(source, 2, 4)
 
 
 def test_a_pinned_file_of_equal_size_with_other_rows_is_named(tmp_path):
-    write(tmp_path, [20, 7, 13])
-    pinned = pin_files(str(tmp_path))
-    content = json.loads(zlib.decompress(pinned.packed))
-    content["files"][1][1] = 8  # as if the driver had counted so
-    other = PinnedFiles(pinned.folder, zlib.compress(json.dumps(content).encode()))
-    with pytest.raises(ValueError, match=r"part-001.parquet has 7 rows instead of 8 on host"):
-        read_pinned(other, 2, 4)
-
-
-def test_columns_in_the_names_of_folders_are_pinned_too(tmp_path):
-    for day in ("1", "02", "x"):
-        (tmp_path / f"day={day}").mkdir()
-        write(tmp_path / f"day={day}", [4])
-    pinned = pin_files(str(tmp_path))
-    batches = list(file_reader.read_rows("s", ["id", "day"], 0, 1, pinned=pinned))
-    days = [value for batch in batches for value in batch.column("day").to_pylist()]
-    expected = pq.read_table(tmp_path, partitioning="hive").column("day").to_pylist()
-    assert days == expected
-    assert len(set(days)) == 3
-
-
-def test_thousands_of_files_make_a_small_closure(tmp_path):
-    write(tmp_path, [3])
-    name = tmp_path / "part-000.parquet"
-    for index in range(3000):
-        job = "c000-6f1c-4a58-9d11-51b3e2a1b7aa-c000.snappy.parquet"
-        os.link(name, tmp_path / f"part-{index:05}-{job}")
-    pinned = pin_files(str(tmp_path))
-    assert len(pinned.files) == 3001
-    list(read_pinned(pinned, 5, 9))
-    assert len(pickle.dumps(pinned)) < 60_000
+    write(tmp_path, [7])
+    source = data.parquet(str(tmp_path)).pin()
+    eight = Split(0, 100, 8, pieces=(Piece(0, 0, 8),))  # as if the driver had counted so
+    with pytest.raises(ValueError, match=r"part-000.parquet .* has 7 rows instead of 8"):
+        list(source.read(eight))
+    six = Split(0, 100, 6, pieces=(Piece(0, 0, 6),))
+    with pytest.raises(ValueError, match=r"part-000.parquet .* has more than 6 rows"):
+        list(source.read(six))
 
 
 def run_as_program(*arguments):
@@ -214,4 +191,4 @@ def test_the_program_ends_when_nobody_wants_more_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("hearth.native._core.RingWriter", Full)
     arguments = ["--source", str(tmp_path), "--rank", "0", "--world", "1"]
     assert file_reader.main([*arguments, "--ring-fd", "0", "--signal-fd", "0"]) == 0
-    assert written == [7]  # a row group, then no more
+    assert len(written) == 1  # one batch, then no more

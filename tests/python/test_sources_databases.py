@@ -6,6 +6,7 @@ import itertools
 import pickle
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,11 @@ from lmdb_files import datum, write_lmdb
 from webhdfs_server import WebHdfs
 
 from hearth import HearthError, data, native
-from hearth.sources import lmdb
+from hearth.files.stored_files import Block
+from hearth.sources import file_source, lmdb
+from hearth.sources.file_source import FileSource
 from hearth.sources.owners import owners
+from hearth.sources.rank_rows import RankRows
 
 ROWS = 3000
 
@@ -159,3 +163,77 @@ def test_an_lmdb_in_hdfs_is_cut_by_its_tree(database, monkeypatch):
     source = make(uri).pin()
     assert [split.rows for split in source.splits()] == [None] * len(source.splits())
     assert [first_number(row) for row in rows(source)] == list(range(ROWS))
+
+
+def ids(batches):
+    return [first_number(row) for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ranks_read_a_database_in_place_and_anew_in_each_epoch(database, ranks):
+    make, uri, server = database
+    source = make(uri).pin()
+    in_place = RankRows(source.in_place())
+    binary = pa.binary() if server else pa.binary_view()
+    assert in_place.source.schema().field("data").type == binary
+    shares = [ids(in_place.read(rank, ranks)) for rank in range(ranks)]
+    assert list(itertools.chain.from_iterable(shares)) == list(range(ROWS))
+    anew = [RankRows(source, 3).epochs(rank, ranks, 2) for rank in range(ranks)]
+    seen = [[value for each in anew for value in ids(next(each))] for _ in range(2)]
+    assert [sorted(each) for each in seen] == [list(range(ROWS))] * 2
+    assert seen[0] != seen[1]
+
+
+def test_ranks_fetch_those_pages_of_an_lmdb_that_lie_near_them(database, monkeypatch):
+    make, uri, server = database
+    if server is None:
+        pytest.skip("no host is nearer than another")
+    monkeypatch.setattr(lmdb, "LEAST_SPLITS", 20)
+    monkeypatch.setattr("hearth.sources.cut_splits.LEAST_SPLITS", 20)
+    real, size = file_source.list_files, len(server.files["/lmdb/data.mdb"])
+    blocks = tuple(
+        Block(size * i // 4, size * (i + 1) // 4, frozenset("baba"[i])) for i in range(4)
+    )
+    monkeypatch.setattr(
+        file_source,
+        "list_files",
+        lambda *args, **more: [replace(file, blocks=blocks) for file in real(*args, **more)],
+    )
+    rows = RankRows(make(uri).pin()).placed([frozenset("a"), frozenset("b")])
+    counts = []
+    first, second = (ids(rows.read(rank, 2, lambda *both: counts.append(both))) for rank in (0, 1))
+    assert sorted(first + second) == list(range(ROWS))
+    assert {*range(400)} <= {*second}  # rank 1 is on "b", which has the file's beginning
+    assert {*range(1600, 1900)} <= {*second}  # and its third quarter
+    assert int(rows.placement(2).rpartition(" ranks, ")[2].split()[0]) > 80
+    total = sum(count for count, _ in counts)
+    assert 0.5 * size < total < 1.5 * size
+    assert sum(count for count, near in counts if near) > 0.8 * total
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranges_with_gaps_are_not_read_as_one(database, ranks, monkeypatch):
+    make, uri, _ = database
+    hosts = [frozenset("abc"[rank]) for rank in range(ranks)]
+    source = make(uri).pin()
+    scattered = [
+        replace(split, hosts=hosts[i * 7 % 5 % ranks]) for i, split in enumerate(source.splits())
+    ]
+    monkeypatch.setattr(FileSource, "splits", lambda self: scattered)
+    rows = RankRows(source, hosts=tuple(hosts))
+    shares = [ids(rows.read(rank, ranks)) for rank in range(ranks)]
+    assert sorted(itertools.chain.from_iterable(shares)) == list(range(ROWS))
+    assert shares[0] != list(range(len(shares[0])))
+
+
+def test_damage_of_an_lmdb_in_hdfs_is_named(database):
+    make, uri, server = database
+    if server is None:
+        pytest.skip("those of this host are mapped")
+    source = make(uri).pin()
+    content = bytearray(server.files["/lmdb/data.mdb"])
+    for page in range(2, len(content) // 4096):
+        content[4096 * page + 10] = 0  # of no kind
+    server.files["/lmdb/data.mdb"] = bytes(content)
+    with pytest.raises(HearthError, match=r"webhdfs://\S+/data.mdb is damaged"):
+        rows(source)

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
+from pyarrow import orc
 
-from hearth import data
+from hearth import HearthError, data
 from hearth.files.stored_files import Block, StoredFile
 from hearth.sources import tfrecord
 from hearth.sources.cut_splits import JOINED_BYTES, cut_splits
 from hearth.sources.format import Unit
-from hearth.sources.owners import owners
+from hearth.sources.owners import joined, owners, shares, units
 from hearth.sources.source import Split
 
 MIB = 1 << 20
@@ -91,6 +92,46 @@ def test_splits_go_to_the_ranks_of_their_hosts_in_equal_shares():
         owners(splits, hosts[:2], 3)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 300])
+def test_shares_of_counted_rows_are_contiguous_and_differ_by_a_row(tmp_path, ranks):
+    for i in range(3):
+        ids = range(i * 5000, i * 5000 + 5000)
+        pq.write_table(pa.table({"id": ids}), tmp_path / f"{i}.parquet")
+    source = data.parquet(str(tmp_path)).pin()
+    for hosts in ([], [frozenset({"a"})] * ranks):  # none is nearer than another
+        rows = [
+            [value for s in joined(share) for b in source.read(s) for value in b["id"].to_pylist()]
+            for share in shares(source.splits(), hosts, ranks)
+        ]
+        assert [value for part in rows for value in part] == list(range(15_000))
+        assert max(map(len, rows)) - min(map(len, rows)) <= 1
+
+
+def test_joined_splits_have_one_piece_for_each_unit():
+    splits = cut([1000, 1000], hosts=["a", "b"])
+    (first, second) = joined(splits, frozenset("b"))
+    assert [(piece.file, piece.begin, piece.end) for piece in first.pieces] == [(0, 0, 100)]
+    assert second.pieces[0].file == 1
+    assert (first.rows, second.rows) == (100, 100)
+    both = joined(splits)
+    assert [[(s.rows, s.pieces[0].file) for s in units(split)] for split in both] == [
+        [(100, 0), (100, 1)]
+    ]
+
+
+def test_units_that_are_read_with_gaps_are_decoded_once(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"id": range(100_000)}), tmp_path / "a.parquet")
+    source, opened = data.parquet(str(tmp_path)).pin(), []
+    real = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda *args: opened.append(args) or real(*args)
+    )
+    every = source.splits()[::2]
+    rows = [value for split in every for b in source.read(split) for value in b["id"].to_pylist()]
+    assert len(rows) == sum(split.rows for split in every)
+    assert len(opened) == 1
+
+
 def write_records(path, values):
     writer = TfRecordWriter(str(path))
     for value in values:
@@ -127,6 +168,27 @@ def test_a_file_whose_records_hold_records_is_an_error(tmp_path, monkeypatch):
     source = data.tfrecord(str(tmp_path / "outer")).pin()
     with pytest.raises(ValueError, match=r"outer.* cut off.* hold TFRecords themselves"):
         read(source)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_orcs_stripes_are_found_whatever_packs_them(tmp_path, compression):
+    path = tmp_path / "a.orc"
+    values = [random.Random(i).randbytes(100) for i in range(5000)]
+    orc.write_table(
+        pa.table({"data": values}), path, stripe_size=4096, batch_size=100, compression=compression
+    )
+    source = data.orc(str(path)).pin()
+    pieces = {piece.key: piece for split in source.splits() for piece in split.pieces}
+    assert len(pieces) > 3
+    assert sum(piece.rows for piece in pieces.values()) == 5000
+    assert read(source) == values
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path):
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a")
+    for make in (data.orc, data.arrow, data.tfrecord, data.sequence_file):
+        with pytest.raises((ValueError, OSError, HearthError), match=rf"{tmp_path}/a"):
+            make(str(tmp_path)).pin()
 
 
 def test_a_gzip_file_is_one_split(tmp_path):
@@ -186,6 +248,19 @@ def test_a_table_is_refused(tmp_path):
     (tmp_path / "_delta_log" / "00000000000000000000.json").touch()
     with pytest.raises(ValueError, match="belongs to the Delta table"):
         data.parquet(str(tmp_path)).pin()
+
+
+def test_a_row_group_that_begins_outside_its_file_is_an_error(tmp_path):
+    path = tmp_path / "a.parquet"
+    ids = pa.table({"id": pa.array(range(1000), pa.int64())})
+    pq.write_table(ids, path, row_group_size=500, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    footer = content[-8 - int.from_bytes(content[-8:-4], "little") :]
+    begins_at_4, before_the_file = b"\x26\x08", b"\x26\x07"
+    assert begins_at_4 in footer
+    path.write_bytes(content.removesuffix(footer) + footer.replace(begins_at_4, before_the_file))
+    with pytest.raises(ValueError, match=r"a.parquet is damaged: row group 0 begins at byte -4"):
+        data.parquet(str(path)).pin()
 
 
 def test_a_file_that_was_written_again_with_the_same_size_is_refused(tmp_path):

@@ -4,12 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hearth import HearthError
-from hearth.cluster.file_feed import read_batches
+from hearth import data
+from hearth.cluster.file_feed import FileFeed
 from hearth.files.table_folders import find_table
-from hearth.rows.far_listing import list_stored
-from hearth.rows.file_reader import column_types, read_rows
-from hearth.rows.pinned_files import pin_files
+from hearth.rows.file_reader import read_rows
 
 TABLE = pa.table({"id": pa.array(range(5), pa.int64())})
 # What lies in the folder beside a data file, and that file.
@@ -38,9 +36,8 @@ def kind(request, tmp_path):
 
 
 READERS = {
-    "a file feed": lambda uri: read_batches(uri, (), (0, 1)),
-    "the driver of Caffe's ranks": pin_files,
-    "a look at the columns": column_types,
+    "a file feed": lambda uri: FileFeed(uri, (), (0, 1), 1),
+    "the driver of a run": lambda uri: data.parquet(uri).pin(),
     "hearth train": lambda uri: list(read_rows(uri, (), 0, 1)),
 }
 
@@ -57,8 +54,8 @@ def test_every_local_reader_refuses_them(read, kind, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["file", "local"])  # by the core, by fsspec
 def test_the_driver_refuses_them_in_other_file_systems(kind, scheme, tmp_path):
-    with pytest.raises(HearthError, match="belongs to the"):
-        list_stored(object(), f"{scheme}://{tmp_path}")
+    with pytest.raises(ValueError, match="belongs to the"):
+        data.parquet(f"{scheme}://{tmp_path}").pin(object())
 
 
 def test_partitions_of_tables_are_refused(tmp_path):
@@ -66,7 +63,7 @@ def test_partitions_of_tables_are_refused(tmp_path):
     for inside in ("day=1/hour=2", "day=1", "day=1/hour=2/part-0.parquet"):
         assert find_table(str(tmp_path / inside)).root == str(tmp_path)
     with pytest.raises(ValueError, match="Delta table"):
-        pin_files(str(tmp_path / "day=1"))
+        data.parquet(str(tmp_path / "day=1")).pin()
 
 
 def test_other_folders_are_read(tmp_path):
@@ -75,4 +72,4 @@ def test_other_folders_are_read(tmp_path):
     for folder in ("rows", "data", "rows/part-0.parquet"):
         uri = str(tmp_path / folder)
         assert sum(batch.num_rows for batch in read_rows(uri, (), 0, 1)) == len(TABLE)
-        assert list_stored(object(), f"file://{uri}")
+        assert data.parquet(f"local://{uri}").pin(object()).splits()

@@ -171,7 +171,7 @@ def test_a_picture_that_is_not_there_is_named_and_no_data_is_left(spark, picture
 
 
 def test_what_is_no_lmdb_is_refused(spark, tmp_path):
-    with pytest.raises(FlagError, match="is no LMDB"):
+    with pytest.raises(FlagError, match="is no LMDB that can be read: "):
         LMDB2DataFrame.convert(spark, flags(imageRoot=tmp_path, output=f"file:{tmp_path}/out"))
     with pytest.raises(FlagError, match="must lie under a path that all hosts see"):
         LMDB2Sequence.convert(spark, flags(imageRoot="hdfs:///x", output=f"file:{tmp_path}/out"))

@@ -9,12 +9,10 @@ import pytest
 from pyarrow import orc
 from source_nets import SourceNet, digit_rows, weights_of
 
+from hearth import data
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 from hearth.caffeonspark.tools import sequence_parts
 from hearth.caffeonspark.tools.sequence_keys import picture_key
-from hearth.rows.far_input import whole
-from hearth.rows.file_parts import StoredFile
-from hearth.rows.sequence_pieces import SequencePieces
 from hearth.sources.sequence_reader import SequenceReader
 
 FRAME, SEQUENCE = "ImageDataFrame", "SeqImageDataSource"
@@ -110,14 +108,14 @@ def test_what_hadoop_writes_is_read_as_hadoop_reads_it(spark, net, rows, codec, 
         conf.unset(key)
     (file,) = path.glob("part-*")
     size = file.stat().st_size
-    part = whole(StoredFile(file.as_uri(), size))
     reader = SequenceReader(str(file), _Bytes(file.read_bytes()), size)
     cuts = [0, size // 3, size // 2, size]
     found = [
         record for begin, end in itertools.pairwise(cuts) for record in reader.records(begin, end)
     ]
     assert found == [(bytes(key), bytes(value)) for key, value in pairs]
-    batches = SequencePieces().read_part(part, ["id"], lambda size, near: None)
+    source = data.sequence_file(f"local://{file}", ["id"]).pin()
+    batches = itertools.chain.from_iterable(map(source.read, source.splits()))
     ids = [name for batch in batches for name in batch.column("id").to_pylist()]
     assert ids == [row["id"] for row in rows] * 10
 
@@ -132,10 +130,10 @@ class _Bytes:
 
 def test_what_only_hadoop_can_unpack_is_read_by_spark(spark, net, rows, caplog, sources):
     path = net.folder / "sequence" / "part-0"
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"SEQ\6", b"SEQ\5", 1))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"SEQ\6", b"SEQ\5", 1))
     conf = net.config(spark, SEQUENCE, sources("sequence"), spill="off")
     source = DataSource(spark).getSource(conf, True)
     assert source.file_rows() is None
     assert "is read by Spark: " in caplog.text and "version 5" in caplog.text
-    path.write_bytes(data)
+    path.write_bytes(content)

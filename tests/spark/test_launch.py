@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from hearth import HearthError
-from hearth.rows.file_rows import FileRows
+from hearth import HearthError, data
+from hearth.sources.rank_rows import RankRows
 from hearth.trainer import launch
 from hearth.trainer.rank_task import run_rank
 
@@ -48,7 +48,7 @@ def meet(name):
         known = member.failure() or dict()
         send(**dict(known, event="error", by_peer=True, message=str(error)))
         os._exit(1)
-from hearth import HearthError
+from hearth import HearthError, data
 {body}
 done = dict(event="done", model="", **globals().get("outcome", {{}}))
 member.done(json.dumps(done))
@@ -123,7 +123,7 @@ def test_two_streams_come_apart(spark, start):
 
 def test_files_and_rows_at_once(spark, start, tmp_path):
     spark.range(0, 10, 1, 1).write.parquet(str(tmp_path / "rows"))
-    files = {"train": FileRows(str(tmp_path / "rows"), ("id",))}
+    files = {"train": RankRows(data.parquet(str(tmp_path / "rows")))}
     result, _ = start(JOIN_AND_READ, files=files, frames={"test": spark.range(3)})
     assert ids_by_rank(result, "train") == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     assert all_ids(result, "test") == [0, 1, 2]
@@ -131,7 +131,7 @@ def test_files_and_rows_at_once(spark, start, tmp_path):
 
 def files_of(spark, folder, rows):
     spark.range(0, rows, 1, 3).write.parquet(str(folder))
-    return {"train": FileRows(str(folder), ("id",))}
+    return {"train": RankRows(data.parquet(str(folder)))}
 
 
 def test_a_file_that_is_added_between_the_ranks_starts_is_not_read(spark, start, tmp_path):
@@ -169,7 +169,9 @@ def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, st
 
         pq.write_table(pa.table({"id": [1, 2, 3]}), changed)
 
-    said = r"part-00001\S* has \d+ bytes instead of \d+ on host \S+: a run reads the 3 files"
+    said = (
+        r"part-00001\S* has \d+ bytes instead of \d+ \(seen from host \S+\): a run reads the files"
+    )
     with pytest.raises(HearthError, match=said):
         start(READS_OR_FAILS, before=write_it_anew, files=files, max_restarts=1)
 

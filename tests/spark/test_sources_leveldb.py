@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from source_nets import SourceNet, check_content, digit_rows, weights_of
 
-from hearth import native
+from hearth import data, native
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
-from hearth.rows.file_rows import DatabaseRows
+from hearth.sources.rank_rows import RankRows
 
 KIND = "LevelDB"
 ROWS = 103
@@ -64,9 +64,9 @@ def test_a10_each_record_comes_once_in_any_number_of_partitions(spark, rows, tra
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        ("LMDB", "leveldb", 'is a LevelDB: set source_class: "LevelDB"'),
-        (KIND, "lmdb", "lmdb is no LevelDB on this host: it has no CURRENT"),
-        (KIND, "gone", "gone is no LevelDB on this host"),
+        ("LMDB", "leveldb", "leveldb is no LMDB: it is a LevelDB"),
+        (KIND, "lmdb", "lmdb is no LevelDB: it has no CURRENT"),
+        (KIND, "gone", "gone does not exist on this host"),
         (KIND, "broken", "cannot open the LevelDB"),
     ],
 )
@@ -80,20 +80,14 @@ def test_another_database_is_said_in_a_sentence(spark, net, databases, kind, nam
     assert "\n" not in str(caught.value)
 
 
-def test_a_leveldb_is_not_read_anew_in_each_epoch(spark, net, databases):
-    conf = net.config(spark, KIND, databases["leveldb"], spill="off")
-    with pytest.raises(FlagError, match=r"^-spill off: .*a LevelDB is read by key"):
-        CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))
-
-
 def test_a_leveldb_that_changes_in_between_is_said(net, databases):
-    rows = DatabaseRows(databases["leveldb"], 2).pin()
-    assert rows.pinned.records == ROWS
+    rows = RankRows(data.leveldb(databases["leveldb"])).pin()
+    assert sum(split.rows for split in rows.source.splits()) == ROWS
     log = next((net.folder / "leveldb").glob("*.log"))
     with log.open("ab") as file:
         file.write(b"more")
     try:
-        with pytest.raises(ValueError, match=r"leveldb has \d+ bytes instead of \d+ on host"):
+        with pytest.raises(ValueError, match=r"leveldb/\S+ has \d+ bytes instead of \d+ "):
             list(rows.read(0, 2))
     finally:
         with log.open("rb+") as file:

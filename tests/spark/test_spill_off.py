@@ -15,8 +15,8 @@ from pyspark import cloudpickle
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 from hearth.caffeonspark.jobs import train_job
 from hearth.caffeonspark.places import Places
-from hearth.rows.rank_files import RankFiles
-from hearth.rows.row_epochs import RowEpochs
+from hearth.sources.rank_rows import RankRows
+from hearth.sources.source import Piece, Split
 from hearth.trainer import launch
 
 FLOATS, BATCH, ITERATIONS = 10_000, 256, 120
@@ -32,17 +32,24 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
 """
 
 
-class TwoTerabytes(RankFiles):
-    """50,000 pieces of 1,024 rows of 40 KB, which are made as they are read."""
+class TwoTerabytes:
+    """A source of 50,000 units of 1,024 rows of 40 KB, which are made as they are read."""
 
-    def identity(self, rank, world):
-        return b"two terabytes"
+    remote = False
 
-    def pieces(self, rank, world):
-        return list(range(rank, 50_000, world))
+    def pin(self, spark=None):
+        return self
 
-    def read_piece(self, piece):
-        values = np.random.default_rng(piece).random(BATCH * FLOATS, np.float32)
+    def identity(self):
+        return "two terabytes"
+
+    def splits(self):
+        pieces = (Piece(0, number, 1024) for number in range(50_000))
+        return [Split(i, 40 << 20, 1024, pieces=(piece,)) for i, piece in enumerate(pieces)]
+
+    def read(self, split, count=None):
+        (piece,) = split.pieces
+        values = np.random.default_rng(piece.key).random(BATCH * FLOATS, np.float32)
         ends = pa.array(np.arange(0, len(values) + 1, FLOATS, dtype=np.int32))
         labels = pa.array(np.arange(BATCH) % 2, pa.int32())
         for _ in range(4):
@@ -97,7 +104,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
             pids = [pid for pid in trainers() if pid not in others]
             seen.append([(own_bytes(pid), unnamed_files(pid, tmp_path)) for pid in pids])
 
-    rows = RowEpochs(TwoTerabytes(), job["seed"])
+    rows = RankRows(TwoTerabytes(), job["seed"])
     done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
     assert done["iteration"] == ITERATIONS  # 2.4 GB of rows
     # The last events may be heard when a trainer has ended.

@@ -48,6 +48,13 @@ def test_only_the_named_columns_are_read(write, tmp_path):
     assert (feed.should_stop(), feed.next_batch(5)) == (True, [])
 
 
+def test_a_parameter_server_gets_no_rows(tmp_path):
+    write_parquet(tmp_path)
+    feed = TFNodeContext(0, "ps", 0, SPEC).get_file_feed(str(tmp_path))
+    assert feed.next_batch(5) == []
+    assert feed.should_stop()
+
+
 def test_what_is_not_there_is_named(tmp_path):
     node = nodes()[0]
     with pytest.raises(FileNotFoundError, match="there are no files in"):

@@ -168,7 +168,7 @@ class CaffeOnSpark:
         files, frames = {}, {}
         for name, source in sources.items():
             streamed = name == "train" and conf.spill == "off"
-            rows = source.row_epochs(job["seed"]) if streamed else source.file_rows()
+            rows = source.file_rows(job["seed"] if streamed else None)
             if rows is None:
                 frames[name] = source.frame()
             else:

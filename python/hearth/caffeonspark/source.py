@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
-from hearth.caffeonspark.sequence_rows import SequenceRows
 from hearth.caffeonspark.unlabelled import with_unread_columns
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import library_knows
@@ -23,13 +22,17 @@ from hearth.files.uri import (
     serving,
     whole_uri,
 )
-from hearth.rows import file_reader
-from hearth.rows.far_formats import FAR_FORMATS
-from hearth.rows.far_listing import list_stored
-from hearth.rows.far_lmdb import FarLmdb
-from hearth.rows.far_rows import FarRows
-from hearth.rows.file_rows import DatabaseRows, FileRows
-from hearth.rows.row_epochs import RowEpochs
+from hearth.sources.columns import column_pairs, parse_column
+from hearth.sources.file_source import FileSource
+from hearth.sources.format import Format
+from hearth.sources.frames import source_frame
+from hearth.sources.image_keys import IMAGE_TYPES
+from hearth.sources.leveldb import LevelDbFormat
+from hearth.sources.lmdb import LmdbFormat
+from hearth.sources.orc import OrcFormat
+from hearth.sources.parquet import ParquetFormat
+from hearth.sources.rank_rows import RankRows
+from hearth.sources.sequence_file import SequenceFileFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,12 +47,15 @@ LAYER_TYPE = {
     "LevelDB": "MemoryData",
     "SeqImageDataSource": "MemoryData",
 }
-# Why local files of a kind are not read anew in each epoch.
-_FROM_THE_BEGIN = {
-    "LMDB": "an LMDB is read by key, from its beginning",
-    "LevelDB": "a LevelDB is read by key, from its beginning",
-    SequenceRows.kind: "a SequenceFile is read from its beginning",
+# Formats that ranks read themselves, where Spark can, too: by Spark's name, or the layer's.
+_FORMATS: dict[str, Format] = {
+    "parquet": ParquetFormat(),
+    "orc": OrcFormat(),
+    "SeqImageDataSource": SequenceFileFormat(),
 }
+_DATABASES: dict[str, Format] = {"LMDB": LmdbFormat(), "LevelDB": LevelDbFormat()}
+# A partition of a DataFrame of SequenceFiles has so many bytes, if there are enough partitions.
+_PARTITION_BYTES = 128 << 20
 PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
 # The columns of a MemoryData source; the net cannot do without the first two.
 _IMAGE_COLUMNS = ("label", "data", "id", "channels", "height", "width", "encoded")
@@ -80,7 +86,12 @@ class Source:
     def uri(self) -> str:
         """`source` of the layer; a local path is absolute."""
         uri = self.parameter.get("source", "")
-        return (local_path(uri, self.conf.net_file) or uri) if is_local(uri, self.spark) else uri
+        return (local_path(uri, self.conf.net_file) or uri) if self._is_here else uri
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether `source` is in the local file system, which all hosts are to see alike."""
+        return is_local(self.parameter.get("source", ""), self.spark)
 
     @property
     def file_format(self) -> str:
@@ -109,22 +120,38 @@ class Source:
                 raise FlagError(f"{self._where} has no column '{name}' for the net; it has {known}")
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
-    def file_rows(self) -> FileRows | FarRows | DatabaseRows | FarLmdb | SequenceRows | None:
+    def file_rows(self, seed: int | None = None) -> RankRows | None:
         """The rows as each rank reads them by itself, where it can; else None.
 
+        `seed`: to read them anew in each epoch (-spill off); None: ranks spool them.
+
         Raises:
-            FlagError: the files are not there, cannot be read, lack a column, or are a table's.
+            FlagError: the files are not there, cannot be read, lack a column, or are a table's; or,
+                with a seed, ranks cannot read them.
         """
+        source = self._file_source()
+        if source is None and seed is not None:
+            raise FlagError(
+                f"-spill off: {self._where} cannot be read anew in each epoch: the rows come "
+                "through Spark, which would have to compute them again in each epoch, while the "
+                "ranks hold its task slots. Give Parquet files with columns as they are, an LMDB, "
+                "a LevelDB or SequenceFiles (in HDFS also ORC), or leave -spill off out"
+            )
+        if source is None:
+            return None
+        return RankRows(source if seed is not None else source.in_place(), seed)
+
+    def _file_source(self) -> FileSource | None:
+        """The pinned files with the layer's columns; None where Spark reads them."""
         if self._is_database:
-            return self._database(self.conf.cluster_size)
-        if self.kind == "SeqImageDataSource" and (rows := self._sequence_rows()):
-            return rows if not self.selection else None
+            return self._database()
         if self._has_log():
             return None
-        if self._far_kind:
-            return self._far_rows(self._far_kind)
-        columns = self._file_columns()
-        return None if columns is None else FileRows(self.uri, tuple(columns))
+        source = self._pinned()
+        columns = None if source is None else self._selected(_types(source))
+        if source is None or columns is None:
+            return None
+        return source.select(column_pairs(columns, source.schema().names))
 
     @property
     def _by_spark(self) -> bool:
@@ -139,78 +166,52 @@ class Source:
         """
         if self._by_spark or self.file_format.lower() not in DATA_FORMATS:
             return False
-        here = is_local(self.uri, self.spark)
-        files = None if here else serving(HadoopFiles.of(self.spark), self.uri)
+        files = None if self._is_here else serving(HadoopFiles.of(self.spark), self.uri)
         table = find_table(self.uri, files)
         if table is not None and table.format:
             raise FlagError(table.refusal(self.uri))
         return table is not None
 
-    @property
-    def _far_kind(self) -> str:
-        """Of FAR_FORMATS, where ranks may read the files of another file system; else empty."""
-        kind = "sequence" if self.kind == "SeqImageDataSource" else self.file_format
-        frames = self.given is not None or self.maker is not None
-        if frames or self._is_database or kind not in FAR_FORMATS or is_local(self.uri, self.spark):
-            return ""
-        where = self.uri if scheme(self.uri) else default_file_system(self.spark)
-        return kind if scheme(where) in CORE_SCHEMES or library_knows(where) else ""
-
-    def _far_rows(self, kind: str) -> FarRows | None:
-        """None where only Spark can read the files, with the reason in the log."""
+    def _pinned(self) -> FileSource | None:
+        """The files with all columns, where ranks can read them; else None, and where that is not
+        seen from the layer alone the reason is in the log."""
         from hearth import HearthError
 
+        kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
+        here = self._is_here
+        if self.given is not None or self.maker is not None or kind not in _FORMATS:
+            return None
+        if here and kind == "orc":
+            return None
+        if not (here or self._is_of_core() or library_knows(self._with_scheme)):
+            return None
         try:
-            uri = whole_uri(self.uri, self.spark)
-            files = tuple(list_stored(self.spark, uri))
-            if kind == "parquet" and not files[0].uri.endswith(".parquet"):
-                return None
-            types = FAR_FORMATS[kind].types(next((f.uri for f in files if f.size), files[0].uri))
-            rows = FarRows(uri, (), files, kind=kind).evened(self.conf.cluster_size)
+            return self._pin(_FORMATS[kind])
         except (OSError, ValueError, HearthError) as error:
+            if here and kind == "parquet":
+                raise FlagError(str(error)) from None
             logger.warning("%s is read by Spark: %s", self.uri, error)
             return None
-        columns = self._selected(types)
-        if columns is None:
-            return None
-        return replace(rows, columns=tuple(file_reader.select(columns, list(types), uri)))
 
-    def row_epochs(self, seed: int) -> RowEpochs:
-        """The rows as each rank reads them anew in each epoch, for `-spill off`.
+    @property
+    def _with_scheme(self) -> str:
+        return self.uri if scheme(self.uri) else default_file_system(self.spark)
 
-        Raises:
-            FlagError: ranks cannot read them by themselves; or as file_rows() does.
-        """
-        rows = self.file_rows()
-        if isinstance(rows, FileRows | FarRows | FarLmdb):
-            return RowEpochs(rows, seed)
-        why = (
-            "the rows come through Spark, which would have to compute them again in each epoch, "
-            "while the ranks hold its task slots"
-            if rows is None
-            else _FROM_THE_BEGIN[rows.kind]
-        )
-        raise FlagError(
-            f"-spill off: {self._where} cannot be read anew in each epoch: {why}. Give Parquet "
-            "files with columns as they are (in HDFS also ORC, SequenceFiles or an LMDB), "
-            "or leave -spill off out"
-        )
+    def _is_of_core(self) -> bool:
+        """Whether the core has a client of the files' remote file system."""
+        return scheme(self._with_scheme) in CORE_SCHEMES
 
-    def _file_columns(self) -> list[str] | None:
-        """The columns as file_reader names them where it can read this source, else None."""
-        if self._by_spark or self.file_format != "parquet" or not is_local(self.uri, self.spark):
-            return None
-        try:
-            types = file_reader.column_types(self.uri)
-        except (ValueError, OSError) as error:
-            raise FlagError(str(error)) from None
-        return self._selected(types)
+    def _pin(self, kind: Format) -> FileSource:
+        """Raises as FileSource.pin() does."""
+        if self._is_here:
+            return FileSource(kind, local_path(self.uri) or self.uri).pin()
+        return FileSource(kind, whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
-        """The columns as file_reader names them, of files with those `types`; None where the layer
-        selects more than columns."""
+        """The columns of files with those `types`, as column_pairs() takes them; None where the
+        layer selects more than columns."""
         try:
-            pairs = [file_reader.parse_column(item) for item in self.selection]
+            pairs = [parse_column(item) for item in self.selection]
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs or zip(types, types, strict=True)}
@@ -240,10 +241,12 @@ class Source:
         if self.maker is not None:
             return self._made()
         if self._is_database:
-            return self._database(self.conf.lmdb_partitions).frame(self.spark)
+            return source_frame(self._database(), self.conf.lmdb_partitions, self.spark)
         if self.kind == "SeqImageDataSource":
-            if rows := self._sequence_rows():
-                return rows.frame(self.spark, self.conf.cluster_size)
+            if self._is_here and (found := self._pinned()):
+                source = found.select([(name, name) for name in IMAGE_TYPES])
+                parts = max(self.conf.cluster_size, source.size // _PARTITION_BYTES)
+                return source_frame(source, parts, self.spark)
             return sequence_frame(self.spark, self._spark_uri, self.conf.cluster_size)
         self._has_log()
         return self.spark.read.format(self.file_format).load(self._spark_uri)
@@ -266,42 +269,22 @@ class Source:
     @property
     def _spark_uri(self) -> str:
         """As Spark finds it whatever its default file system is."""
-        uri = self.uri
-        return f"file:{uri}" if is_local(self.parameter.get("source", ""), self.spark) else uri
+        return f"file:{self.uri}" if self._is_here else self.uri
 
-    def _sequence_rows(self) -> SequenceRows | None:
-        """None where Spark must read them."""
-        here = self.given is None and is_local(self.uri, self.spark)
-        return SequenceRows.find(local_path(self.uri) or self.uri) if here else None
-
-    def _database(self, parts: int) -> DatabaseRows | FarLmdb:
-        """Its parts as they are now. Raises FlagError."""
-        if not is_local(self.uri, self.spark):
-            return self._far_lmdb(parts)
-        rows = DatabaseRows(self.uri, parts)
-        try:
-            if self.kind == "LevelDB" and rows.kind != self.kind:
-                raise FileNotFoundError(f"{self.uri} is no LevelDB on this host: it has no CURRENT")
-            if rows.kind != self.kind:
-                raise ValueError(f'{self.uri} is a LevelDB: set source_class: "LevelDB"')
-            return rows.pin()
-        except (ValueError, OSError) as error:
-            raise FlagError(str(error)) from None
-
-    def _far_lmdb(self, parts: int) -> FarLmdb:
+    def _database(self) -> FileSource:
+        """The database as it is now. Raises FlagError."""
         from hearth import HearthError
 
+        if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
+            raise FlagError(
+                f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
+                "so it must be under a path that all hosts see (file:...), or, an LMDB, in HDFS; "
+                "or convert it to Parquet, which may be anywhere"
+            )
         try:
-            uri = whole_uri(self.uri, self.spark)
-            if self.kind == "LMDB" and scheme(uri) in CORE_SCHEMES:
-                return FarLmdb.find(self.spark, uri, parts)
-        except (OSError, HearthError) as error:
+            return self._pin(_DATABASES[self.kind])
+        except (ValueError, OSError, HearthError) as error:
             raise FlagError(str(error)) from None
-        raise FlagError(
-            f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, so "
-            "it must lie under a path that all hosts see (file:...), or, an LMDB, in HDFS; or "
-            "convert it to Parquet, which may lie anywhere"
-        )
 
     def _made(self) -> DataFrame:
         frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)
@@ -311,3 +294,7 @@ class Source:
                 "instead of a DataFrame"
             )
         return frame
+
+
+def _types(source: FileSource) -> dict[str, str]:
+    return {field.name: str(field.type) for field in source.schema()}

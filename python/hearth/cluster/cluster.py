@@ -16,11 +16,11 @@ from typing import Any, Self, Unpack
 from hearth.cluster import feed_jobs, reservation, roles
 from hearth.cluster.datasets.delivery import Datasets
 from hearth.cluster.errors import ClusterError, NodeError
-from hearth.cluster.file_plans import FilePlans
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.reports.driver import ReportOptions, Reports, Shown
 from hearth.cluster.reports.front import Reporting, output_here
 from hearth.cluster.restart import Restarts
+from hearth.cluster.split_plans import SplitPlans
 from hearth.cluster.start import ClusterStart, Key
 from hearth.spark.access import spark_access
 from hearth.spark.ports import FEED, NODE, ports_of
@@ -168,7 +168,7 @@ class Cluster(Reporting):
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
-        self.files = FilePlans(self.spark.session)
+        self.files = SplitPlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self.running: ClusterStart | None = None
         self._most_workers = size

@@ -22,9 +22,9 @@ from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.errors import returned
-from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
 from hearth.cluster.reports.program import ProgramReports
+from hearth.cluster.split_requests import SplitRequests
 from hearth.files.local_folders import spill_folder
 
 # A program may report each step as safe; the driver need not hear of all.
@@ -119,7 +119,7 @@ class FeedServer:
         self.queues = {name: FeedQueue(report, folder) for name in queues}
         self.report = report
         self.failed = threading.Event()  # a node of the cluster has
-        self.files = FileShares(report)
+        self.files = SplitRequests(report)
         self.meetings = Meetings(report)
         self.datasets = NodeDatasets(datasets)
         self.reports = reports or ProgramReports()

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-import mmap
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.data_feed import DataFeed, fit_together
 from hearth.files.library_files import library_knows
-from hearth.files.table_folders import refuse_table
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns, ColumnsBefore
-from hearth.rows.far_reader import ARROW_SUFFIXES, read_parts
-from hearth.rows.file_reader import row_range
+from hearth.sources.columns import column_pairs
+from hearth.sources.file_source import FileSource
+from hearth.sources.named_formats import pin_by_names
+from hearth.sources.owners import joined, shares
+from hearth.sources.source import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hearth.cluster.file_shares import FileShares
-
-_BATCH_ROWS = 4096
-# With MAP_NORESERVE, which Python 3.11 does not name: files may be larger than the memory.
-_PRIVATE = mmap.MAP_PRIVATE | 0x4000
-_RECORD_ROWS = 4096  # or fewer: read() bounds the bytes
+    from hearth.cluster.split_requests import SplitRequests
 
 
 class FileFeed(DataFeed):
@@ -51,31 +44,26 @@ class FileFeed(DataFeed):
 
         Raises:
             FileNotFoundError: nothing is there.
-            HearthError: files elsewhere cannot be listed.
-            ValueError: another file system, a column that the files do not have, or a table of
-                Delta, Iceberg or Hudi.
+            HearthError: remote files cannot be listed.
+            ValueError: another file system, a column that the files do not have, files of several
+                formats, or a table of Delta, Iceberg or Hudi.
         """
         self.mgr, self.train_mode = mgr, True
         self.queue_in = self.queue_out = None
         self.input_tensors = self._columns = None
         self.done_feeding = False
         self._columns_before = ColumnsBefore()
-        shares = getattr(mgr, "files", None)
-        if shares is not None and _is_far(path):
-            self._source = BatchSource(_read_far(shares, path, columns, epochs))
-            return
-        first = read_batches(path, columns, share)
-        others = (batch for _ in range(1, epochs) for batch in read_batches(path, columns, share))
-        self._source = BatchSource(itertools.chain(first, others))
+        requests = getattr(mgr, "files", None)
+        if requests is not None and _is_remote(path):
+            batches = _read_remote(requests, path, columns, epochs)
+        else:
+            batches = _read_local(path, columns, share, epochs)
+        self._source = BatchSource(batches)
 
     def terminate(self) -> None:
         """Ends the feed."""
         self._source.terminate()
         self.done_feeding = True
-
-
-def _is_far(path: str) -> bool:
-    return scheme(path) in CORE_SCHEMES or (local_path(path) is None and library_knows(path))
 
 
 class BatchSource:
@@ -118,17 +106,26 @@ class BatchSource:
         self._batches, self._chunk = iter(()), None
 
 
-def _read_far(
-    shares: FileShares, uri: str, columns: Sequence[str], epochs: int
+def _is_remote(path: str) -> bool:
+    return scheme(path) in CORE_SCHEMES or (local_path(path) is None and library_knows(path))
+
+
+def _read_remote(
+    requests: SplitRequests, uri: str, columns: Sequence[str], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of the share that the driver gives, asked for at once."""
-    parts, first = shares.ask(uri)
+    """Record batches of the splits that the driver gives, asked for at once."""
+    source, host = requests.ask(uri)
+    source = _selected(source, columns)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        counter = shares.counter()
+        counter = requests.counter()
+
+        def read(split: Split) -> Iterator[pa.RecordBatch]:
+            near = bool(split.hosts & host)
+            return source.read(split, lambda size: counter.add(size, near))
+
         try:
-            for _ in range(epochs):
-                yield from read_parts(parts, first, columns, counter.add)
+            yield from _epochs(read, list(joined(source.splits(), host)), epochs)
         finally:
             with suppress(OSError):  # the cluster may be over
                 counter.tell()
@@ -136,84 +133,26 @@ def _read_far(
     return batches()
 
 
-def read_batches(
-    path: str, columns: Sequence[str], share: tuple[int, int]
+def _read_local(
+    path: str, columns: Sequence[str], share: tuple[int, int], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of a node's share: a range of rows, or whole files of TFRecords.
-
-    Raises: as FileFeed.
-    """
-    files = list_files(path)
-    suffix = os.path.splitext(files[0])[1]
-    if suffix == ".parquet":
-        from hearth.rows.file_reader import read_rows
-
-        return read_rows(path, columns, *share, _BATCH_ROWS)
-    if suffix in ARROW_SUFFIXES:
-        return _read_arrow(files, columns, share)
-    return _read_records(files, columns, share)
-
-
-def list_files(path: str) -> list[str]:
-    """The files of a local folder that are not hidden, by name; or the one file.
-
-    Raises:
-        FileNotFoundError: nothing is there.
-        ValueError: another file system, or a table of Delta, Iceberg or Hudi.
-    """
-    where = local_path(path)
-    if where is None:
+    """Record batches of a node's share of the files of this host."""
+    if local_path(path) is None:
         raise ValueError(f"{path} is not in a local file system: mount it, or feed it from Spark")
-    refuse_table(where)
-    if os.path.isfile(where):
-        return [where]
-    found = sorted(Path(where).iterdir()) if os.path.isdir(where) else []
-    files = [str(f) for f in found if f.is_file() and not f.name.startswith(("_", "."))]
-    if not files:
-        raise FileNotFoundError(f"there are no files in {where}")
-    return files
+    source = _selected(pin_by_names(path), columns)
+    number, nodes = share
+    mine = shares(source.splits(), [], nodes)[number : number + 1]  # none of a parameter server
+    return _epochs(source.read, [split for part in mine for split in joined(part)], epochs)
 
 
-def _read_arrow(
-    files: Sequence[str], columns: Sequence[str], share: tuple[int, int]
+def _selected(source: FileSource, columns: Sequence[str]) -> FileSource:
+    """Raises ValueError for a column that is not there."""
+    return source.select(column_pairs(columns, source.schema().names)) if columns else source
+
+
+def _epochs(
+    read: Callable[[Split], Iterator[pa.RecordBatch]], splits: Sequence[Split], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Batches that lie in the mapped files, whose pages are copied where they are written to."""
-    import pyarrow as pa
-
-    readers = [pa.ipc.open_file(_mapped(file)) for file in files]
-    batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
-    begin, end = row_range(sum(batch.num_rows for batch in batches), *share)
-    first = 0
-    for batch in batches:
-        low, high = max(begin - first, 0), min(end - first, batch.num_rows)
-        first += batch.num_rows
-        if low < high:
-            part = batch.slice(low, high - low)
-            yield part.select(list(columns)) if columns else part
-
-
-def _mapped(path: str) -> pa.Buffer:
-    import pyarrow as pa
-
-    with open(path, "rb") as file:
-        access = mmap.PROT_READ | mmap.PROT_WRITE
-        return pa.py_buffer(mmap.mmap(file.fileno(), 0, _PRIVATE, access))
-
-
-def _read_records(
-    files: Sequence[str], columns: Sequence[str], share: tuple[int, int]
-) -> Iterator[pa.RecordBatch]:
-    """Every n-th file, from this node's on."""
-    from pyspark.sql.types import StructType
-
-    from hearth.files.tfrecord_files import open_records, schema_of
-    from hearth.files.tfrecord_schema import arrow_columns, feature_kind
-
-    schema = schema_of(files)
-    if columns:
-        schema = StructType([schema[name] for name in columns])
-    wanted = [(field.name, feature_kind(field.dataType)) for field in schema.fields]
-    for file in files[share[0] :: share[1]]:
-        reader = open_records(file)
-        while (found := reader.read(wanted, _RECORD_ROWS)) is not None:
-            yield arrow_columns(schema, *found)
+    for _ in range(epochs):
+        for split in splits:
+            yield from read(split)

@@ -6,9 +6,9 @@ from typing import Any
 
 from hearth.cluster.datasets.node import NodeDatasets
 from hearth.cluster.feed_server import FeedServer
-from hearth.cluster.file_shares import FileShares
 from hearth.cluster.meetings import Meetings
 from hearth.cluster.reports.program import ProgramReports
+from hearth.cluster.split_requests import SplitRequests
 
 
 class NodeManager:
@@ -23,7 +23,7 @@ class NodeManager:
         return self._server.queues.get(name)
 
     @property
-    def files(self) -> FileShares:
+    def files(self) -> SplitRequests:
         """By which the node asks for its share of files."""
         return self._server.files
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from hearth.data.image import image
 from hearth.sources.arrow import ArrowFormat
 from hearth.sources.file_source import FileSource
+from hearth.sources.image_keys import IMAGE_TYPES
 from hearth.sources.leveldb import LevelDbFormat
 from hearth.sources.lmdb import LmdbFormat
 from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
-from hearth.sources.sequence_file import IMAGE_COLUMNS, SequenceFileFormat
+from hearth.sources.sequence_file import SequenceFileFormat
 from hearth.sources.spark_files import SparkFiles
 from hearth.sources.tfrecord import TfRecordFormat
 
@@ -81,7 +82,7 @@ def sequence_file(uri: str, columns: Sequence[str] | None = None) -> Source:
     The columns are those of CaffeOnSpark's images (id, label, channels, height, width, encoded,
     data), which are all that are read where none are named; and the records' own `key` and `value`.
     """
-    return _source(SequenceFileFormat(), uri, IMAGE_COLUMNS if columns is None else columns)
+    return _source(SequenceFileFormat(), uri, tuple(IMAGE_TYPES) if columns is None else columns)
 
 
 def lmdb(uri: str, columns: Sequence[str] | None = None) -> Source:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 
 class CoreInput(io.RawIOBase):
     """Reads an `InputFile` of the core. One thread uses it; it raises what the core does."""
 
-    def __init__(self, file: Any, count: Callable[[int], None] | None = None):
-        """`count` is told how many bytes each read gave."""
+    def __init__(self, file: Any):
         super().__init__()
         self._file = file
-        self._count = count
         self._at = 0
 
     def readable(self) -> bool:
@@ -35,6 +32,4 @@ class CoreInput(io.RawIOBase):
         wanted = max(0, self._file.size() - self._at) if size < 0 else size
         data = self._file.read_at(self._at, wanted)
         self._at += len(data)
-        if self._count is not None:
-            self._count(len(data))
         return data

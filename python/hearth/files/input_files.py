@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.core_input import CoreInput
@@ -16,30 +18,47 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class InputFile:
-    """An open file. Any thread may read. Raises OSError or HearthError, which name the file."""
+# Called with the number of bytes of each read.
+Count = Callable[[int], None]
 
-    def __init__(self, file: StoredFile):
-        """Opens the file as it is now; check_unchanged() compares it with the driver's."""
+
+class InputFile:
+    """A file that is opened by the first read. Any thread may read. Raises OSError or HearthError,
+    which name the file."""
+
+    def __init__(self, file: StoredFile, count: Count | None = None):
+        """check_unchanged() compares it with the driver's. `count` is not called for bytes that
+        pyarrow or the core read of a local file."""
         self.stored, self.uri = file, file.uri
-        self._path = local_path(file.uri)
-        self._file = open_uri(file.uri)
+        self.path = local_path(file.uri)  # None: of another file system
+        self.count: Count = count or (lambda size: None)
+
+    @cached_property
+    def _file(self) -> Any:
+        return open_uri(self.uri)
 
     def size(self) -> int:
-        return self._file.size()
+        size: int = self._file.size()
+        return size
 
     def read_at(self, at: int, size: int) -> bytes:
         """The bytes from `at` on; fewer where the file ends."""
         data: bytes = self._file.read_at(at, size)
+        self.count(len(data))
         return data
 
     def for_arrow(self) -> pa.NativeFile:
         """The file as pyarrow reads it; a local one by pyarrow itself."""
         import pyarrow as pa
 
-        if self._path is not None:
-            return pa.OSFile(self._path)
-        return pa.PythonFile(CoreInput(self._file), mode="r")
+        return pa.OSFile(self.path) if self.path is not None else arrow_file(self)
+
+
+def arrow_file(file: Any) -> pa.NativeFile:
+    """What has size() and read_at(), as pyarrow reads files."""
+    import pyarrow as pa
+
+    return pa.PythonFile(CoreInput(file), mode="r")
 
 
 class _LocalInput:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.files.uri import local_path
-from hearth.sources.format import BATCH_ROWS, Unit, check_starts
+from hearth.sources.format import BATCH_ROWS, Unit, check_columns, check_starts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +30,7 @@ class ArrowFormat:
     kind = "Arrow"
     in_folders = False
     one_database = False
+    views = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)
@@ -52,24 +52,23 @@ class ArrowFormat:
             raise ValueError(f"{file.uri} is damaged: its footer leads outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
     """Memory: a record batch, of a local file what is read of it."""
 
-    def __init__(self, file: StoredFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema):
         import pyarrow as pa
 
         self._names = schema.names
-        path = local_path(file.uri)
-        source = InputFile(file).for_arrow() if path is None else _mapped(path)
+        source = file.for_arrow() if file.path is None else _mapped(file.path)
         self._file = pa.ipc.open_file(source)
-        for name in self._names:
-            if name not in self._file.schema.names:
-                had = ", ".join(self._file.schema.names)
-                raise ValueError(f"column '{name}' is not in {file.uri}, which has: {had}")
+        check_columns(file.uri, self._file.schema.names, self._names)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
         batch = self._file.get_batch(key).select(self._names)

@@ -40,25 +40,26 @@ class OpenUnits:
             ValueError: the unit has fewer or more rows.
         """
         begin, end, total = piece
-        rows = self._take((key, begin)) if begin > 0 else None
-        if rows is None:
-            rows = _Rows(start())
-            for _ in rows.up_to(begin):  # decoded, but another split's
-                pass
+        rows = self._take(key, begin) or _Rows(start())
+        for _ in rows.up_to(begin):  # decoded, but another split's
+            pass
         last = total if end is None else end
         yield from rows.up_to(last)
         if last is not None and total is not None and last < total:
-            self._keep((key, last), rows)
+            self._keep(key, rows)
         elif last is not None:
             rows.check_end()
 
-    def _take(self, key: Hashable) -> _Rows | None:
+    def _take(self, key: Hashable, begin: int) -> _Rows | None:
+        """The unit's rows from `begin` or from a row before it on."""
         with self._lock:
-            return self._open.pop(key, None)
+            rows = self._open.get(key)
+            return self._open.pop(key) if rows is not None and rows.row <= begin else None
 
     def _keep(self, key: Hashable, rows: _Rows) -> None:
         with self._lock:
             self._open[key] = rows
+            self._open.move_to_end(key)
             while len(self._open) > _OPEN_UNITS:
                 self._open.popitem(last=False)
 
@@ -69,19 +70,19 @@ class _Rows:
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches
         self._rest: pa.RecordBatch | None = None
-        self._row = 0
+        self.row = 0
 
     def up_to(self, end: int | None) -> Iterator[pa.RecordBatch]:
         """The rows before row `end`; None: all."""
-        while end is None or self._row < end:
+        while end is None or self.row < end:
             batch = next(self._batches, None) if self._rest is None else self._rest
             if batch is None:
                 if end is None:
                     return
-                raise ValueError(f"it has {self._row} rows instead of {end} or more")
-            count = batch.num_rows if end is None else min(end - self._row, batch.num_rows)
+                raise ValueError(f"it has {self.row} rows instead of {end} or more")
+            count = batch.num_rows if end is None else min(end - self.row, batch.num_rows)
             self._rest = batch.slice(count) if count < batch.num_rows else None
-            self._row += count
+            self.row += count
             if count:
                 yield batch.slice(0, count)
 
@@ -92,4 +93,4 @@ class _Rows:
             left = next(self._batches, None)
             if left is None:
                 return
-        raise ValueError(f"it has more than {self._row} rows")
+        raise ValueError(f"it has more than {self.row} rows")

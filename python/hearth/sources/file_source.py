@@ -7,18 +7,19 @@ import itertools
 import pickle
 import socket
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.input_files import check_unchanged
+from hearth.files.input_files import Count, InputFile, check_unchanged
 from hearth.files.stored_files import StoredFile, list_files
+from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
 from hearth.sources.cut_units import OpenUnits
 from hearth.sources.folder_columns import FolderColumns
-from hearth.sources.format import Format, Unit, errors_of
+from hearth.sources.format import Format, Reader, Unit, errors_of
 from hearth.sources.source import Piece, Split
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 # Files are looked into by so many threads: of another host each look is a few round trips.
 _LOOKING_THREADS = 16
-_open_units = OpenUnits()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,10 @@ class FileSource:
             from hearth.spark.token_lender import lend_tokens
 
             lend_tokens(spark)  # what is listed is looked into
-        listed = list_files(self.uri, spark, recursive=self.format.in_folders)
+        return self.pin_files(list_files(self.uri, spark, recursive=self.format.in_folders))
+
+    def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
+        """As pin(), of files that have been listed."""
         files = self.format.data_files(listed)
         if not files:
             raise FileNotFoundError(f"there are no {self.format.kind} files in {self.uri}")
@@ -72,8 +75,51 @@ class FileSource:
         with ThreadPoolExecutor(_LOOKING_THREADS, "hearth-pin") as pool:
             units = list(pool.map(lambda file: self._units(file, share), files))
         splits = cut_splits(files, units)
-        pinned = PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits)
-        return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
+        return self._with(PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits))
+
+    def select(self, columns: Sequence[tuple[str, str]]) -> FileSource:
+        """The pinned source with these of its columns, as `columns`. Raises ValueError where one is
+        missing."""
+        chosen = replace(self, columns=tuple(columns))
+        schema = chosen._selected(self.pinned.schema, self.pinned.folders)
+        return chosen._with(replace(self.pinned, schema=schema))
+
+    def only(self, splits: Sequence[Split]) -> FileSource:
+        """The pinned source with these of its splits, for one that reads no others."""
+        kept = sorted({piece.file for split in splits for piece in split.pieces})
+        at = {number: i for i, number in enumerate(kept)}
+        files = tuple(self.pinned.files[number] for number in kept)
+        renumbered = []
+        for i, split in enumerate(splits):
+            pieces = tuple(replace(piece, file=at[piece.file]) for piece in split.pieces)
+            renumbered.append(replace(split, number=i, pieces=pieces))
+        return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
+
+    def in_place(self) -> FileSource:
+        """The pinned source with binaries as views of the mapped files, where its format and place
+        allow it."""
+        import pyarrow as pa
+
+        if self.remote or not self.format.views:
+            return self
+        views = {pa.binary(): pa.binary_view()}
+        types = [pa.field(f.name, views.get(f.type, f.type)) for f in self.pinned.schema]
+        return self._with(replace(self.pinned, schema=pa.schema(types)))
+
+    @property
+    def remote(self) -> bool:
+        """As Source."""
+        return local_path(self.pinned.files[0].uri) is None
+
+    @property
+    def extent(self) -> str:
+        """As Source."""
+        return f"{len(self.pinned.files)} files with {self.size} bytes"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pinned files."""
+        return sum(file.size for file in self.pinned.files)
 
     def schema(self) -> pa.Schema:
         """As Source."""
@@ -83,14 +129,14 @@ class FileSource:
         """As Source."""
         return list(self.pinned.splits)
 
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+    def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
         """As Source."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):
                 check_unchanged(part, self.pinned.host)
             with errors_of(file.uri, self.format.kind):
-                yield from self._read(file, list(pieces))
+                yield from self._read(InputFile(file, count), list(pieces))
 
     def identity(self) -> str:
         """As Source."""
@@ -107,8 +153,15 @@ class FileSource:
             raise ValueError(f"{self.uri} is not pinned yet: call pin() first, in the driver")
         return pickle.loads(zlib.decompress(self.packed))
 
+    def _with(self, pinned: PinnedFiles) -> FileSource:
+        return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
+
     def __getstate__(self) -> dict[str, Any]:  # what is cached does not travel
         return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @cached_property
+    def _open_units(self) -> OpenUnits:
+        return OpenUnits()
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -139,20 +192,48 @@ class FileSource:
         with errors_of(file.uri, self.format.kind):
             return self.format.units(file, share)
 
-    def _read(self, file: StoredFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    def _read(self, file: InputFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         schema = self.pinned.schema
-        opened = cache(lambda: self.format.open(file, schema))  # not to go on with a unit
+        pieces = list(self._joined(pieces))
+        keys = [piece.key for piece in pieces]
+        opened = cache(lambda: self.format.open(file, schema, keys))  # not to go on with a unit
         for piece in pieces:
-            key = (self.format.kind, file, piece.key, tuple(schema.names))
             rows = (piece.begin, piece.end, piece.rows)
-            for batch in _open_units.read(key, rows, lambda at=piece.key: opened().read(at)):
+            start = partial(_start, opened, piece.key)
+            for batch in self._open_units.read((file.stored, piece.key), rows, start):
                 arrays = dict(zip(schema.names, _as_pinned(batch, schema), strict=True))
-                arrays |= self.pinned.folders.arrays(file.below, batch.num_rows)
+                arrays |= self.pinned.folders.arrays(file.stored.below, batch.num_rows)
                 names = self.columns or [(name, name) for name in arrays]
                 columns = [arrays[name] for name, _ in names]
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _joined(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
+        """Whole units that the format can read in one go as one; other pieces as they are."""
+        last: Piece | None = None
+        for piece in pieces:
+            key = None
+            if last is not None and _is_whole(last) and _is_whole(piece):
+                key = self.format.joined(last.key, piece.key)
+            if last is not None and key is not None:
+                unknown = last.rows is None or piece.rows is None
+                rows = None if unknown else (last.rows or 0) + (piece.rows or 0)
+                last = Piece(piece.file, key, rows)
+                continue
+            if last is not None:
+                yield last
+            last = piece
+        if last is not None:
+            yield last
+
+
+def _is_whole(piece: Piece) -> bool:
+    return piece.begin == 0 and piece.end in (None, piece.rows)
+
+
+def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
+    return opened().read(key)
 
 
 def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:

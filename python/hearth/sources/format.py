@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Format(Protocol):
     def one_database(self) -> bool:
         """Whether a reader of one of the files reads the others, too."""
 
+    @property
+    def views(self) -> bool:
+        """Whether binaries of a local file may be views of the mapped file."""
+
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """Those of the listed files that have rows. May raise ValueError."""
 
@@ -64,8 +69,19 @@ class Format(Protocol):
         """A file's units, in order. `share`: about as many bytes as a unit without a number of rows
         should have, where the format can cut."""
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> Reader:
-        """Opens a file to read the columns of `schema`, which is part of what schema() gave."""
+    def joined(self, key: Any, following: Any) -> Any:
+        """The key of two units as one; None where they do not follow each other in their file, or
+        are read one by one."""
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
+        """A reader of a file.
+
+        Args:
+            file: not opened yet.
+            schema: the columns to read, of those that schema() gave; binaries may be views, where
+                the format has `views`.
+            keys: the units that will be read, in this order; some may be left out.
+        """
 
 
 @contextmanager
@@ -99,6 +115,13 @@ def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[
                 f"{unit.rows} rows; write it again"
             )
     return list(units)
+
+
+def check_columns(uri: str, known: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raises ValueError for a wanted column that is not known."""
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"column '{name}' is not in {uri}, which has: {', '.join(known)}")
 
 
 def batch_rows(size: int, rows: int) -> int:

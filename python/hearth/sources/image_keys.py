@@ -1,4 +1,4 @@
-"""What the keys of CaffeOnSpark's SequenceFiles say of their pictures."""
+"""Keys of CaffeOnSpark's SequenceFiles: the label and the size of an image."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from hearth.sources.java_keys import key_values
 
-# The columns of a picture before `data`, and the types of their values in a key.
-PICTURE_COLUMNS = ("id", "label", "channels", "height", "width", "encoded")
+# The columns of an image before `data`.
+IMAGE_COLUMNS = ("id", "label", "channels", "height", "width", "encoded")
 # The columns of CaffeOnSpark's images, and their types in Arrow.
 IMAGE_TYPES = {
     "id": "string",
@@ -24,7 +24,7 @@ _KINDS = ((str,), (str,), (int,), (int,), (int,), (bool, int))
 
 
 def picture_of(key: bytes) -> tuple[Any, ...] | None:
-    """The values of PICTURE_COLUMNS; None for a key that cannot be read. A key of two is that of a
+    """The values of IMAGE_COLUMNS; None for a key that cannot be read. A key of two is that of a
     picture file."""
     try:
         return _picture_of(key_values(key))
@@ -33,8 +33,8 @@ def picture_of(key: bytes) -> tuple[Any, ...] | None:
 
 
 def values_of(key: bytes, picture: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """Those of PICTURE_COLUMNS in a row: the picture's, or an id made of the key and nulls."""
-    return picture or (f"key {zlib.crc32(key):08x}", *[None] * (len(PICTURE_COLUMNS) - 1))
+    """Those of IMAGE_COLUMNS in a row: the picture's, or an id made of the key and nulls."""
+    return picture or (f"key {zlib.crc32(key):08x}", *[None] * (len(IMAGE_COLUMNS) - 1))
 
 
 def _picture_of(values: list[Any]) -> tuple[Any, ...]:
@@ -52,7 +52,7 @@ def _picture_of(values: list[Any]) -> tuple[Any, ...]:
     return (*others, encoded if encoded is None else bool(encoded))
 
 
-class PictureKeys:
+class ImageKeys:
     """picture_of() of many keys, quicker where they differ in their two texts alone.
 
     What lies around these is remembered with the values that it stands for.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
 from hearth.sources.format import Unit
-from hearth.sources.lmdb import Range, datum_batches, datum_schema
+from hearth.sources.lmdb import Range, datum_batches, datum_schema, joined_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,7 @@ class LevelDbFormat:
     kind = "LevelDB"
     in_folders = False
     one_database = True
+    views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         found = {file.uri.rpartition("/")[2]: file for file in files}
@@ -53,15 +55,19 @@ class LevelDbFormat:
         size = max(1, share * LEAST_SPLITS // wanted)
         return [Unit(key, 0, size, key[2]) for key in ranges if key[2] != 0]
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def joined(self, key: Range, following: Range) -> Range | None:
+        return joined_ranges(key, following)
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
-    def __init__(self, file: StoredFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema):
         self._folder, self._schema = file.uri.rpartition("/")[0], schema
+        self._count = file.count
 
     def read(self, key: Range) -> Iterator[pa.RecordBatch]:
         from hearth.native._caffe import leveldb_rows
 
-        return datum_batches(leveldb_rows(self._folder, key), self._schema)
+        return datum_batches(leveldb_rows(self._folder, key), self._schema, self._count)

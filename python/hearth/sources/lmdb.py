@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
-from hearth.files.input_files import by_core
+from hearth.files.input_files import Count, InputFile, by_core
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
@@ -29,12 +29,15 @@ class LmdbFormat:
     kind = "LMDB"
     in_folders = False
     one_database = False
+    views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         data = [file for file in files if file.uri.endswith("/data.mdb")]
         if not data and len(files) > 1:
             folder = files[0].uri.rpartition("/")[0]
-            raise ValueError(f"{folder} is no LMDB: it has no data.mdb")
+            is_other = any(file.uri.endswith("/CURRENT") for file in files)
+            why = "it is a LevelDB" if is_other else "it has no data.mdb"
+            raise ValueError(f"{folder} is no LMDB: {why}")
         file = (data or files)[0]
         if not by_core(file.uri):
             raise ValueError(
@@ -64,19 +67,24 @@ class LmdbFormat:
         records, keys = divide_lmdb(file.uri, wanted)
         begins = [records * i // wanted for i in range(wanted + 1)]
         counts = [end - begin for begin, end in itertools.pairwise(begins)]
+        found = [(i, key, counts[i]) for i, key in enumerate(keys) if counts[i]]
+        ends = [*(key for _, key, _ in found[1:]), *([None] if found else [])]
+        size = max(1, file.size // wanted)
         return [
-            Unit((key, None, count), file.size * i // wanted, max(1, file.size // wanted), count)
-            for i, (key, count) in enumerate(zip(keys, counts, strict=True))
-            if count
+            Unit((key, end, count), file.size * i // wanted, size, count)
+            for (i, key, count), end in zip(found, ends, strict=True)
         ]
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def joined(self, key: Range, following: Range) -> Range | None:
+        return joined_ranges(key, following)
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
-    def __init__(self, file: StoredFile, schema: pa.Schema):
-        self._uri, self._schema = file.uri, schema
+    def __init__(self, file: InputFile, schema: pa.Schema):
+        self._file, self._schema = file, schema
 
     def read(self, key: Range) -> Iterator[pa.RecordBatch]:
         from hearth.native._core import DatumRows, lmdb_rows
@@ -84,21 +92,34 @@ class _Reader:
         use_core_as_hadoop_user()
         first, end, count = key
         if count is None:
-            rows = lmdb_rows(self._uri, first, end)
+            rows = lmdb_rows(self._file.uri, first, end)
         else:
-            rows = DatumRows(self._uri, first, count)
-        return datum_batches(rows, self._schema)
+            rows = DatumRows(self._file.uri, first, count)
+        return datum_batches(rows, self._schema, self._file.count)
 
 
-def datum_batches(rows: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches of DatumRows with the columns of `schema`; `data`, views of the file, are
-    copied."""
+def joined_ranges(range_: Range, following: Range) -> Range | None:
+    """Two ranges as one; None where the second one does not begin where the first one ends, or
+    only one of them has a number of records."""
+    counts = range_[2], following[2]
+    if range_[1] != following[0] or (None in counts and set(counts) != {None}):
+        return None
+    return range_[0], following[1], None if None in counts else (counts[0] or 0) + (counts[1] or 0)
+
+
+def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
+    """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
+    are copied unless `schema` has views. `count` is called with the bytes that were fetched."""
     import pyarrow as pa
 
+    counted = 0
     while (found := rows.next()) is not None:
+        count(rows.fetched - counted)
+        counted = rows.fetched
         batch = pa.record_batch(found)
-        columns = [batch.column(field.name).cast(field.type) for field in schema]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        columns = [(batch.column(field.name), field.type) for field in schema]
+        arrays = [array if array.type == kind else array.cast(kind) for array, kind in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def datum_schema() -> pa.Schema:

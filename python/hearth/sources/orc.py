@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit, batch_rows, check_starts, not_empty
+from hearth.sources.format import Unit, batch_rows, check_columns, check_starts, not_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,35 +23,36 @@ class OrcFormat:
     kind = "ORC"
     in_folders = False
     one_database = False
+    views = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return not_empty(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        return _opened(files[0]).schema
+        return _opened(InputFile(files[0])).schema
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        source = _opened(file)
+        source = _opened(InputFile(file))
         stripes = stripes_of(source)
         if len(stripes) != source.nstripes:
             raise ValueError(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
     """Memory: a decoded stripe."""
 
-    def __init__(self, file: StoredFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema):
         self._names = schema.names
         self._file = _opened(file)
-        for name in self._names:
-            if name not in self._file.schema.names:
-                had = ", ".join(self._file.schema.names)
-                raise ValueError(f"column '{name}' is not in {file.uri}, which has: {had}")
+        check_columns(file.uri, self._file.schema.names, self._names)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
         batch = self._file.read_stripe(key, self._names).select(self._names)
@@ -60,10 +61,10 @@ class _Reader:
             yield batch.slice(at, rows)
 
 
-def _opened(file: StoredFile) -> orc.ORCFile:
+def _opened(file: InputFile) -> orc.ORCFile:
     from pyarrow import orc
 
-    return orc.ORCFile(InputFile(file).for_arrow())
+    return orc.ORCFile(file.for_arrow())
 
 
 def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:

@@ -1,18 +1,20 @@
-"""Assigns splits to ranks: near their hosts, in equal shares."""
+"""Assigns splits and rows to ranks: near their hosts, in equal shares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from hearth.sources.source import Split
+from hearth.sources.source import Piece, Split
 
 
 def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int) -> list[int]:
     """The rank that reads each split; it follows from the arguments alone.
 
-    Shares are equal by rows where all splits know theirs, else by bytes. With hosts, a rank gets
-    splits of its host first, up to its equal share. Without, or where no split is on a rank's host,
-    ranks get contiguous ranges of splits. Each rank gets a split if there are enough.
+    Shares are equal by rows where all splits know theirs, else by bytes. Where the splits are near
+    different ranks, a rank gets splits of its host first, up to its equal share. Else ranks get
+    contiguous ranges of splits. Each rank gets a split if there are enough.
 
     Args:
         splits: all splits of a source, in order.
@@ -24,13 +26,100 @@ def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int)
     """
     if ranks < 1 or (hosts and len(hosts) != ranks):
         raise ValueError(f"splits cannot be assigned to {ranks} ranks on {len(hosts)} hosts")
-    counted = all(split.rows is not None for split in splits)
-    loads = [(split.rows or 0) if counted else split.bytes for split in splits]
-    near = [
+    loads = [(split.rows or 0) if _counted(splits) else split.bytes for split in splits]
+    near = _near(splits, hosts)
+    return _by_host(loads, near, ranks) if len(set(near)) > 1 else _contiguous(loads, ranks)
+
+
+def shares(
+    splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int
+) -> list[list[Split]]:
+    """What each rank reads, in order: its splits by owners(), whose arguments these are. Contiguous
+    ranges of splits that know their rows are cut so that the ranks' rows differ by one at most.
+    """
+    if _counted(splits) and len(set(_near(splits, hosts))) < 2:
+        total = sum(split.rows or 0 for split in splits)
+        ends = [rank * total // ranks for rank in range(ranks + 1)]
+        return [list(_rows_in(splits, *both)) for both in itertools.pairwise(ends)]
+    found: list[list[Split]] = [[] for _ in range(ranks)]
+    for split, rank in zip(splits, owners(splits, hosts, ranks), strict=True):
+        found[rank].append(split)
+    return found
+
+
+def joined(splits: Iterable[Split], host: frozenset[str] = frozenset()) -> Iterator[Split]:
+    """The splits in order, as few: those that follow each other and are equally near to `host` are
+    one, and of a unit of a file one piece."""
+    for _, run in itertools.groupby(splits, key=lambda split: bool(split.hosts & host)):
+        every = list(run)
+        pieces: list[Piece] = []
+        for piece in itertools.chain.from_iterable(split.pieces for split in every):
+            last = pieces[-1] if pieces else None
+            if last and (last.file, last.key, last.end) == (piece.file, piece.key, piece.begin):
+                pieces[-1] = replace(last, end=piece.end)
+            else:
+                pieces.append(piece)
+        size = sum(split.bytes for split in every)
+        yield replace(every[0], bytes=size, rows=_total(every), pieces=tuple(pieces))
+
+
+def units(split: Split) -> list[Split]:
+    """A split for each of its pieces."""
+    count = max(1, len(split.pieces))
+    each = [
+        replace(split, bytes=split.bytes // count, rows=_rows_of(piece), pieces=(piece,))
+        for piece in split.pieces
+    ]
+    return each or [split]
+
+
+def _counted(splits: Sequence[Split]) -> bool:
+    return all(split.rows is not None for split in splits)
+
+
+def _total(splits: Sequence[Split]) -> int | None:
+    return sum(split.rows or 0 for split in splits) if _counted(splits) else None
+
+
+def _near(splits: Sequence[Split], hosts: Sequence[frozenset[str]]) -> list[frozenset[int]]:
+    """The ranks that are near to each split."""
+    return [
         frozenset(rank for rank, names in enumerate(hosts) if names & split.hosts)
         for split in splits
     ]
-    return _by_host(loads, near, ranks) if any(near) else _contiguous(loads, ranks)
+
+
+def _rows_of(piece: Piece) -> int | None:
+    end = piece.rows if piece.end is None else piece.end
+    return None if end is None else end - piece.begin
+
+
+def _rows_in(splits: Sequence[Split], begin: int, end: int) -> Iterator[Split]:
+    """The rows [begin, end) of all rows of the splits."""
+    at = 0
+    for split in splits:
+        first, rows = at, split.rows or 0
+        at += rows
+        if begin <= first and at <= end:
+            if rows:
+                yield split
+        elif first < end and begin < at:
+            pieces = tuple(_cut(split.pieces, begin - first, end - first))
+            kept = min(at, end) - max(first, begin)
+            yield replace(split, bytes=split.bytes * kept // rows, rows=kept, pieces=pieces)
+
+
+def _cut(pieces: Sequence[Piece], begin: int, end: int) -> Iterator[Piece]:
+    """The rows [begin, end) of all rows of the pieces."""
+    at = 0
+    for piece in pieces:
+        rows = _rows_of(piece) or 0
+        low, high = max(begin - at, 0), min(end - at, rows)
+        at += rows
+        if (low, high) == (0, rows):
+            yield piece
+        elif low < high:
+            yield replace(piece, begin=piece.begin + low, end=piece.begin + high)
 
 
 def _contiguous(loads: Sequence[int], ranks: int) -> list[int]:

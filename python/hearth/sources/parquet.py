@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hearth.files.input_files import InputFile
+from hearth.files.input_files import InputFile, arrow_file
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit, batch_rows, check_starts
+from hearth.sources.format import Unit, batch_rows, check_columns, check_starts
+from hearth.sources.read_ahead import Range, ReadAhead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,7 @@ class ParquetFormat:
     kind = "Parquet"
     in_folders = True
     one_database = False
+    views = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)
@@ -41,32 +43,38 @@ class ParquetFormat:
         ]
         return check_starts(file.uri, file.size, units, "row group")
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
-        return _Reader(file, schema)
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
+        return _Reader(file, schema, keys)
 
 
 class _Reader:
-    """Memory: the row group's columns as stored, and a decoded batch."""
+    """Memory: the row group's columns as stored, and a decoded batch; of a remote file also the
+    next group's columns."""
 
-    def __init__(self, file: StoredFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema, keys: Sequence[int]):
         import pyarrow.parquet as pq
 
         self._names = schema.names
-        footer = _footer(file)
-        known = footer.schema.to_arrow_schema().names
-        for name in self._names:
-            if name not in known:
-                had = ", ".join(known)
-                raise ValueError(f"column '{name}' is not in {file.uri}, which has: {had}")
-        source = InputFile(file).for_arrow()
-        self._file = pq.ParquetFile(source, metadata=footer, pre_buffer=True)
+        self._ahead: ReadAhead | None = None
+        footer = _footer(file.stored)
+        check_columns(file.uri, footer.schema.to_arrow_schema().names, self._names)
+        if file.path is None:
+            units = {key: _ranges(footer.row_group(key), self._names) for key in keys}
+            self._ahead = ReadAhead(file, units)
+        source = file.for_arrow() if self._ahead is None else arrow_file(self._ahead)
+        self._file = pq.ParquetFile(source, metadata=footer, pre_buffer=self._ahead is None)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
         group = self._file.metadata.row_group(key)
         rows = batch_rows(group.total_byte_size, group.num_rows)
-        if self._names:
-            return self._file.iter_batches(rows, [key], self._names)
-        return _without_columns(group.num_rows, rows)
+        if not self._names:
+            return _without_columns(group.num_rows, rows)
+        if self._ahead is not None:
+            self._ahead.begin(key)
+        return self._file.iter_batches(rows, [key], self._names)
 
 
 def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
@@ -89,9 +97,17 @@ def _footer(file: StoredFile) -> pq.FileMetaData:
 def _start(group: pq.RowGroupMetaData) -> int:
     """The first byte of the group's first column; of a group without columns, the magic number's
     end."""
-    if group.num_columns == 0:
-        return 4
-    column = group.column(0)
-    if column.has_dictionary_page and column.dictionary_page_offset:
-        return min(column.dictionary_page_offset, column.data_page_offset)
-    return column.data_page_offset
+    return _chunk_start(group.column(0)) if group.num_columns else 4
+
+
+def _ranges(group: pq.RowGroupMetaData, names: Sequence[str]) -> list[Range]:
+    """The bytes of a group's chunks of these columns."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    chosen = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
+    return [(_chunk_start(one), _chunk_start(one) + one.total_compressed_size) for one in chosen]
+
+
+def _chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        return min(chunk.dictionary_page_offset, chunk.data_page_offset)
+    return chunk.data_page_offset

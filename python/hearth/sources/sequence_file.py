@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Unit, not_empty
-from hearth.sources.image_keys import IMAGE_TYPES, PICTURE_COLUMNS, PictureKeys, values_of
+from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, ImageKeys, values_of
 from hearth.sources.sequence_reader import Record, SequenceReader
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _RANGE_BYTES = 16 << 20
 # Records of smaller sources are counted, by their lengths alone.
 _COUNTED_SHARE = 1 << 20
 _TYPES = {**IMAGE_TYPES, "key": "binary", "value": "binary"}
-IMAGE_COLUMNS = tuple(IMAGE_TYPES)
+# Of a batch of views, with room for what else is in it.
+_VIEW_BYTES = BATCH_BYTES - (256 << 10)
 
 
 class SequenceFileFormat:
@@ -31,6 +32,7 @@ class SequenceFileFormat:
     kind = "SequenceFile"
     in_folders = False
     one_database = False
+    views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return not_empty(files)
@@ -38,11 +40,12 @@ class SequenceFileFormat:
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         import pyarrow as pa
 
-        _opened(files[0])
+        _opened(InputFile(files[0]))
         return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        reader = _opened(file)
+        source = InputFile(file)
+        reader = _Mapped(source) if _is_plain(source) else _opened(source)
         size = max(1, min(share, _RANGE_BYTES))
         begins = range(0, file.size, size)
         ranges = [(begin, min(begin + size, file.size)) for begin in begins]
@@ -50,40 +53,104 @@ class SequenceFileFormat:
             return [Unit(found, found[0], found[1] - found[0]) for found in ranges]
         return _counted(reader, ranges)
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
-        return _Reader(file, schema)
+    def joined(self, key: tuple[int, int], following: tuple[int, int]) -> Any:
+        return (key[0], following[1]) if key[1] == following[0] else None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
+        return _Reader(file, schema, max((end for _, end in keys), default=0))
 
 
 class _Reader:
-    def __init__(self, file: StoredFile, schema: pa.Schema):
-        self._schema = schema
-        self._records = _opened(file)
-        self._keys = PictureKeys()
+    """Values of a local file that is not compressed are views of the mapped file."""
+
+    def __init__(self, file: InputFile, schema: pa.Schema, end: int):
+        """`end`: of the last range that will be read."""
+        self._file, self._schema = file, schema
+        self._mapped = _is_plain(file)
+        self._records = None if self._mapped else _opened(file, end)
+        self._keys = ImageKeys()
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        for records in _batches(self._records.records(*key)):
-            yield self._batch(records)
+        batches = self._views(*key) if self._mapped else self._copies(*key)
+        for keys, values in batches:
+            yield self._batch(keys, values)
 
-    def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
+    def _copies(self, begin: int, end: int) -> Iterator[tuple[list[bytes], pa.Array]]:
         import pyarrow as pa
 
-        found: dict[str, list[Any]] = {name: [] for name in _TYPES}
-        for key, value in records:
-            image = self._keys.picture_of(key)
-            for name, part in zip(PICTURE_COLUMNS, values_of(key, image), strict=True):
-                found[name].append(part)
-            found["data"].append(None if image is None else value)
-            found["key"].append(key)
-            found["value"].append(value)
-        arrays = [pa.array(found[field.name], field.type) for field in self._schema]
+        assert self._records is not None
+        for records in _batches(self._records.records(begin, end)):
+            keys, values = zip(*records, strict=True)
+            yield list(keys), pa.array(values, pa.binary())
+
+    def _views(self, begin: int, end: int) -> Iterator[tuple[list[bytes], pa.Array]]:
+        import pyarrow as pa
+
+        for keys, views, values in _Mapped(self._file).records(begin, end):
+            buffers = [None, pa.py_buffer(views), pa.py_buffer(values)]
+            yield keys, pa.Array.from_buffers(pa.binary_view(), len(keys), buffers)
+
+    def _batch(self, keys: list[bytes], values: pa.Array) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        images = [self._keys.picture_of(key) for key in keys]
+        rows = map(values_of, keys, images)
+        columns = zip(*rows, strict=True)
+        found: dict[str, Any] = dict(zip(IMAGE_COLUMNS, columns, strict=True))
+        found |= {"key": keys, "value": values, "data": values}
+        if None in images:
+            there = pa.array([image is not None for image in images]).buffers()[1]
+            buffers = [there, *values.buffers()[1:]]
+            found["data"] = pa.Array.from_buffers(values.type, len(keys), buffers)
+        arrays = [_column(found[field.name], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _opened(file: StoredFile) -> SequenceReader:
-    return SequenceReader(file.uri, InputFile(file), file.size)
+class _Mapped:
+    """Records of a plain local file by the core, in the same ranges as SequenceReader has them."""
+
+    def __init__(self, file: InputFile):
+        self._file = file
+
+    def records(self, begin: int, end: int) -> Iterator[tuple[list[bytes], bytes, memoryview]]:
+        """Batches of keys, their values as Arrow's binary views, and the buffer of these."""
+        from hearth.native._core import SequenceRecords
+
+        behind = SequenceRecords.head_bytes() + 1  # what is before goes with the first range
+        low = max(begin, behind) if begin else 0
+        records = SequenceRecords(self._file.path, low, max(end, behind))
+        while found := records.next(BATCH_ROWS, _VIEW_BYTES):
+            yield found
+
+    def count(self, begin: int, end: int) -> int:
+        return sum(len(keys) for keys, _, _ in self.records(begin, end))
 
 
-def _counted(reader: SequenceReader, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
+def _column(values: Any, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if not isinstance(values, pa.Array):
+        return pa.array(values, kind)
+    return values if values.type == kind else values.cast(kind)
+
+
+def _is_plain(file: InputFile) -> bool:
+    """Whether the core reads it: of this host, and not compressed."""
+    from hearth.native._core import SequenceRecords
+
+    try:
+        (file.path or "").encode()
+    except UnicodeEncodeError:  # the core has no name for it
+        return False
+    head = file.read_at(0, SequenceRecords.head_bytes()) if file.path is not None else b""
+    return bool(head) and SequenceRecords.reads(head)
+
+
+def _opened(file: InputFile, wanted: int = 0) -> SequenceReader:
+    return SequenceReader(file.uri, file, file.stored.size, wanted)
+
+
+def _counted(reader: SequenceReader | _Mapped, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
     """Units with their numbers of rows. Marks may be further from each other than ranges are long:
     those without a mark have no rows, and the others have the bytes up to the next mark."""
     units: list[Unit] = []

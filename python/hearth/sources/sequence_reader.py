@@ -30,14 +30,15 @@ class SequenceReader:
     that behind the header to the range with the first byte. So each record is in one range.
     """
 
-    def __init__(self, uri: str, file: Any, size: int):
-        """`file`: with read_at().
+    def __init__(self, uri: str, file: Any, size: int, wanted: int = 0):
+        """`file`: with read_at(). `wanted`: the end of the last range that will be read.
 
         Raises:
             Unreadable: another version, codec or class of keys or values.
             ValueError: no SequenceFile, or a damaged one.
         """
-        self._uri, self._file, self._size = uri, file, size
+        self._uri, self._file, self._size, self._wanted = uri, file, size, wanted
+        self._ended = 0  # the end of the range before, whose next mark comes next in `_bytes`
         self._bytes = _Bytes(self, 0, min(size, _HEADER_BYTES))
         self._unpack: Unpack | None = None
         self._in_blocks = False
@@ -93,15 +94,17 @@ class SequenceReader:
 
     def _stretches(self, begin: int, end: int) -> Iterator[int]:
         """Where each record or block begins; whoever asks reads it before the next one."""
-        at, data = self._first, b""
-        if begin > 0:
-            at, data = self._next_mark(max(begin, self._first), end)
-        self._bytes = _Bytes(self, at, self._size, data, wanted=end)
+        end = max(end, self._first + 1)  # a mark right behind the header is of the first range
+        begin = max(begin, self._first + 1) if begin > 0 else 0
+        if begin == 0 or begin != self._ended:
+            at, data = self._next_mark(begin, end) if begin > 0 else (self._first, b"")
+            self._bytes = _Bytes(self, at, self._size, data, wanted=max(end, self._wanted))
+        self._ended = 0
         while self._bytes.left > 0:
             at = self._bytes.at
             if self._bytes.left >= len(_ESCAPE) and self._bytes.peek(len(_ESCAPE)) == _ESCAPE:
                 if at >= end:
-                    return
+                    break
                 if self._bytes.take(len(self._mark)) != self._mark:
                     raise self.damaged("a mark is not the file's", at)
                 if not self._in_blocks or self._bytes.left == 0:
@@ -109,6 +112,7 @@ class SequenceReader:
             elif self._in_blocks:
                 raise self.damaged("a block does not begin with a mark", at)
             yield at
+        self._ended = end
 
     def _next_mark(self, begin: int, end: int) -> tuple[int, bytes]:
         """Where the first mark begins that does so in [begin, end), and some bytes from there on;

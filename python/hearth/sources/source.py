@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hearth.files.input_files import Count
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -51,6 +53,14 @@ class Source(Protocol):
     def uri(self) -> str:
         """Where the files are, as the user gave it."""
 
+    @property
+    def remote(self) -> bool:
+        """Whether other hosts have the bytes, and splits may be nearer to some ranks."""
+
+    @property
+    def extent(self) -> str:
+        """How much there is, for the log: 2 files with 123 bytes."""
+
     def pin(self, spark: Any = None) -> Source:
         """The same source with the files that there are now, and the splits' boundaries.
 
@@ -71,8 +81,12 @@ class Source(Protocol):
         """All rows, each in one split. The list does not depend on the number of ranks: about 48 to
         4096 where the files allow it; empty where there is no row."""
 
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+    def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
         """The split's rows, in the same batches each time.
+
+        Args:
+            split: of splits(), or of pieces of these.
+            count: called with the number of bytes of each read from another file system.
 
         Raises:
             ValueError: a file is not as it was pinned, or is damaged.

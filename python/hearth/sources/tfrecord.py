@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.files.uri import local_path
 from hearth.native.failure import hearth_error
 from hearth.sources.format import BATCH_ROWS, Unit
 
@@ -25,8 +24,9 @@ _GZIP = b"\x1f\x8b"
 # A record: its length, a checksum of these eight bytes, the data, a checksum of the data.
 _HEADER = struct.Struct("<QI")
 _TRAILER_BYTES = 4
-# Larger files are not scanned. A range is read as a whole, so it has a few megabytes.
-_SCANNED_BYTES = 64 << 20
+# Larger files are not scanned, nor those of sources with larger shares: a scan reads all bytes. A
+# range is read as a whole, so it has a few megabytes.
+_SCANNED_BYTES, _SCANNED_SHARE = 64 << 20, 1 << 20
 _RANGE_BYTES = 16 << 20
 _WINDOW_BYTES = 1 << 20
 # A place counts as a record's where so many records follow each other from there.
@@ -39,6 +39,7 @@ class TfRecordFormat:
     kind = "TFRecord"
     in_folders = False
     one_database = False
+    views = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return list(files)
@@ -60,19 +61,22 @@ class TfRecordFormat:
             return [Unit(None, 0, size)]
         if size <= 1.5 * share and size <= 2 * _RANGE_BYTES:
             return [Unit((0, size), 0, size)]
-        if size <= _SCANNED_BYTES:
+        if size <= _SCANNED_BYTES and share <= _SCANNED_SHARE:
             return list(_scanned(source, wanted))
         ends = [*_boundaries(source, wanted), size]
         return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
 
-    def open(self, file: StoredFile, schema: pa.Schema) -> _Reader:
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)
 
 
 class _Reader:
     """Memory: a range; of another file system a whole gzip file."""
 
-    def __init__(self, file: StoredFile, schema: pa.Schema):
+    def __init__(self, file: InputFile, schema: pa.Schema):
         self._file, self._schema = file, schema
 
     def read(self, key: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
@@ -87,25 +91,26 @@ class _Reader:
         try:
             return records.read(wanted, BATCH_ROWS)
         except (OSError, hearth_error()) as error:
-            if key in (None, (0, self._file.size)):
+            if key in (None, (0, self._file.stored.size)):
                 raise
             raise ValueError(
                 f"{error}; or its records hold TFRecords themselves, and then it can only be read "
-                f"from its beginning: write files below {_SCANNED_BYTES >> 20} MiB, or gzip"
+                "from its beginning: write it with gzip"
             ) from None
 
 
-def _open_range(file: StoredFile, key: tuple[int, int] | None) -> Any:
+def _open_range(file: InputFile, key: tuple[int, int] | None) -> Any:
     """A TfRecordReader of a range, or of the whole file."""
     from hearth.files.tfrecord_files import open_records
 
-    if key is None and (path := local_path(file.uri)) is not None:
-        return open_records(path)
-    begin, end = key or (0, file.size)
-    data = InputFile(file).read_at(begin, end - begin)
+    if key is None and file.path is not None:
+        return open_records(file.path)
+    size = file.stored.size
+    begin, end = key or (0, size)
+    data = file.read_at(begin, end - begin)
     if len(data) < end - begin:
-        raise ValueError(f"{file.uri} ends at byte {begin + len(data)} instead of {file.size}")
-    name = file.uri if (begin, end) == (0, file.size) else f"{file.uri} from byte {begin} on"
+        raise ValueError(f"{file.uri} ends at byte {begin + len(data)} instead of {size}")
+    name = file.uri if (begin, end) == (0, size) else f"{file.uri} from byte {begin} on"
     return open_records(data, name)
 
 
@@ -113,8 +118,8 @@ def _first_records(file: StoredFile) -> Any:
     """A TfRecordReader of a file, or at least of its first megabyte."""
     source = InputFile(file)
     if file.size <= _RANGE_BYTES or source.read_at(0, 2) == _GZIP:
-        return _open_range(file, None)
-    return _open_range(file, next(_scanned(source, _WINDOW_BYTES)).key)
+        return _open_range(source, None)
+    return _open_range(source, next(_scanned(source, _WINDOW_BYTES)).key)
 
 
 def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:

@@ -76,7 +76,7 @@ def run(
     plan = replace(
         plan,
         job={**plan.job, "run": name.text},
-        files=pinned(plan.files),
+        files=pinned(spark, plan.files),
         first_generation=name.first_generation(max_restarts),
     )
     preflight.check(spark, plan.world, partial(_tell_waiting, on_event))

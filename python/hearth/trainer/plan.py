@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hearth.rows.rank_files import RankFiles
+from hearth.sources.rank_rows import RankRows
 from hearth.spark.executors import rank_hosts
 from hearth.trainer.far_files import FarPlan
 
@@ -25,7 +25,7 @@ class Plan:
 
     world: int
     job: dict[str, Any]
-    files: dict[str, RankFiles] = field(default_factory=dict)
+    files: dict[str, RankRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     far: FarPlan | None = None
     first_generation: int = 0
@@ -37,22 +37,22 @@ def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None
 
     Ranks keep them wherever they are started again, as other rows would be another training.
     """
-    if not any(rows.told(plan.world) for rows in plan.files.values()):
+    if not any(rows.placement(plan.world) for rows in plan.files.values()):
         return plan
     # Ranks with rows of a DataFrame are its partitions, in their order.
     hosts = [] if plan.frames else rank_hosts(spark, plan.world)
     files = {name: rows.placed(hosts) for name, rows in plan.files.items()}
     for rows in files.values():
-        if text := rows.told(plan.world):
+        if text := rows.placement(plan.world):
             on_event({"event": "log", "level": "I", "text": text})
     return replace(plan, files=files, hosts=tuple(hosts))
 
 
-def pinned(files: dict[str, RankFiles]) -> dict[str, RankFiles]:
+def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRows]:
     """The same with the files that there are now; raises HearthError where they cannot be read."""
     from hearth import HearthError
 
     try:
-        return {name: rows.pin() for name, rows in files.items()}
+        return {name: rows.pin(spark) for name, rows in files.items()}
     except (ValueError, OSError) as error:
         raise HearthError(str(error)) from None

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
-from hearth.rows.rank_files import RankFiles
+from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
@@ -44,7 +44,7 @@ class RankSpec:
     token: str
     coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
     job: dict[str, Any]
-    files: dict[str, RankFiles]
+    files: dict[str, RankRows]
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place

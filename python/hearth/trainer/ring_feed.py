@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
-from hearth.rows.rank_files import RankFiles
-from hearth.rows.row_epochs import RowEpochs
+from hearth.sources.rank_rows import RankRows
 from hearth.trainer.trainer_process import Event, stream_of
 
 if TYPE_CHECKING:
@@ -59,10 +58,10 @@ class FileFeed:
     """The streams of one rank that come from files; its threads write into their rings."""
 
     def __init__(
-        self, files: Mapping[str, RankFiles], rings: Mapping[str, Any], place: Place, world: int
+        self, files: Mapping[str, RankRows], rings: Mapping[str, Any], place: Place, world: int
     ):
         """`rings`: of all streams, also of those that do not come from files."""
-        self._files = {name: rows.counting(self._count) for name, rows in files.items()}
+        self._files = files
         self._rings = rings
         self._place, self._world = place, world
         self._lock = threading.Lock()
@@ -74,7 +73,7 @@ class FileFeed:
         rank, streams = self._place.rank, {}
         for turn, (name, ring) in enumerate(self._rings.items()):
             rows = self._files.get(name)
-            if isinstance(rows, RowEpochs):
+            if rows is not None and rows.seed is not None:
                 more = {"files_hash": rows.files_hash(rank, self._world)}
             else:
                 more = {"spill_dir": spill_folder(rank + turn)}
@@ -84,13 +83,14 @@ class FileFeed:
     def start(self) -> None:
         """Begins with the rows that the trainer keeps."""
         for name, rows in self._files.items():
-            if not isinstance(rows, RowEpochs):
+            if rows.seed is None:
                 self._start(name, rows, self._feed_once)
 
     def start_epochs(self, event: Event) -> None:
         """Begins with rows that are not kept, at the epoch that the trainer asks for."""
         name = event["stream"]
-        epochs = self._files[name].read(self._place.rank, self._world, event["epoch"])
+        rows, rank = self._files[name], self._place.rank
+        epochs = rows.epochs(rank, self._world, event["epoch"], self._count)
         self._start(name, epochs, _feed_epochs)
 
     def read(self) -> list[Event]:
@@ -106,7 +106,7 @@ class FileFeed:
 
     def _feed_once(self, ring: Any, rows: Any) -> None:
         def batches() -> Iterator[tuple[str, pa.RecordBatch]]:  # feed() tells of its failures
-            for batch in rows.read(self._place.rank, self._world):
+            for batch in rows.read(self._place.rank, self._world, self._count):
                 yield "", batch
 
         feed({"": ring}, batches())

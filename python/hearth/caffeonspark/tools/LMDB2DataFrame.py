@@ -8,16 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
-from hearth.caffeonspark.tools.databases import lmdb_rows
+from hearth.caffeonspark.tools.databases import lmdb_source, record_count
 from hearth.caffeonspark.tools.parquet_parts import write_table
 from hearth.caffeonspark.tools.program import check_new, main
-from hearth.rows.file_rows import read_parts
+from hearth.sources.frames import read_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from hearth.rows.file_rows import DatabaseRows
+    from hearth.sources.source import Source
 
 # Flags that it cannot do without.
 NEEDED = ("imageRoot", "output")
@@ -33,17 +33,20 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     Its columns: id and label string; channels, height, width int; encoded boolean; data binary.
     """
     check_new(spark, flags.output_path)
-    rows = lmdb_rows(spark, flags)
-    numbers = spark.range(0, rows.parts, 1, rows.parts)
-    task = partial(_rows, rows)
+    source, parts = lmdb_source(spark, flags)
+    numbers = spark.range(0, parts, 1, parts)
+    task = partial(_rows, source, parts)
     write_table(numbers, task, SCHEMA, flags.output_path, flags.output_format)
-    return f"{rows.pinned.records} records written to {flags.output_path} as {flags.output_format}"
+    count = record_count(source)
+    return f"{count} records written to {flags.output_path} as {flags.output_format}"
 
 
-def _rows(rows: DatabaseRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _rows(
+    source: Source, parts: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for datums in read_parts(rows, rows.parts, batches):
+    for datums in read_parts(source, parts, batches):
         columns = dict(zip(datums.schema.names, datums.columns, strict=True))
         columns["label"] = columns["label"].cast("string")
         columns["encoded"] = columns["encoded"].cast("bool")

@@ -8,15 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
-from hearth.caffeonspark.tools.databases import lmdb_rows
+from hearth.caffeonspark.tools.databases import lmdb_source, record_count
 from hearth.caffeonspark.tools.program import main
 from hearth.caffeonspark.tools.sequence_keys import check_classic, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_sequence
+from hearth.sources.rank_rows import RankRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from hearth.rows.file_rows import DatabaseRows
 
 # Flags that it cannot do without.
 NEEDED = ("imageRoot", "output")
@@ -28,14 +27,15 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     height, width, encoded), value the picture's bytes.
     """
     check_classic(spark, flags.output_path)
-    rows = lmdb_rows(spark, flags)
-    parts = spark.sparkContext.parallelize(range(rows.parts), rows.parts)
-    write_sequence(spark, parts.flatMap(partial(_records, rows)), flags.output_path)
-    return f"{rows.pinned.records} records written to {flags.output_path}"
+    source, count = lmdb_source(spark, flags)
+    parts = spark.sparkContext.parallelize(range(count), count)
+    records = partial(_records, RankRows(source), count)
+    write_sequence(spark, parts.flatMap(records), flags.output_path)
+    return f"{record_count(source)} records written to {flags.output_path}"
 
 
-def _records(rows: DatabaseRows, part: int) -> Iterator[tuple[bytes, bytes]]:
-    for batch in rows.read(part, rows.parts):
+def _records(rows: RankRows, parts: int, part: int) -> Iterator[tuple[bytes, bytes]]:
+    for batch in rows.read(part, parts):
         for row in batch.to_pylist():
             key = (row["id"], str(row["label"]), row["channels"], row["height"], row["width"])
             yield picture_key(*key, bool(row["encoded"])), row["data"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.uri import is_local, local_path
-from hearth.rows.file_rows import DatabaseRows
+from hearth.native.failure import hearth_error
+from hearth.sources.file_source import FileSource
+from hearth.sources.lmdb import LmdbFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _PART_BYTES = 128 << 20
 
 
-def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> DatabaseRows:
-    """The records of -imageRoot, in -lmdb_partitions parts or as many as its size asks for.
+def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSource, int]:
+    """(the records of -imageRoot, in how many parts: -lmdb_partitions, or as its size asks for).
 
     Raises:
         FlagError: it is none, or lies where it cannot be read in place.
@@ -29,11 +30,13 @@ def lmdb_rows(spark: SparkSession, flags: argparse.Namespace) -> DatabaseRows:
             f"-imageRoot {flags.image_root}: an LMDB is read in place, so it must lie under a path "
             "that all hosts see (file:...)"
         )
-    file = os.path.join(path, "data.mdb") if os.path.isdir(path) else path
     try:
-        parts = flags.lmdb_partitions or 1 + os.path.getsize(file) // _PART_BYTES
-        return DatabaseRows(path, parts).pin()
-    except OSError as error:
-        raise FlagError(f"-imageRoot {path} is no LMDB: {error.strerror or error}") from None
-    except ValueError as error:
-        raise FlagError(str(error)) from None
+        source = FileSource(LmdbFormat(), path).pin()
+    except (OSError, ValueError, hearth_error()) as error:
+        raise FlagError(f"-imageRoot {path} is no LMDB that can be read: {error}") from None
+    return source, flags.lmdb_partitions or 1 + source.size // _PART_BYTES
+
+
+def record_count(source: FileSource) -> int:
+    """How many records a local LMDB has."""
+    return sum(split.rows or 0 for split in source.splits())

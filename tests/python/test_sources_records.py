@@ -1,4 +1,4 @@
-"""Plain SequenceFiles of pictures are read without Spark: every record once, in any parts."""
+"""SequenceFiles of images: every record once, in any ranges, by the core or by Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import struct
 
 import pytest
 
-from hearth.caffeonspark.sequence_rows import SequenceRows, _batches
+from hearth import data
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
-from hearth.sources.image_keys import PictureKeys, picture_of
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.sources.image_keys import ImageKeys, picture_of
+from hearth.sources.rank_rows import RankRows
+from hearth.sources.sequence_file import _Mapped
+from hearth.sources.sequence_reader import SequenceReader
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
 # two marks.
@@ -39,10 +44,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows_of(rows, parts):
+def read(uri, parts=1):
+    """The rows of all parts, each read as a rank of a run reads it, in place."""
+    rows = RankRows(data.sequence_file(str(uri)).pin().in_place())
     found = []
     for part in range(parts):
-        for batch in rows.read(part, parts):
+        for batch in pickle.loads(pickle.dumps(rows)).read(part, parts):
             batch.validate(full=True)
             found += batch.to_pylist()
     return found
@@ -50,53 +57,56 @@ def rows_of(rows, parts):
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 8, 400])
 def test_each_record_comes_once_and_in_order(folder, parts):
-    rows = pickle.loads(pickle.dumps(SequenceRows.find(str(folder))))
-    found = rows_of(rows, parts)
+    found = read(folder, parts)
     assert [(row["id"], row["data"]) for row in found] == pictures(300)
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
 
 
-def test_a_part_may_end_anywhere_at_a_mark_and_beside_it(tmp_path):
-    write(tmp_path / "seq", [(pair_key(name, "7"), data) for name, data in pictures(20)])
-    whole = (tmp_path / "seq").read_bytes()
-    mark = whole.index(b"\xff\xff\xff\xff", 200_000)
-    for cut in (0, 60, mark - 1, mark, mark + 1, mark + 20, len(whole) - 1, len(whole)):
-        file = str(tmp_path / "seq"), len(whole)
-        parts = [*_batches(*file, 0, cut), *_batches(*file, cut, len(whole))]
-        found = [name for batch in parts for name in batch.column("id").to_pylist()]
-        assert found == [name for name, _ in pictures(20)], cut
+def test_a_range_may_end_anywhere_for_both_readers(tmp_path):
+    """Of plain local files the core reads the ranges, of others Python does."""
+    path = tmp_path / "seq"
+    write(path, [(pair_key(name, "7"), data) for name, data in pictures(20)])
+    whole = path.read_bytes()
+    marks = [at for at in range(len(whole)) if whole.startswith(b"\xff\xff\xff\xff", at)]
+    around = [mark + more for mark in marks[:5] for more in (-1, 0, 1, 20)]
+    file = InputFile(StoredFile(str(path), len(whole)))
+    names = [name for name, _ in pictures(20)]
+    for cut in (1, 60, 98, 99, 100, *around, len(whole) - 1, len(whole)):
+        reader = SequenceReader(str(path), file, len(whole))
+        own = [[key for key, _ in reader.records(*ends)] for ends in ((0, cut), (cut, len(whole)))]
+        core = [
+            [key for keys, _, _ in _Mapped(file).records(*ends) for key in keys]
+            for ends in ((0, cut), (cut, len(whole)))
+        ]
+        other = SequenceReader(str(path), file, len(whole))
+        assert own[1] == [key for key, _ in other.records(cut, len(whole))], cut
+        assert own == core, cut
+        assert [picture_of(key)[0] for keys in own for key in keys] == names
 
 
 def test_batches_outlive_the_reading(folder):
-    batches = list(SequenceRows.find(str(folder / "part-00000")).read(0, 1))
-    data = [value for batch in batches for value in batch.column("data").to_pylist()]
-    assert data == [data for _, data in pictures(200)]
+    rows = RankRows(data.sequence_file(str(folder / "part-00000")).pin().in_place())
+    batches = list(rows.read(0, 1))
+    values = [value for batch in batches for value in batch.column("data").to_pylist()]
+    assert values == [value for _, value in pictures(200)]
     assert all(batch.nbytes < 5 << 20 for batch in batches)
 
 
-def test_what_is_not_plain_is_left_to_spark(tmp_path):
+def test_what_hadoop_alone_reads_is_refused(tmp_path):
     write(tmp_path / "plain", [(pair_key("a", "1"), b"x")])
     plain = (tmp_path / "plain").read_bytes()
     flags = plain.index(b"\0\0\0\0\0\0")
-    (tmp_path / "compressed").write_bytes(plain[:flags] + b"\1" + plain[flags + 1 :])
+    (tmp_path / "old").write_bytes(plain.replace(b"SEQ\6", b"SEQ\5", 1))
     (tmp_path / "short").write_bytes(plain[: flags + 10])
     (tmp_path / "text").write_text("SEQ of what")
-    for name in ("compressed", "short", "text", "gone"):
-        assert SequenceRows.find(str(tmp_path / name)) is None, name
-    assert SequenceRows.find(str(tmp_path)) is None
-    assert SequenceRows.find(str(tmp_path / "plain")).files[0][1] == len(plain)
+    for name in ("old", "short", "text"):
+        with pytest.raises(ValueError, match=rf"{tmp_path}/{name}"):
+            data.sequence_file(str(tmp_path / name)).pin()
+    with pytest.raises(ValueError, match=r"/(old|short|text) "):
+        data.sequence_file(str(tmp_path)).pin()
 
 
-def test_a_file_that_changes_in_between_is_said(tmp_path):
-    write(tmp_path / "seq", [(pair_key("a", "1"), b"x")])
-    rows = SequenceRows.find(str(tmp_path / "seq"))
-    with (tmp_path / "seq").open("ab") as file:
-        file.write(b"more")
-    with pytest.raises(ValueError, match=r"seq has \d+ bytes instead of \d+ on host"):
-        list(rows.read(0, 1))
-
-
-def test_damage_is_an_error_that_names_the_byte_or_another_row(tmp_path):
+def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
     path = tmp_path / "seq"
     write(path, [(pair_key(f"{i}", "1"), bytes([i]) * 30) for i in range(5)])
     whole = path.read_bytes()
@@ -106,29 +116,27 @@ def test_damage_is_an_error_that_names_the_byte_or_another_row(tmp_path):
     for place in places:
         for value in (0x00, 0x7F, 0xFF):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
-            if (rows := SequenceRows.find(str(path))) is None:
-                continue
             try:
-                rows_of(rows, 2)
+                read(path, 2)
             except ValueError as error:
-                assert f"{path} is damaged at byte " in str(error)
+                assert str(path) in str(error)
                 said += 1
     assert said > 30  # most bytes are of keys and pictures
     for size in range(120, len(whole)):
         path.write_bytes(whole[:size])
-        found = SequenceRows.find(str(path))
         try:
-            assert len(rows_of(found, 1)) < 5
+            assert len(read(path)) < 5
         except ValueError as error:
-            assert "is damaged at byte" in str(error)
+            assert "is damaged" in str(error)
 
 
-def test_a_record_whose_key_is_none_has_nulls(tmp_path):
+@pytest.mark.parametrize("scheme", ["", "local://"])
+def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
     keys = [pair_key("a", "1"), b"\0\1", picture_key("b", "2", 1, 28, 28, False)]
     write(tmp_path / "seq", [(key, b"data") for key in keys])
-    found = rows_of(SequenceRows.find(str(tmp_path / "seq")), 1)
+    found = read(f"{scheme}{tmp_path}/seq")
     assert [row["data"] for row in found] == [b"data", None, b"data"]
-    assert found[1]["id"].startswith("key ") and found[1]["label"] is None
+    assert found[1]["id"] == "key 36de2269" and found[1]["label"] is None
     assert [found[2][name] for name in ("label", "height", "encoded")] == ["2", 28, False]
 
 
@@ -141,7 +149,7 @@ def test_keys_of_one_form_are_read_as_each_alone():
     text = keys[-1].index(b"t\x04\x4c")
     keys.append(keys[-1][:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011")
     assert picture_of(keys[-1]) == ("q" * 70_000, "1", None, None, None, True)
-    reader = PictureKeys()
+    reader = ImageKeys()
     assert [reader.picture_of(key) for key in keys] == [picture_of(key) for key in keys]
     for key in (keys[0], pair_key("a", "1")):
         assert reader.picture_of(key) is not None

@@ -1,16 +1,20 @@
-"""A node's side of file feeds: asks the driver for its share, and tells it what was read."""
+"""A node's side of file feeds: asks the driver for its splits, and reports what was read."""
 
 from __future__ import annotations
 
+import base64
 import itertools
+import pickle
 import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Message
-from hearth.rows.file_parts import Part, unpacked
+
+if TYPE_CHECKING:
+    from hearth.sources.file_source import FileSource
 
 # For the driver to list the files of a large folder.
 _ANSWER_S = 600.0
@@ -18,7 +22,7 @@ _ANSWER_S = 600.0
 _TELL_S = 1.0
 
 
-class FileShares:
+class SplitRequests:
     """Any thread may ask. `report` sends an event to the driver."""
 
     def __init__(self, report: Callable[[Message], None]):
@@ -28,8 +32,8 @@ class FileShares:
         self._lock = threading.Lock()
         self._failed: str | None = None
 
-    def ask(self, uri: str) -> tuple[list[Part], list[str]]:
-        """(this node's parts of the files, files that tell the schema of TFRecords).
+    def ask(self, uri: str) -> tuple[FileSource, frozenset[str]]:
+        """(the pinned source with this node's splits, the names of this node's host).
 
         Raises:
             HearthError: they cannot be listed, or the driver does not answer.
@@ -54,7 +58,7 @@ class FileShares:
                 self._waiting.pop(number, None)
         if "error" in answer:
             raise HearthError(answer["error"])
-        return unpacked(answer["share"])
+        return pickle.loads(base64.b64decode(answer["source"])), frozenset(answer["host"])
 
     def answer(self, message: Message) -> None:
         """What the driver answers; whoever asked may be gone."""
@@ -76,22 +80,26 @@ class FileShares:
 
 
 class ReadCounter:
-    """Tells the driver, once in a while and at the end, how many bytes were read from where."""
+    """Reports to the driver, now and then and at the end, how many bytes were read from where."""
 
     def __init__(self, report: Callable[[Any], None]):
         self._report = report
+        self._lock = threading.Lock()
         self._bytes = {True: 0, False: 0}
         self._told = time.monotonic()
 
     def add(self, count: int, near: bool) -> None:
-        self._bytes[near] += count
+        """Any thread may."""
+        with self._lock:
+            self._bytes[near] += count
         if time.monotonic() - self._told > _TELL_S:
             self.tell()
 
     def tell(self) -> None:
-        """Tells what has not been told."""
+        """Reports what has not been reported."""
         self._told = time.monotonic()
-        near, far = self._bytes[True], self._bytes[False]
-        if near or far:
+        with self._lock:
+            near, far = self._bytes[True], self._bytes[False]
             self._bytes = {True: 0, False: 0}
+        if near or far:
             self._report({"event": "files_read", "near": near, "far": far})

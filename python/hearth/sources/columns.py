@@ -1,0 +1,28 @@
+"""Names of columns as users give them: `name`, or `name as alias`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def parse_column(item: str) -> tuple[str, str]:
+    """`name` or `name as alias` (as in dataframe_column_select) as (name, alias).
+
+    Raises:
+        ValueError: any other SQL expression; only Spark can compute those.
+    """
+    words = item.split()
+    named = all(word.isidentifier() for word in words)  # "a+1 as b" is for Spark to compute
+    if named and len(words) == 1:
+        return words[0], words[0]
+    if named and len(words) == 3 and words[1].lower() == "as":
+        return words[0], words[2]
+    raise ValueError(f"'{item}' is neither a column name nor 'name as alias'")
+
+
+def column_pairs(items: Sequence[str], known: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(name, alias) of each item; one that is a known name is that name, whatever it has in it.
+
+    Raises: as parse_column().
+    """
+    return tuple((item, item) if item in known else parse_column(item) for item in items)

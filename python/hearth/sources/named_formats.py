@@ -1,0 +1,38 @@
+"""Formats by the names of files, for a folder of whose files nothing else is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hearth.files.stored_files import list_files
+from hearth.sources.arrow import ArrowFormat
+from hearth.sources.file_source import FileSource
+from hearth.sources.format import Format
+from hearth.sources.parquet import ParquetFormat
+from hearth.sources.tfrecord import TfRecordFormat
+
+_PARQUET = ".parquet"
+_ARROW = (".arrow", ".feather", ".ipc")
+
+
+def pin_by_names(uri: str, spark: Any = None) -> FileSource:
+    """The pinned source of a file, or of the files of a folder: Parquet, Arrow, else TFRecords.
+
+    Raises:
+        ValueError: files of several formats; or as Source.pin().
+        FileNotFoundError, OSError, HearthError: as Source.pin().
+    """
+    files = list_files(uri, spark)
+    kinds = {_kind(file.uri) for file in files}
+    if len(kinds) > 1:
+        raise ValueError(f"{uri} has files of several formats, by their names: name files of one")
+    formats: dict[str, Format] = {
+        "parquet": ParquetFormat(), "arrow": ArrowFormat(), "tfrecord": TfRecordFormat(),
+    }  # fmt: skip
+    return FileSource(formats[kinds.pop()], uri).pin_files(files)
+
+
+def _kind(uri: str) -> str:
+    if uri.endswith(_PARQUET):
+        return "parquet"
+    return "arrow" if uri.endswith(_ARROW) else "tfrecord"
