@@ -6,7 +6,7 @@
     model = estimator.setInputCols(["image"]).setEpochs(20).setWorkers(2).fit(frame)
     model.transform(frame)
 
-and functions over columns: map_blocks and reduce_blocks.
+functions over columns: map_blocks and reduce_blocks; and inference: predict.
 
 Importing this package loads neither pyspark nor PyTorch.
 """
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hearth.ml.blocks import reduce_blocks as reduce_blocks
     from hearth.ml.caffe_stages import CaffeEstimator as CaffeEstimator
     from hearth.ml.caffe_stages import CaffeModel as CaffeModel
+    from hearth.ml.prediction import predict as predict
+    from hearth.ml.prediction import release_devices as release_devices
     from hearth.ml.torch_stages import TorchEstimator as TorchEstimator
     from hearth.ml.torch_stages import TorchModel as TorchModel
 
@@ -31,7 +33,9 @@ _HOMES = {
     "TorchEstimator": ".torch_stages",
     "TorchModel": ".torch_stages",
     "map_blocks": ".blocks",
+    "predict": ".prediction",
     "reduce_blocks": ".blocks",
+    "release_devices": ".prediction",
 }
 __all__ = [*_HOMES]
 if not TYPE_CHECKING:

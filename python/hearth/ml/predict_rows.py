@@ -1,0 +1,186 @@
+"""Minibatches cut across a partition's Arrow batches, and results put beside the rows' columns."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    Block = list[np.ndarray]
+
+# Kept columns of rows whose results are not there yet: reading waits above this, once there are
+# enough rows for two minibatches.
+MOST_WAITING_BYTES = 64 << 20
+
+
+def blocks(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], read: Sequence[str], partition: int
+) -> Iterator[Block]:
+    """An array for each of the columns `read`, which messages call `names`, of each Arrow batch.
+
+    Raises:
+        ValueError: a null, lists of different lengths, or a type that no array has; names the
+            column and the first such row, counted from 0 within the partition.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    before = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        block = []
+        for name, column in zip(names, map(batch.column, read), strict=True):
+            array = _array(column, name, partition, before)
+            shape = shapes.setdefault(name, array.shape[1:])
+            if array.shape[1:] != shape:
+                raise ValueError(
+                    f"the column {name!r} has rows of shape {array.shape[1:]} from row {before} of "
+                    f"partition {partition} on, but {shape} before it, and no minibatch holds "
+                    "both: pad the rows to one length"
+                )
+            block.append(array)
+        before += batch.num_rows
+        yield block
+
+
+def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarray:
+    from hearth.rows.dense_arrays import dense_array
+
+    try:
+        return dense_array(column, name)
+    except ValueError as error:
+        row = before + _first_invalid(column, name)
+        raise ValueError(f"{error}; first in row {row} of partition {partition}") from None
+
+
+def _first_invalid(column: pa.Array, name: str) -> int:
+    """The first row with which the conversion of all rows up to it fails."""
+    from hearth.rows.dense_arrays import dense_array
+
+    least, most = 1, len(column)
+    while least < most:
+        middle = (least + most) // 2
+        try:
+            dense_array(column.slice(0, middle), name)
+            least = middle + 1
+        except ValueError:
+            most = middle
+    return least - 1
+
+
+def minibatches(source: Iterable[Block], size: int) -> Iterator[Block]:
+    """The rows of a partition in minibatches of `size`; the last one may be smaller."""
+    waiting: list[Block] = []
+    rows = 0
+    for block in source:
+        at, length = 0, len(block[0])
+        while at < length:
+            count = min(size - rows, length - at)
+            waiting.append([array[at : at + count] for array in block])
+            rows, at = rows + count, at + count
+            if rows == size:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Block]) -> Block:
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+class WaitingRows:
+    """Rows whose results are not there yet. One thread adds them, another one their results.
+
+    Attributes:
+        kept: the columns that go on beside the results.
+    """
+
+    def __init__(self, kept: Sequence[str], made: pa.Schema, least: int = 0):
+        """`made`: the results' columns; `least`: with fewer rows wait_for_room() never waits; 0: it
+        never does."""
+        self.kept = list(kept)
+        self._made = made
+        self._least = least
+        self._changed = threading.Condition()  # guards the next four
+        self._batches: deque[pa.RecordBatch] = deque()
+        self._rows = self._bytes = 0
+        self._closed = False
+        self._found: list[list[pa.Array]] = []  # of the first batch's first rows
+        self._found_rows = 0
+
+    def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, each of them noted; waits while there are too many."""
+        for batch in batches:
+            self.wait_for_room()
+            self.add(batch)
+            yield batch
+
+    def wait_for_room(self) -> None:
+        """Returns when more rows may be added, or after close()."""
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+
+    def _has_room(self) -> bool:
+        few = self._rows < self._least or self._bytes < MOST_WAITING_BYTES
+        return few or self._closed or not self._least
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Notes rows that are on their way to the model."""
+        if not batch.num_rows:
+            return
+        kept = batch.select(self.kept)
+        with self._changed:
+            self._batches.append(kept)
+            self._rows += kept.num_rows
+            self._bytes += kept.nbytes
+
+    def with_results(self, columns: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+        """Takes the results of the next rows; yields the batches whose rows now have all of theirs.
+
+        Raises:
+            ValueError: there are more results than rows.
+        """
+        at, count = 0, len(columns[0])
+        while at < count:
+            if not self._batches:
+                raise ValueError(f"the model gave {count - at} results more than there are rows")
+            rows = self._batches[0].num_rows
+            part = min(rows - self._found_rows, count - at)
+            self._found.append([column.slice(at, part) for column in columns])
+            self._found_rows, at = self._found_rows + part, at + part
+            if self._found_rows == rows:
+                yield self._completed()
+
+    def _completed(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        parts = list(zip(*self._found, strict=True))
+        made = [part[0] if len(part) == 1 else pa.concat_arrays(part) for part in parts]
+        self._found, self._found_rows = [], 0
+        with self._changed:
+            batch = self._batches.popleft()
+            self._rows -= batch.num_rows
+            self._bytes -= batch.nbytes
+            self._changed.notify_all()
+        names = [*self.kept, *self._made.names]
+        return pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
+
+    def check_none(self) -> None:
+        """Raises ValueError where rows have no results."""
+        if self._batches:
+            raise ValueError(f"{self._rows} rows have got no results of the model")
+
+    def close(self) -> None:
+        """Ends a wait for room: no more results will come."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
