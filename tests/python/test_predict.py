@@ -246,3 +246,28 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
         rows.check_none()
     with pytest.raises(ValueError, match="1 results more than there are rows"):
         list(rows.with_results([pa.array([1.0] * 7, pa.float32())]))
+
+
+@pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
+def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
+    """A minibatch may need rows of a batch that there is no room for yet."""
+    from queue import SimpleQueue
+
+    from hearth.ml import predict_rows
+
+    monkeypatch.setattr(predict_rows, "MOST_WAITING_BYTES", 1)
+    rows, sent = WaitingRows(["odd.name"], MADE, least=2 * 4), SimpleQueue()
+
+    def feed():
+        for batch in minibatches(blocks(rows.through(arrow_batches(*sizes)), ["x"], ["x"], 0), 4):
+            sent.put(batch[0])
+        sent.put(None)
+
+    threading.Thread(target=feed, daemon=True).start()
+    found = []
+    while (x := sent.get(timeout=20)) is not None:
+        assert len(x) == 4 or sum(map(len, found)) + len(x) <= sum(sizes)
+        found += rows.with_results([pa.array(x[:, 0])])
+    rows.check_none()
+    table = pa.Table.from_batches(found)
+    assert table["y"].to_pylist() == table["odd.name"].to_pylist() == list(range(sum(sizes)))

@@ -9,12 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = (
+    "caffeonspark",
+    "cluster",
+    "data",
+    "inference",
+    "keras",
+    "pycaffe",
+    "pytorch",
+    "tensorflow",
+)
 DOCUMENTS = (
     "README.md",
-    *(
-        f"docs/{name}.md"
-        for name in ("caffeonspark", "cluster", "data", "keras", "pycaffe", "pytorch", "tensorflow")
-    ),
+    *(f"docs/{name}.md" for name in PAGES),
 )
 
 

@@ -112,7 +112,7 @@ class WaitingRows:
         self._least = least
         self._changed = threading.Condition()  # guards the next four
         self._batches: deque[pa.RecordBatch] = deque()
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
         self._found: list[list[pa.Array]] = []  # of the first batch's first rows
         self._found_rows = 0
@@ -150,6 +150,9 @@ class WaitingRows:
             ValueError: there are more results than rows.
         """
         at, count = 0, len(columns[0])
+        with self._changed:
+            self._rows -= count
+            self._changed.notify_all()
         while at < count:
             if not self._batches:
                 raise ValueError(f"the model gave {count - at} results more than there are rows")
@@ -168,7 +171,6 @@ class WaitingRows:
         self._found, self._found_rows = [], 0
         with self._changed:
             batch = self._batches.popleft()
-            self._rows -= batch.num_rows
             self._bytes -= batch.nbytes
             self._changed.notify_all()
         names = [*self.kept, *self._made.names]

@@ -38,7 +38,7 @@ def predicted(
     partition = _partition_id()
     before = 0
     for inputs, count in prepared(spec, partition, rows.through(batches)):
-        with _of_rows(partition, before, count):
+        with of_rows(partition, before, count):
             columns = as_columns(dict(zip(made.names, predictor(inputs), strict=True)), made)
         before += count
         yield from rows.with_results(columns)
@@ -54,7 +54,7 @@ def prepared(
     before = 0
     for arrays in minibatches(blocks(batches, names, spec.read, partition), spec.batch_size):
         count = len(arrays[0])
-        with _of_rows(partition, before, count):
+        with of_rows(partition, before, count):
             yield preparer(arrays), count
         before += count
 
@@ -78,7 +78,7 @@ def as_columns(found: Mapping[str, np.ndarray], made: pa.Schema) -> list[pa.Arra
 
 
 @contextmanager
-def _of_rows(partition: int, before: int, count: int) -> Iterator[None]:
+def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
     """Adds to a ValueError which rows it is about."""
     try:
         yield
