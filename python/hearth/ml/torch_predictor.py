@@ -62,7 +62,7 @@ class TorchPredictor:
 
 
 def _own(array: np.ndarray) -> np.ndarray:
-    return array if array.flags.writeable and array.flags.owndata else array.copy()
+    return array if array.flags.writeable else array.copy()
 
 
 def _of_bytes(values: np.ndarray, name: str) -> np.ndarray:
