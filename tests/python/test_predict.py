@@ -12,11 +12,12 @@ import pytest
 from pyspark import cloudpickle
 
 from hearth.ml import predictors
-from hearth.ml.predict_rows import WaitingRows, blocks, minibatches
-from hearth.ml.predict_tasks import Prediction, as_columns, predicted
+from hearth.ml.predict_rows import WaitingRows, as_columns, blocks, minibatches
+from hearth.ml.predict_tasks import Prediction, predicted
 from hearth.ml.predictors import Predictor, Preparer, program_of, takes_dict
 
 MADE = pa.schema([("y", pa.float32())])
+LISTS = pa.schema([("y", pa.list_(pa.float32()))])
 
 
 def arrow_batches(*sizes: int) -> list[pa.RecordBatch]:
@@ -94,15 +95,20 @@ def test_an_invalid_row_is_named_with_its_column_and_number(values, row):
 
 
 def test_a_value_that_the_output_cannot_hold_is_named_with_its_rows():
-    words = r"column 'y' has the value 1e\+300.*; in rows 4 to 7 of partition 0"
+    words = r"column 'y' has the value 1e\+300.*; first in row 7 of partition 0"
     with pytest.raises(ValueError, match=words):
-        run(lambda x: np.where(x[:, 0] == 5, 1e300, 0.0), arrow_batches(9))
+        run(lambda x: np.where(x[:, 0] == 7, 1e300, 0.0), arrow_batches(5, 4))
+
+
+def test_outputs_of_several_shapes_are_refused_where_one_arrow_batch_has_both():
+    words = r"the model gives rows of shapes \[\(1,\), \(2,\)\]"
+    with pytest.raises(ValueError, match=words):
+        run(lambda x: x[:, : 1 + (x[0, 0] > 0)], arrow_batches(9), made=LISTS)
 
 
 def test_outputs_of_one_value_per_row_may_have_a_dimension_of_one():
-    assert as_columns({"y": np.ones((3, 1), "f4")}, MADE)[0].to_pylist() == [1, 1, 1]
-    lists = pa.schema([("y", pa.list_(pa.float32()))])
-    assert as_columns({"y": np.ones((2, 1), "f4")}, lists)[0].to_pylist() == [[1], [1]]
+    assert as_columns([np.ones((3, 1), "f4")], MADE)[0].to_pylist() == [1, 1, 1]
+    assert as_columns([np.ones((2, 1), "f4")], LISTS)[0].to_pylist() == [[1], [1]]
 
 
 Pair = namedtuple("Pair", ["two", "one"])
@@ -227,7 +233,7 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
     from hearth.ml import predict_rows
 
     monkeypatch.setattr(predict_rows, "MOST_WAITING_BYTES", 1)
-    rows = WaitingRows(["odd.name"], MADE, least=4)
+    rows = WaitingRows(["odd.name"], MADE, 0, least=4)
     entered = threading.Semaphore(0)
 
     def feed():
@@ -239,13 +245,13 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
     for _ in range(2):  # 3 rows are too few to wait with
         assert entered.acquire(timeout=10)
     assert not entered.acquire(timeout=0.1)
-    assert len(list(rows.with_results([pa.array([1.0] * 3, pa.float32())]))) == 1
+    assert len(list(rows.with_results([np.ones(3)]))) == 1
     assert entered.acquire(timeout=10)
     feeder.join(10)
     with pytest.raises(ValueError, match="6 rows have got no results"):
         rows.check_none()
     with pytest.raises(ValueError, match="1 results more than there are rows"):
-        list(rows.with_results([pa.array([1.0] * 7, pa.float32())]))
+        list(rows.with_results([np.ones(7)]))
 
 
 @pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
@@ -256,7 +262,7 @@ def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
     from hearth.ml import predict_rows
 
     monkeypatch.setattr(predict_rows, "MOST_WAITING_BYTES", 1)
-    rows, sent = WaitingRows(["odd.name"], MADE, least=2 * 4), SimpleQueue()
+    rows, sent = WaitingRows(["odd.name"], MADE, 0, least=2 * 4), SimpleQueue()
 
     def feed():
         for batch in minibatches(blocks(rows.through(arrow_batches(*sizes)), ["x"], ["x"], 0), 4):
@@ -267,7 +273,7 @@ def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
     found = []
     while (x := sent.get(timeout=20)) is not None:
         assert len(x) == 4 or sum(map(len, found)) + len(x) <= sum(sizes)
-        found += rows.with_results([pa.array(x[:, 0])])
+        found += rows.with_results([x[:, 0]])
     rows.check_none()
     table = pa.Table.from_batches(found)
     assert table["y"].to_pylist() == table["odd.name"].to_pylist() == list(range(sum(sizes)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,23 +53,39 @@ def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarr
     try:
         return dense_array(column, name)
     except ValueError as error:
-        row = before + _first_invalid(column, name)
-        raise ValueError(f"{error}; first in row {row} of partition {partition}") from None
+        invalid = _first_invalid(len(column), lambda n: dense_array(column.slice(0, n), name))
+        raise ValueError(
+            f"{error}; first in row {before + invalid} of partition {partition}"
+        ) from None
 
 
-def _first_invalid(column: pa.Array, name: str) -> int:
-    """The first row with which the conversion of all rows up to it fails."""
-    from hearth.rows.dense_arrays import dense_array
-
-    least, most = 1, len(column)
+def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
+    """The first row with which the conversion of all rows up to it, of `count`, fails."""
+    least, most = 1, count
     while least < most:
         middle = (least + most) // 2
         try:
-            dense_array(column.slice(0, middle), name)
+            convert(middle)
             least = middle + 1
         except ValueError:
             most = middle
     return least - 1
+
+
+def as_columns(found: Block, made: pa.Schema) -> list[pa.Array]:
+    """The outputs in the types that Spark expects; [rows, 1] where that is one value per row.
+
+    Raises:
+        ValueError: a type cannot hold one of them.
+    """
+    from hearth.rows.columns import is_list
+    from hearth.rows.results import as_column
+
+    columns = []
+    for values, field in zip(found, made, strict=True):
+        one = values.ndim == 2 and values.shape[1] == 1 and not is_list(field.type)
+        columns.append(as_column(values[:, 0] if one else values, field))
+    return columns
 
 
 def minibatches(source: Iterable[Block], size: int) -> Iterator[Block]:
@@ -94,28 +110,38 @@ def _joined(parts: list[Block]) -> Block:
 
     if len(parts) == 1:
         return parts[0]
-    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    joined = []
+    for arrays in zip(*parts, strict=True):
+        if len(shapes := {array.shape[1:] for array in arrays}) > 1:
+            raise ValueError(
+                f"the model gives rows of shapes {sorted(shapes)}, which no column holds together: "
+                "make them one length"
+            )
+        joined.append(np.concatenate(arrays))
+    return joined
 
 
 class WaitingRows:
     """Rows whose results are not there yet. One thread adds them, another one their results.
 
-    Attributes:
-        kept: the columns that go on beside the results.
+    Results become columns once all of an Arrow batch are there, as one conversion costs as much as
+    a small model does.
     """
 
-    def __init__(self, kept: Sequence[str], made: pa.Schema, least: int = 0):
-        """`made`: the results' columns; `least`: with fewer rows wait_for_room() never waits; 0: it
-        never does."""
-        self.kept = list(kept)
+    def __init__(self, kept: Sequence[str], made: pa.Schema, partition: int, least: int = 0):
+        """`kept`, `made`: columns that stay, and the results'; `least`: with fewer rows
+        wait_for_room() never waits; 0: it never does."""
+        self._kept = list(kept)
+        self._partition = partition
         self._made = made
         self._least = least
         self._changed = threading.Condition()  # guards the next four
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
-        self._found: list[list[pa.Array]] = []  # of the first batch's first rows
+        self._found: list[Block] = []  # of the first batch's first rows
         self._found_rows = 0
+        self._before = 0  # rows of the batches before it
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches, each of them noted; waits while there are too many."""
@@ -137,19 +163,20 @@ class WaitingRows:
         """Notes rows that are on their way to the model."""
         if not batch.num_rows:
             return
-        kept = batch.select(self.kept)
+        kept = batch.select(self._kept)
         with self._changed:
             self._batches.append(kept)
             self._rows += kept.num_rows
             self._bytes += kept.nbytes
 
-    def with_results(self, columns: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-        """Takes the results of the next rows; yields the batches whose rows now have all of theirs.
+    def with_results(self, found: Block) -> Iterator[pa.RecordBatch]:
+        """Takes the results of the next rows, an array for each column; yields the batches whose
+        rows now have all of theirs.
 
         Raises:
-            ValueError: there are more results than rows.
+            ValueError: a column's type cannot hold a result; or there are more results than rows.
         """
-        at, count = 0, len(columns[0])
+        at, count = 0, len(found[0])
         with self._changed:
             self._rows -= count
             self._changed.notify_all()
@@ -158,7 +185,7 @@ class WaitingRows:
                 raise ValueError(f"the model gave {count - at} results more than there are rows")
             rows = self._batches[0].num_rows
             part = min(rows - self._found_rows, count - at)
-            self._found.append([column.slice(at, part) for column in columns])
+            self._found.append([array[at : at + part] for array in found])
             self._found_rows, at = self._found_rows + part, at + part
             if self._found_rows == rows:
                 yield self._completed()
@@ -166,15 +193,25 @@ class WaitingRows:
     def _completed(self) -> pa.RecordBatch:
         import pyarrow as pa
 
-        parts = list(zip(*self._found, strict=True))
-        made = [part[0] if len(part) == 1 else pa.concat_arrays(part) for part in parts]
+        made = self._columns(_joined(self._found))
         self._found, self._found_rows = [], 0
         with self._changed:
             batch = self._batches.popleft()
             self._bytes -= batch.nbytes
             self._changed.notify_all()
-        names = [*self.kept, *self._made.names]
+        self._before += batch.num_rows
+        names = [*self._kept, *self._made.names]
         return pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
+
+    def _columns(self, found: Block) -> list[pa.Array]:
+        try:
+            return as_columns(found, self._made)
+        except ValueError as error:
+            invalid = _first_invalid(
+                len(found[0]), lambda n: as_columns([array[:n] for array in found], self._made)
+            )
+            where = f"row {self._before + invalid} of partition {self._partition}"
+            raise ValueError(f"{error}; first in {where}") from None
 
     def check_none(self) -> None:
         """Raises ValueError where rows have no results."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,14 +34,13 @@ def predicted(
 ) -> Iterator[pa.RecordBatch]:
     """Yields each batch's kept columns and the model's outputs."""
     predictor = predictors.predictor_of(spec.program)
-    rows = WaitingRows(spec.kept, made)
-    partition = _partition_id()
-    before = 0
+    partition, before = _partition_id(), 0
+    rows = WaitingRows(spec.kept, made, partition)
     for inputs, count in prepared(spec, partition, rows.through(batches)):
         with of_rows(partition, before, count):
-            columns = as_columns(dict(zip(made.names, predictor(inputs), strict=True)), made)
+            found = predictor(inputs)
         before += count
-        yield from rows.with_results(columns)
+        yield from rows.with_results(found)
     rows.check_none()
 
 
@@ -57,24 +56,6 @@ def prepared(
         with of_rows(partition, before, count):
             yield preparer(arrays), count
         before += count
-
-
-def as_columns(found: Mapping[str, np.ndarray], made: pa.Schema) -> list[pa.Array]:
-    """The outputs in the types that Spark expects; [rows, 1] where that is one value per row.
-
-    Raises:
-        ValueError: a type cannot hold one of them.
-    """
-    from hearth.rows.columns import is_list
-    from hearth.rows.results import as_column
-
-    columns = []
-    for field in made:
-        values = found[field.name]
-        if values.ndim == 2 and values.shape[1] == 1 and not is_list(field.type):
-            values = values[:, 0]
-        columns.append(as_column(values, field))
-    return columns
 
 
 @contextmanager

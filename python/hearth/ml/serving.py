@@ -24,7 +24,7 @@ from hearth.cluster.feed_task import infer
 from hearth.cluster.node_job import NodeOptions, NodeProgram
 from hearth.ml import predictors
 from hearth.ml.predict_rows import WaitingRows
-from hearth.ml.predict_tasks import Prediction, as_columns, of_rows, prepared
+from hearth.ml.predict_tasks import Prediction, of_rows, prepared
 from hearth.rows.column_results import ColumnResults, wire_column
 
 if TYPE_CHECKING:
@@ -157,16 +157,16 @@ def served(
     A thread reads, prepares and sends rows; it waits while the node does not keep up, or Spark does
     not take the results.
     """
-    rows = WaitingRows(spec.kept, made, least=2 * spec.batch_size)
     partition, before = partition_id(), 0
+    rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
     sent = _sent(spec, partition, rows.through(batches))
     try:
         with told_to_driver():
             for part in infer(nodes, partition, sent):
                 with of_rows(partition, before, len(part)):
-                    columns = as_columns(part.arrays(), made)
+                    found = part.arrays()
                 before += len(part)
-                yield from rows.with_results(columns)
+                yield from rows.with_results([found[name] for name in made.names])
         rows.check_none()
     finally:
         rows.close()

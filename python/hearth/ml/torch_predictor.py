@@ -33,11 +33,11 @@ class TorchPredictor:
         same = len(self._names) == len(arrays)
         names = self._names if same else [f"{i}" for i in range(len(arrays))]
         inputs = [self._tensor(a, name) for a, name in zip(arrays, names, strict=True)]
-        with (
-            torch.inference_mode(),
-            torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16),
-        ):
-            return self._module(*inputs)
+        with torch.inference_mode():
+            if not self._bf16:
+                return self._module(*inputs)
+            with torch.autocast(self._device.type, torch.bfloat16):
+                return self._module(*inputs)
 
     def _tensor(self, array: np.ndarray, name: str) -> Any:
         if array.dtype == object:
