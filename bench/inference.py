@@ -137,9 +137,10 @@ def write_images(path: str, rows: int, files: int = 1) -> list[bytes]:
 
 def udf_of(frame: Any, make: Callable[[], Any], shape: list[int] | None, batch: int) -> Any:
     from pyspark.ml.functions import predict_batch_udf
+    from pyspark.sql.types import ArrayType, FloatType
 
     shapes = [shape] if shape else None
-    kind = "array<float>" if batch == BATCH else "float"
+    kind = ArrayType(FloatType()) if batch == BATCH else FloatType()
     function = predict_batch_udf(
         make, return_type=kind, batch_size=batch, input_tensor_shapes=shapes
     )
