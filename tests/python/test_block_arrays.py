@@ -11,7 +11,7 @@ import pytest
 
 from hearth.ml import block_tasks
 from hearth.rows.dense_arrays import fitted
-from hearth.rows.results import spark_type, to_arrow
+from hearth.rows.results import as_column, spark_type, to_arrow
 
 WRONG = [
     np.array([1 + 2j]),
@@ -97,7 +97,7 @@ def test_values_that_a_type_can_hold_are_kept():
 )
 def test_a_result_that_its_column_cannot_hold_is_refused(values, kind, said):
     with pytest.raises(ValueError, match=said):
-        block_tasks._as_column(np.array(values), pa.field("z", kind))
+        as_column(np.array(values), pa.field("z", kind))
 
 
 def test_a_reduced_column_may_have_any_name():

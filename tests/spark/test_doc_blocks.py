@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "caffeonspark", "cluster", "data", "keras", "ml", "pycaffe", "pytorch", "tensorflow",
+    "caffeonspark", "cluster", "data", "inference", "keras", "ml", "pycaffe", "pytorch", "tensorflow",
 )  # fmt: skip
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in PAGES))
 

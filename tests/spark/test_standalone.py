@@ -1,6 +1,7 @@
 """Faults on a Master with Workers; in processes of their own, as a session is one per process."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +70,25 @@ except Seen as seen:
 spark.stop()
 """
 
+# Tasks ask for no GPU; prints which of them the two nodes with the model may see.
+PREDICT = """
+import sys
+from hearth.ml import predict, release_devices
+from hearth.spark import session as spark_session
+
+spark = spark_session.start("devices", executors=2, master=sys.argv[1])
+
+def make():
+    import os
+    import numpy as np
+    return lambda x: np.full(len(x), os.environ["CUDA_VISIBLE_DEVICES"])
+
+found = predict(spark.range(0, 40, 1, 4), make, "id", "seen string", devices=2).collect()
+print("seen", len(found), *sorted({row.seen for row in found}))
+release_devices()
+spark.stop()
+"""
+
 # Spark asks each Worker's once. The first one has the GPUs 4 and 5, the next one 6 and 7.
 DISCOVERY = """#!/bin/sh
 for first in 4 6 8; do
@@ -119,6 +139,15 @@ def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "seen 4,5 6,7" in done.stdout
+
+
+def test_nodes_of_devices_get_the_gpus_that_tasks_do_not_ask_for(master):
+    options = f"--conf spark.executor.resource.gpu.amount=2 {os.environ['PYSPARK_SUBMIT_ARGS']}"
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": options}
+    command = [sys.executable, "-c", PREDICT, master]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.search(r"seen 40 [45] [67]\n", done.stdout), done.stdout
 
 
 def test_ten_seconds_after_its_driver_was_killed_nothing_is_left(master, tmp_path):

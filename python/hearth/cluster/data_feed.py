@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from hearth.cluster.errors import ClusterError
 from hearth.collective import steps
 from hearth.native import timeline
 from hearth.rows import pickled_arrays, pickles
+from hearth.rows.column_results import ColumnResults
 from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.rows.pickled_arrays import PickledArrays
 
@@ -151,13 +152,17 @@ class DataFeed:
         """Whether the feed has ended, as next_batch() has seen."""
         return self.done_feeding
 
-    def batch_results(self, results: Iterable[Any]) -> None:
+    def batch_results(self, results: Any) -> None:
         """Sends the results of rows that next_batch() gave, one per row, in their order.
+
+        An array of numbers, a dict of arrays by the names of the results' columns, or an Arrow
+        record batch goes back in columns; anything else as a list of Python objects.
 
         Raises:
             ValueError: there are more results than rows without one.
         """
-        self._source.put_results(list(results))
+        found = ColumnResults.of(results)
+        self._source.put_results(list(results) if found is None else found)
 
     def terminate(self) -> None:
         """Ends the feed: the rest of its rows is skipped, and the cluster's train() returns."""
@@ -304,13 +309,8 @@ class RowSource:
                 rows = value if isinstance(value, list) else list(value)
         return rows
 
-    def put_results(self, results: list[Any]) -> None:
-        """Sends results back, one per row, in the order in which the rows were taken.
-
-        Raises:
-            ValueError: there are more results than rows without one.
-            ClusterError: the cluster failed.
-        """
+    def put_results(self, results: list[Any] | ColumnResults) -> None:
+        """As batch_results(); raises ClusterError where the cluster failed."""
         owed = self._reader.owed
         if len(results) > owed:
             raise ValueError(
@@ -319,12 +319,16 @@ class RowSource:
             )
         start = 0
         while start < len(results):
-            part = results[start : start + self._reader.owed_first]
-            self._send(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
-            self._reader.answered(len(part))
-            start += len(part)
+            count = min(self._reader.owed_first, len(results) - start)
+            if isinstance(results, list):
+                part = results[start : start + count]
+                self._send(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+            else:
+                self._send(results.slice(start, count).dumped())
+            self._reader.answered(count)
+            start += count
 
-    def _send(self, results: bytes) -> None:
+    def _send(self, results: bytes | memoryview) -> None:
         from hearth import HearthError
 
         try:

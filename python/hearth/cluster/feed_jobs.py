@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import roles
 from hearth.cluster.errors import NodeError, told_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never, partition_id
-from hearth.cluster.feed_task import feed, infer
+from hearth.cluster.feed_task import feed, infer, infer_rows
 from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
+from hearth.rows.column_results import result_columns
 from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 from hearth.spark.arrow_map import map_in_arrow
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 # After a loss Spark gets this long to count the rows, so that the failure is told in time.
 _COUNT_S = 6.0
-_RESULT_ROWS = 4096
 # What nodes said last of a job's partitions may come after Spark's word that the job is done.
 _LAST_EVENTS_S = 10.0
 
@@ -281,28 +281,16 @@ def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterato
 def _infer_columns(
     spec: FeedSpec, kind: Any, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Results as columns: each is a row's tuple or dict, or the value of a single column."""
-    import itertools
-
-    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = to_arrow_schema(kind)
-    results = _infer(spec, partition_id(), _with_rows(batches))
-    while rows := list(itertools.islice(results, _RESULT_ROWS)):
-        if isinstance(rows[0], dict):
-            columns = [[row[name] for row in rows] for name in schema.names]
-        elif len(schema) > 1 or isinstance(rows[0], tuple):
-            columns = list(zip(*rows, strict=True))
-        else:
-            columns = [rows]
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    with told_to_driver():
+        parts = infer(spec, partition_id(), _with_rows(batches))
+        yield from result_columns(to_arrow_schema(kind), parts)
 
 
 def _infer(spec: FeedSpec, index: int, batches: Iterator[Any]) -> Iterator[Any]:
     with told_to_driver():
-        yield from infer(spec, index, batches)
+        yield from infer_rows(spec, index, batches)
 
 
 def _with_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

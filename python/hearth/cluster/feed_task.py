@@ -17,7 +17,7 @@ from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
 from hearth.cluster.feed_spec import FeedSpec
 from hearth.cluster.node_connection import connect, is_remote, name_of
 from hearth.cluster.node_process import executor_pid
-from hearth.rows import pickles
+from hearth.rows.column_results import ColumnResults, ResultUnpickler
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,10 +271,12 @@ def _write(
     return entries
 
 
-def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """Sends one partition to a node and yields its results, one per row, in order.
+def infer(
+    spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[list[Any] | ColumnResults]:
+    """Sends one partition to a node and yields the results of some rows at a time, in order.
 
-    Rows go in from a thread of their own, so that both rings may fill up.
+    Rows go in from a separate thread, so that both rings may fill up.
 
     Raises:
         NodeError, FeedTimeoutError: as feed().
@@ -287,8 +289,12 @@ def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> 
         if connection.begin(spec, partition) is not None:
             raise NodeError(connection.reason(spec))
         feeder = _Feeder(connection, first, batches, spec)
-        with _ring_errors(connection, spec):
-            yield from _results(connection, spec)
+        try:
+            with _ring_errors(connection, spec):
+                yield from _results(connection, spec)
+        except Exception:
+            feeder.check()  # it has closed the ring of results
+            raise
         feeder.join()
         ended = connection.wait_taken(spec)
     except BaseException:
@@ -296,6 +302,12 @@ def infer(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> 
         raise
     if _conclude(connection, ended, spec):
         raise TerminatedError(f"{connection.where} has ended its feed and gives no more results")
+
+
+def infer_rows(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """As infer(), a row's result at a time."""
+    for part in infer(spec, partition, batches):
+        yield from part if isinstance(part, list) else part.rows()
 
 
 class _Feeder:
@@ -320,15 +332,18 @@ class _Feeder:
 
     def join(self) -> None:
         self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raises its failure, if it has one by now."""
         if self._error is not None:
             raise self._error
 
 
-def _results(connection: Connection, spec: FeedSpec) -> Iterator[Any]:
-    unpickler = pickles.Unpickler()
+def _results(connection: Connection, spec: FeedSpec) -> Iterator[list[Any] | ColumnResults]:
+    unpickler = ResultUnpickler()
     while True:
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        for results in unpickler.values(entry, connection.from_afar):
-            yield from results
+        yield from unpickler.values(entry, connection.from_afar)

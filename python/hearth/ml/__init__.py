@@ -6,7 +6,7 @@
     model = estimator.setInputCols(["image"]).setEpochs(20).setWorkers(2).fit(frame)
     model.transform(frame)
 
-and functions over columns: map_blocks and reduce_blocks.
+functions over columns: map_blocks and reduce_blocks; and inference: predict.
 
 Importing this package loads neither pyspark nor PyTorch.
 """
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hearth.ml.keras_stages import KerasModel as KerasModel
     from hearth.ml.saved_stages import trusted as trusted
     from hearth.ml.summary import TrainingSummary as TrainingSummary
+    from hearth.ml.prediction import predict as predict
+    from hearth.ml.prediction import release_devices as release_devices
     from hearth.ml.torch_stages import TorchEstimator as TorchEstimator
     from hearth.ml.torch_stages import TorchModel as TorchModel
 
@@ -38,8 +40,10 @@ _HOMES = {
     "TorchModel": ".torch_stages",
     "TrainingSummary": ".summary",
     "map_blocks": ".blocks",
+    "predict": ".prediction",
     "reduce_blocks": ".blocks",
     "trusted": ".saved_stages",
+    "release_devices": ".prediction",
 }
 __all__ = [*_HOMES]
 if not TYPE_CHECKING:

@@ -41,11 +41,13 @@ def mapped(
     """Yields each batch's kept columns and the new ones."""
     import pyarrow as pa
 
+    from hearth.rows.results import as_column
+
     function = spec.function()
     for batch in batches:
         found = _called(spec, function, _block(spec, batch), made.names)
         _check_names(found, made.names)
-        columns = [_as_column(found[field.name], field) for field in made]
+        columns = [as_column(found[field.name], field) for field in made]
         lengths = {len(column) for column in columns}
         if len(lengths) > 1 or (kept and lengths != {batch.num_rows}):
             raise ValueError(
@@ -139,6 +141,8 @@ def _called(
     spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
     """What the function returns for some arrays, by name; a single array is that of `names`."""
+    from hearth.rows.results import as_array
+
     if spec.tensors:
         found = _with_tensors(spec, function, block)
     else:
@@ -152,7 +156,7 @@ def _called(
             f"the function gave a {type(found).__name__}: it must return a dict of arrays by the "
             "names of columns (or one array, where `outputs` names one column)"
         )
-    return {name: _as_array(value) for name, value in found.items()}
+    return {name: as_array(value) for name, value in found.items()}
 
 
 def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
@@ -166,39 +170,6 @@ def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
     tensors = [as_tensor(array, name) for array, name in names]
     with torch.inference_mode():
         return function(*tensors)
-
-
-def _as_array(value: Any) -> np.ndarray:
-    import numpy as np
-
-    if type(value).__module__.partition(".")[0] == "torch":
-        value = value.detach().cpu()
-        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
-    return np.asarray(value)
-
-
-def _as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
-    """The values in the type that Spark was told. Raises ValueError where it cannot hold one."""
-    import pyarrow as pa
-
-    from hearth.rows.dense_arrays import fitted, value_type
-    from hearth.rows.results import to_arrow
-
-    if values.ndim == 0:
-        raise ValueError(
-            f"the function gave a single value for the column {field.name!r}: its first dimension "
-            "must be the rows (reduce_blocks makes one of all)"
-        )
-    if values.dtype.kind == "f" and pa.types.is_floating(kind := value_type(field.type)):
-        values = fitted(values, kind.to_pandas_dtype(), field.name)
-    texts = values.dtype.kind in "OU"
-    column = pa.array(values.tolist()) if texts else to_arrow(values)
-    try:
-        return column if column.type == field.type else column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
-        ) from None
 
 
 def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:

@@ -134,6 +134,10 @@ class Unpickler:
         """Whether the next piece goes on with a pickle that began in a batch before."""
         return bool(self._pieces)
 
+    def load(self, data: Any, from_afar: bool) -> Any:
+        """The value of a whole pickle, as load()."""
+        return load(data, from_afar)
+
     def values(self, batch: Any, from_afar: bool) -> Iterator[Any]:
         """Those of all pickles that end in this batch (see pieces_of()), as load()."""
         for piece, last in zip(*pieces_of(batch), strict=True):
@@ -142,9 +146,9 @@ class Unpickler:
             elif self._pieces:
                 whole = b"".join((*self._pieces, piece))
                 self._pieces = []
-                yield load(whole, from_afar)
+                yield self.load(whole, from_afar)
             else:
-                yield load(piece, from_afar)
+                yield self.load(piece, from_afar)
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:

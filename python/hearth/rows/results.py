@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,3 +59,36 @@ def to_arrow(values: np.ndarray) -> pa.Array:
         offsets = np.arange(count + 1, dtype=np.int64) * values.shape[depth]
         column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), column)
     return column
+
+
+def as_array(value: Any) -> np.ndarray:
+    """What a model or function gave, as an array: tensors of PyTorch from any device, too."""
+    import numpy as np
+
+    if type(value).__module__.partition(".")[0] == "torch":
+        value = value.detach().cpu()
+        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+    return np.asarray(value)
+
+
+def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
+    """The values in the type that Spark expects. Raises ValueError where it cannot hold one."""
+    import pyarrow as pa
+
+    from hearth.rows.dense_arrays import fitted, value_type
+
+    if values.ndim == 0:
+        raise ValueError(
+            f"the function gave a single value for the column {field.name!r}: its first dimension "
+            "must be the rows (reduce_blocks makes one of all)"
+        )
+    if values.dtype.kind == "f" and pa.types.is_floating(kind := value_type(field.type)):
+        values = fitted(values, kind.to_pandas_dtype(), field.name)
+    texts = values.dtype.kind in "OU"
+    column = pa.array(values.tolist()) if texts else to_arrow(values)
+    try:
+        return column if column.type == field.type else column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
+        ) from None

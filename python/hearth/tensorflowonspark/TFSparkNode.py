@@ -173,16 +173,17 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
 
 def inference(cluster_info, feed_timeout=600, qname="input"):
     """The body of an inference: yields one result per row, in order."""
-    from hearth.cluster.feed_task import infer
+    from hearth.cluster import feed_task
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
     spec = feed_spec(cluster_info, qname, feed_timeout, mode="inference")
 
-    def infer_rows(iterator: Iterator[Any]) -> Iterator[Any]:
+    def infer(iterator: Iterator[Any]) -> Iterator[Any]:
         with told_to_driver():
-            yield from infer(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
+            batches = batches_of_pickles(pickle_rows(iterator))
+            yield from feed_task.infer_rows(spec, partition_id(), batches)
 
-    return infer_rows
+    return infer
 
 
 def shutdown(cluster_info, grace_secs=0, queues=["input"]):  # noqa: B006 (the API's default)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.rows.column_results import ColumnResults
 from hearth.tensorflowonspark import marker
 
 
@@ -29,8 +30,8 @@ class QueueSource:
                 break
         return [rows]
 
-    def put_results(self, results: list[Any]) -> None:
-        for item in results:
+    def put_results(self, results: list[Any] | ColumnResults) -> None:
+        for item in results if isinstance(results, list) else results.rows():
             self._results.put(item, block=True)
 
     taken = 0

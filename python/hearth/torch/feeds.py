@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import data_feed, file_feed
+from hearth.rows.column_results import ColumnResults
+from hearth.rows.results import as_array
 from hearth.torch.sharding import check_whole
 
 if TYPE_CHECKING:
@@ -51,12 +53,15 @@ class DataFeed(_AsIterableDataset, data_feed.DataFeed):
     """The rows that Spark brings to this node, in minibatches; and the results back."""
 
     def batch_results(self, results: Any) -> None:
-        """Sends the results of rows, one per row, in their order; a tensor as Python numbers.
+        """As hearth.cluster's; a tensor goes back in columns, and its rows are Python numbers.
 
         Raises:
             ValueError: there are more results than rows without one.
         """
-        super().batch_results(results.tolist() if hasattr(results, "detach") else results)
+        if hasattr(results, "detach"):
+            found = ColumnResults.of(as_array(results), plain=True)
+            results = results.tolist() if found is None else found
+        super().batch_results(results)
 
 
 class FileFeed(_AsIterableDataset, file_feed.FileFeed):

@@ -1,0 +1,111 @@
+"""A model applied to the rows of a DataFrame, on all executors or on a few nodes with a device.
+
+predict(frame, make_predict, "image", "scores array<float>", batch_size=64)
+predict(frame, make_predict, "image", "scores array<float>", devices=2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.ml import predictors
+from hearth.ml.predict_tasks import Prediction, arrow_schema, predicted
+from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_STAGE = "predict"
+
+
+def predict(
+    frame: DataFrame,
+    make_predict: Any,
+    inputs: str | Sequence[str],
+    outputs: str,
+    batch_size: int = 64,
+    *,
+    devices: int = 0,
+    prepare: Callable[..., Any] | None = None,
+    compile: bool = False,
+    precision: str = "",
+) -> DataFrame:
+    """The frame with columns that a model makes of each row; rows keep their order.
+
+    Args:
+        frame: rows; all columns stay.
+        make_predict: a function without arguments that loads the model and returns a function of
+            arrays, a PyTorch module or a Keras model; or such a module or model itself. It is
+            called once per Python worker and the result kept for later tasks and jobs. A function
+            gets one array per input column, [rows, ...], in the order of `inputs`; where it has
+            one parameter for several inputs, or one annotated as a dict, {name: array}. It returns
+            an array, a tuple of arrays in the order of `outputs`, or a dict by their names.
+        inputs: the column or columns that it reads: numbers, arrays of one length, vectors,
+            bytes, strings. A null in one is an error.
+        outputs: Spark's types of the new columns: "scores array<float>, label int".
+        batch_size: rows that the model gets at once; fewer only at the end of a partition.
+        devices: so many nodes with a device each have the model and serve all executors, whose
+            tasks send them rows; 0: each executor has the model. The nodes stay for later calls
+            with the same model: release_devices() ends them.
+        prepare: a function called on the executors before the model's, with the same arrays; what
+            it returns are the model's arguments: decoded images, for instance.
+        compile: passes a PyTorch module through torch.compile().
+        precision: "bf16" runs a PyTorch module under autocast to bfloat16.
+
+    Raises:
+        TypeError: make_predict or prepare cannot be called.
+        ValueError: a column is missing, or there already; or an argument is not one of the above.
+        HearthError, ClusterError: the nodes do not start.
+    """
+    names = [inputs] if isinstance(inputs, str) else list(inputs)
+    made = _checked(names, outputs, batch_size, devices)
+    if precision not in predictors.PRECISIONS:
+        raise ValueError(f"predict's precision is {precision!r}: give 'bf16', or none")
+    table = stage_frame(_STAGE, frame, names)
+    check_new(_STAGE, frame, made.names)
+    flags = {"compile": compile, "precision": precision}
+    program = predictors.program_of(make_predict, prepare, names, made.names, **flags)
+    spec = Prediction(program, table.read, table.kept, batch_size)
+    if devices:
+        from hearth.ml import serving
+
+        task = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
+    else:
+        task = partial(predicted, spec, arrow_schema(made))
+    return _with_columns(frame, table, task, made)
+
+
+def release_devices() -> None:
+    """Ends the nodes that predict(devices=...) has started; never raises.
+
+    DataFrames that it returned can be computed no more.
+    """
+    from hearth.ml import serving
+
+    serving.release()
+
+
+def _checked(names: list[str], outputs: str, batch_size: int, devices: int) -> StructType:
+    from pyspark.sql.types import StructType, _parse_datatype_string
+
+    if not names:
+        raise ValueError("predict reads no column: name those that the model takes in `inputs`")
+    if len(set(names)) < len(names):
+        raise ValueError(f"predict reads a column twice ({', '.join(names)}): name each once")
+    for name, value, least in (("batch_size", batch_size, 1), ("devices", devices, 0)):
+        if not isinstance(value, int) or value < least:
+            raise ValueError(f"predict's {name} is {value!r}: give a number of at least {least}")
+    made = _parse_datatype_string(outputs)
+    if not isinstance(made, StructType):
+        raise ValueError(f'outputs is {outputs!r}: name columns and types ("scores array<float>")')
+    return made
+
+
+def _with_columns(frame: Any, table: StageFrame, task: Any, made: StructType) -> DataFrame:
+    from pyspark.sql.types import StructType
+
+    schema = StructType([*table.kept_fields(), *made.fields])
+    return table.frame.mapInArrow(task, schema).toDF(*frame.columns, *made.names)

@@ -1,0 +1,216 @@
+"""Models as functions of NumPy arrays: loaded once per process, kept for later tasks and jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hearth.rows.dense_arrays import fitted
+from hearth.rows.results import as_array
+
+PRECISIONS = ("", "bf16")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model, as it travels to tasks and nodes.
+
+    `key`: hash of all the others; `model`, `prepare`: pickled, empty where this process has no use
+    for it; `inputs`, `outputs`: columns; `compile`, `precision`: of PyTorch modules.
+    """
+
+    key: str
+    model: bytes
+    prepare: bytes
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    compile: bool = False
+    precision: str = ""
+
+
+def program_of(
+    make_predict: Any, prepare: Any, inputs: Sequence[str], outputs: Sequence[str], **flags: Any
+) -> Program:
+    """Pickles a model. Raises TypeError where it is nothing that can be called."""
+    from pyspark import cloudpickle
+
+    for name, value in (("make_predict", make_predict), ("prepare", prepare)):
+        if not callable(value) and (value is not None or name == "make_predict"):
+            raise TypeError(
+                f"predict's {name} is a {type(value).__name__}: give a function"
+                + (", a PyTorch module or a Keras model" if name == "make_predict" else "")
+            )
+    model = cloudpickle.dumps(make_predict)
+    prepared = b"" if prepare is None else cloudpickle.dumps(prepare)
+    columns = (tuple(inputs), tuple(outputs))
+    parts = (model, prepared, repr((columns, flags)).encode())
+    key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+    return Program(key, model, prepared, *columns, **flags)
+
+
+_loaded: dict[tuple[str, str], Any] = {}  # by what it is and the program's key
+
+
+def _kept(kind: str, program: Program, make: Callable[[Program], Any]) -> Any:
+    """What `make` gives, kept by this process; another program's takes its place."""
+    if (kind, program.key) not in _loaded:
+        for other in [known for known in _loaded if known[0] == kind]:
+            del _loaded[other]
+        _loaded[kind, program.key] = make(program)
+    return _loaded[kind, program.key]
+
+
+def predictor_of(program: Program) -> Predictor:
+    """The model's function. Loads the model where this process does not have it."""
+    return _kept("model", program, Predictor)
+
+
+def preparer_of(program: Program) -> Preparer:
+    """The function before the model's."""
+    return _kept("prepare", program, Preparer)
+
+
+class Preparer:
+    """What `prepare` makes of the input columns. One thread uses it."""
+
+    def __init__(self, program: Program):
+        """Runs the code that the session's own driver sent."""
+        self._names = program.inputs
+        self._function = pickle.loads(program.prepare) if program.prepare else None
+        self._by_name = self._function is not None and takes_dict(self._function, self._names)
+
+    def __call__(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """The model's arguments by name. Raises ValueError where not each row has its own."""
+        if self._function is None:
+            return dict(zip(self._names, arrays, strict=True))
+        rows = len(arrays[0])
+        found = _called(self._function, self._names, arrays, self._by_name)
+        if not isinstance(found, Mapping):
+            values = list(found) if isinstance(found, tuple) else [found]
+            same = len(values) == len(self._names)
+            names = self._names if same else [f"{i}" for i in range(len(values))]
+            found = dict(zip(names, values, strict=True))
+        made = {name: as_array(value) for name, value in found.items()}
+        for name, array in made.items():
+            _check_rows(array, rows, f"prepare gives {name!r}")
+        return made
+
+
+class Predictor:
+    """A model's outputs for arrays of its inputs. One thread uses it at a time."""
+
+    def __init__(self, program: Program):
+        """Runs the code that the session's own driver sent."""
+        self._outputs = program.outputs
+        made = pickle.loads(program.model)
+        if not (_is_of(made, "torch.nn") or _is_keras(made)):
+            made = made()
+            if not callable(made):
+                raise ValueError(
+                    f"make_predict() returned a {type(made).__name__}: it must return a function "
+                    "of arrays, a PyTorch module or a Keras model"
+                )
+        self._function = self._function_of(made, program)
+        self._by_name: bool | None = None
+
+    def _function_of(self, made: Any, program: Program) -> Callable[..., Any]:
+        if _is_of(made, "torch.nn"):
+            from hearth.ml.torch_predictor import TorchPredictor
+
+            return TorchPredictor(made, program)
+        if program.compile or program.precision:
+            raise ValueError(
+                "compile and precision are for PyTorch modules, but make_predict() returned a "
+                f"{type(made).__name__}: return the module, or compile it in make_predict()"
+            )
+        return _KerasPredictor(made) if _is_keras(made) else made
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs in their order, first dimension rows.
+
+        Raises:
+            ValueError: it does not give one value per row for each output.
+        """
+        if self._by_name is None:
+            self._by_name = takes_dict(self._function, tuple(arrays))
+        values = list(arrays.values())
+        rows = len(values[0])
+        found = self._named(_called(self._function, tuple(arrays), values, self._by_name))
+        for name, array in zip(self._outputs, found, strict=True):
+            _check_rows(array, rows, f"the model gives {name!r}")
+        return found
+
+    def _named(self, found: Any) -> list[np.ndarray]:
+        wanted = self._outputs
+        fields = found._asdict() if hasattr(found, "_asdict") else found
+        if isinstance(fields, Mapping) and (found is fields or set(wanted) <= set(fields)):
+            if missing := [name for name in wanted if name not in fields]:
+                raise ValueError(
+                    f"the model gives {', '.join(map(str, fields)) or 'nothing'}, but `outputs` "
+                    f"names {', '.join(missing)}: name what it gives"
+                )
+            return [as_array(fields[name]) for name in wanted]
+        values = list(found) if isinstance(found, tuple) else [found]
+        if len(values) != len(wanted):
+            raise ValueError(
+                f"the model gives {len(values)} arrays, but `outputs` names {len(wanted)} columns "
+                f"({', '.join(wanted)}): name a column for each array"
+            )
+        return [as_array(value) for value in values]
+
+
+class _KerasPredictor:
+    """A Keras model as a function of arrays in the order of its inputs."""
+
+    def __init__(self, model: Any):
+        self._model = model
+        self._kinds = [str(value.dtype) for value in getattr(model, "inputs", None) or []]
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        if len(self._kinds) == len(arrays):
+            arrays = tuple(
+                array if kind in ("string", "bfloat16") else fitted(array, kind, f"input {i}")
+                for i, (array, kind) in enumerate(zip(arrays, self._kinds, strict=True))
+            )
+        found = self._model.predict_on_batch(arrays[0] if len(arrays) == 1 else list(arrays))
+        return tuple(found) if isinstance(found, list) else found
+
+
+def takes_dict(function: Callable[..., Any], names: Sequence[str]) -> bool:
+    """Whether a function of the arrays `names` gets them as one dict: it has one parameter, for
+    several arrays or annotated as a dict."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters if p.kind not in kinds or p.default is p.empty]
+    if len(needed) != 1 or needed[0].kind not in kinds:
+        return False
+    note = str(getattr(needed[0].annotation, "__name__", needed[0].annotation)).lower()
+    return len(names) > 1 or "dict" in note or "mapping" in note
+
+
+def _called(function: Any, names: Sequence[str], arrays: Sequence[Any], by_name: bool) -> Any:
+    return function(dict(zip(names, arrays, strict=True))) if by_name else function(*arrays)
+
+
+def _check_rows(array: np.ndarray, rows: int, what: str) -> None:
+    if array.ndim == 0 or len(array) != rows:
+        raise ValueError(
+            f"{what} of shape {array.shape} for {rows} rows: its first dimension must be the rows"
+        )
+
+
+def _is_of(value: Any, package: str) -> bool:
+    return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(value).__mro__)
+
+
+def _is_keras(value: Any) -> bool:
+    return hasattr(value, "predict_on_batch") and not isinstance(value, type)

@@ -1,0 +1,184 @@
+"""Nodes with a device that serve the tasks of predict() on all executors.
+
+A start job leaves the nodes beside the executors, as cluster.run() does. The tasks of the job that
+computes the DataFrame read and prepare their rows, send them to a node by its feed, and put what
+comes back beside the columns that stayed with them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster import roles
+from hearth.cluster.cluster import Cluster, Plan
+from hearth.cluster.errors import told_to_driver
+from hearth.cluster.feed_spec import FeedSpec, feed_spec, partition_id
+from hearth.cluster.feed_task import infer
+from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.ml import predictors
+from hearth.ml.predict_rows import WaitingRows
+from hearth.ml.predict_tasks import Prediction, of_rows, prepared
+from hearth.rows.column_results import ColumnResults, wire_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hearth.cluster.context import NodeContext
+
+_FEED = "predict"
+# Tasks that a node serves at the same time; further ones wait for one of them to end.
+_TASKS = 64
+# A task may wait so long for results: for other tasks, and for rows that Spark is slow to compute.
+# The end of a node is noticed at once.
+_TIMEOUT_S = 3600.0
+
+_lock = threading.Lock()
+_clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, rows of a batch and devices
+
+
+def task_of(session: Any, spec: Prediction, devices: int, made: pa.Schema) -> Any:
+    """The task for mapInArrow(). Starts the nodes where there are none for this model.
+
+    Raises:
+        HearthError, ClusterError: the nodes do not start.
+    """
+    with _lock:
+        cluster = _running(session, spec, devices)
+    nodes = feed_spec(cluster.nodes, _FEED, _TIMEOUT_S, mode="inference", format="arrow")
+    without_model = replace(spec, program=replace(spec.program, model=b""))
+    return partial(served, nodes, without_model, made)
+
+
+def release() -> None:
+    """Ends all nodes; never raises."""
+    with _lock:
+        for cluster in _clusters.values():
+            cluster.end()
+        _clusters.clear()
+
+
+atexit.register(release)
+
+
+def _running(session: Any, spec: Prediction, devices: int) -> Cluster:
+    where = session.sparkContext.applicationId if hasattr(session, "_jsc") else id(session.client)
+    key = (where, spec.program.key, spec.batch_size, devices)
+    for known, cluster in list(_clusters.items()):
+        ended = cluster.running is None or cluster.running.watch.failure is not None
+        if known[0] != where or ended:  # of a session before this one, or a node has failed
+            cluster.end()
+            del _clusters[known]
+    if key not in _clusters:
+        template = roles.template_of({"worker": devices})
+        options = NodeOptions(queues=(_FEED,), background=True)
+        cluster = Cluster(session, Plan(template, options))
+        _ask_for_gpus(cluster, session)
+        cluster.start(NodeProgram(serve, (spec.program, spec.batch_size)))
+        _clusters[key] = cluster
+    return _clusters[key]
+
+
+def _ask_for_gpus(cluster: Cluster, session: Any) -> None:
+    """Where executors have GPUs and tasks ask for none, those of the start job ask for one each, by
+    a resource profile; the tasks that read rows then need none."""
+    if not hasattr(session, "_jsc"):
+        return
+    conf = session.sparkContext.getConf()
+    managed = conf.get("spark.master", "").startswith(("spark:", "yarn", "k8s:"))
+    has = float(conf.get("spark.executor.resource.gpu.amount", "0"))
+    asked = float(conf.get("spark.task.resource.gpu.amount", "0"))
+    if managed and has and not asked:
+        from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+
+        request = TaskResourceRequests().cpus(1).resource("gpu", 1)
+        profile = ResourceProfileBuilder().require(request).build
+        cluster.node_tasks = cluster.node_tasks.withResources(profile)
+
+
+def serve(args: tuple[predictors.Program, int], ctx: NodeContext) -> None:
+    """A node's main function: serves tasks until the cluster ends.
+
+    Each task has a thread, which takes its rows and sends its results; the model computes for one
+    of them at a time.
+    """
+    program, batch_size = args
+    server = _Server(predictors.predictor_of(program), program.outputs, batch_size)
+    for number in range(_TASKS):
+        name = f"hearth-predict-{number}"
+        threading.Thread(target=server.run, args=(ctx,), name=name, daemon=True).start()
+    for _ in range(_TASKS):
+        error = server.ended.get()
+        if error is not None:
+            raise error
+
+
+class _Server:
+    def __init__(self, predictor: predictors.Predictor, outputs: tuple[str, ...], batch_size: int):
+        self._predictor = predictor
+        self._outputs = outputs
+        self._batch_size = batch_size
+        self._device = threading.Lock()
+        self.ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def run(self, ctx: NodeContext) -> None:
+        """Serves one task after the other."""
+        try:
+            feed = ctx.get_data_feed(train_mode=False, qname_in=_FEED)
+            while not feed.should_stop():
+                arrays = feed.next_numpy(self._batch_size)
+                if arrays is not None:
+                    feed.batch_results(self._results(arrays))
+            self.ended.put(None)
+        except BaseException as error:
+            self.ended.put(error)
+
+    def _results(self, arrays: dict[str, Any]) -> ColumnResults | None:
+        """The outputs; where the values are wrong, what the task is to raise."""
+        try:
+            with self._device:
+                found = self._predictor(arrays)
+            return ColumnResults.of(dict(zip(self._outputs, found, strict=True)))
+        except (TypeError, ValueError) as error:
+            return ColumnResults.error(str(error), len(next(iter(arrays.values()))))
+
+
+def served(
+    nodes: FeedSpec, spec: Prediction, made: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields each batch's kept columns and what a node's model makes of it.
+
+    A thread reads, prepares and sends rows; it waits while the node does not keep up, or Spark does
+    not take the results.
+    """
+    partition, before = partition_id(), 0
+    rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
+    sent = _sent(spec, partition, rows.through(batches))
+    try:
+        with told_to_driver():
+            for part in infer(nodes, partition, sent):
+                with of_rows(partition, before, len(part)):
+                    found = part.arrays()
+                before += len(part)
+                yield from rows.with_results([found[name] for name in made.names])
+        rows.check_none()
+    finally:
+        rows.close()
+        with suppress(ValueError):  # the thread that reads it has not ended yet
+            sent.close()
+
+
+def _sent(
+    spec: Prediction, partition: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for inputs, _ in prepared(spec, partition, batches):
+        columns = {name: wire_column(array) for name, array in inputs.items()}
+        yield pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,247 @@
+"""Results of a node as columns on their way back to a feed task: no Python object per value.
+
+They travel as Arrow IPC streams of one batch in the pieces that pickled results travel in; a
+stream's first byte begins no pickle. Arrays keep their types and shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hearth.rows import pickles
+from hearth.rows.columns import column_to_numpy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+_STREAM = b"\xff"
+_RESULT_ROWS = 4096
+# Keys of a batch's metadata: a row's result is one value instead of a dict; why there are none.
+_SINGLE, _ERROR = b"hearth.single", b"hearth.error"
+_PLAIN, _NUMPY = b"plain", b"numpy"  # rows as Python's values, or as NumPy's
+
+
+class ColumnResults:
+    """Results of some rows, by name, or one array. Immutable."""
+
+    def __init__(self, batch: pa.RecordBatch):
+        self.batch = batch
+
+    @staticmethod
+    def of(results: Any, plain: bool = False) -> ColumnResults | None:
+        """Of an array of numbers, a dict of arrays or a record batch; None of anything else.
+
+        `plain`: rows() gives an array's values as Python's numbers and lists, as it does of the
+        others.
+
+        Raises:
+            ValueError: arrays of a dict have different lengths, or a type that no column has.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        if isinstance(results, ColumnResults):
+            return results
+        if isinstance(results, pa.RecordBatch):
+            return ColumnResults(results)
+        if isinstance(results, np.ndarray) and results.ndim and results.dtype.kind in "biuf":
+            how = _PLAIN if plain else _NUMPY
+            return ColumnResults(_batch_of({"value": results}, {_SINGLE: how}))
+        if isinstance(results, Mapping) and all(hasattr(v, "dtype") for v in results.values()):
+            return ColumnResults(_batch_of(results, {}))
+        return None
+
+    @staticmethod
+    def error(text: str, rows: int) -> ColumnResults:
+        """Says why `rows` rows have no results: the feed task raises a ValueError of the text."""
+        import numpy as np
+
+        return ColumnResults(_batch_of({"value": np.zeros(rows, bool)}, {_ERROR: text.encode()}))
+
+    def __len__(self) -> int:
+        return self.batch.num_rows
+
+    def slice(self, at: int, count: int) -> ColumnResults:
+        return ColumnResults(self.batch.slice(at, count))
+
+    def dumped(self) -> memoryview:
+        """Bytes for loaded()."""
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.batch.schema) as stream:
+            stream.write_batch(self.batch)
+        return memoryview(sink.getvalue())
+
+    def check(self) -> None:
+        """Raises ValueError where these are an error()."""
+        if text := (self.batch.schema.metadata or {}).get(_ERROR):
+            raise ValueError(text.decode(errors="replace"))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The columns as arrays, to read only; raises as check()."""
+        self.check()
+        names = self.batch.schema.names
+        return {
+            name: column_to_numpy(column, name)
+            for name, column in zip(names, self.batch.columns, strict=True)
+        }
+
+    def columns(self, schema: pa.Schema) -> list[pa.Array]:
+        """The columns of `schema`. Raises ValueError as result_columns(), and as check()."""
+        from hearth.rows.results import as_column
+
+        self.check()
+        if len(schema) == 1 and self.single:
+            return [as_column(self.arrays()["value"], schema.field(0))]
+        if self.single:
+            array = self.arrays()["value"]
+            if array.shape[1:] != (len(schema),):
+                raise ValueError(
+                    f"the results are an array of shape {array.shape}, but the schema has "
+                    f"{len(schema)} columns ({', '.join(schema.names)}): give a dict of arrays"
+                )
+            return [as_column(array[:, i], field) for i, field in enumerate(schema)]
+        if missing := set(schema.names) - set(self.batch.schema.names):
+            raise ValueError(
+                f"the results have the columns {', '.join(self.batch.schema.names)}, but the "
+                f"schema has {', '.join(sorted(missing))}: name them alike"
+            )
+        return [_cast(self.batch.column(field.name), field) for field in schema]
+
+    @property
+    def single(self) -> bool:
+        """Whether a row's result is one value instead of a dict."""
+        return _SINGLE in (self.batch.schema.metadata or {})
+
+    def rows(self) -> list[Any]:
+        """One value or dict per row; raises as check()."""
+        self.check()
+        if not self.single:
+            return self.batch.to_pylist()
+        values = self.arrays()["value"]
+        plain = self.batch.schema.metadata[_SINGLE] == _PLAIN
+        return values.tolist() if plain else list(values)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The column in the type that Spark expects; numbers are checked as as_column() does."""
+    import pyarrow as pa
+
+    from hearth.rows.columns import is_list
+    from hearth.rows.dense_arrays import value_type
+    from hearth.rows.results import as_column
+
+    dense = pa.types.is_fixed_size_list(column.type) or not is_list(column.type)
+    if dense and not column.null_count and pa.types.is_floating(value_type(column.type)):
+        return as_column(column_to_numpy(column, field.name), field)
+    try:
+        return column if column.type == field.type else column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(
+            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
+        ) from None
+
+
+def loaded(data: Any, from_afar: bool) -> ColumnResults:
+    """What dumped() gave. Raises ValueError for anything else."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
+        batch = stream.read_next_batch()
+    if from_afar:
+        batch.validate(full=True)
+    return ColumnResults(batch)
+
+
+class ResultUnpickler(pickles.Unpickler):
+    """Results of a node in the order in which it sent them: ColumnResults, or pickled values."""
+
+    def load(self, data: Any, from_afar: bool) -> Any:
+        if bytes(data[:1]) == _STREAM:
+            return loaded(data, from_afar)
+        return super().load(data, from_afar)
+
+
+def result_columns(
+    schema: pa.Schema, parts: Iterable[list[Any] | ColumnResults]
+) -> Iterator[pa.RecordBatch]:
+    """Results in the columns of a DataFrame.
+
+    A part in columns has them by name, or is the only one, or has one for each in an array's second
+    dimension. A Python object is a row's tuple or dict, or the value of the only column.
+
+    Raises:
+        ValueError: a type cannot hold a result, or the results have other columns.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for part in parts:
+        if isinstance(part, list):
+            waiting += part
+        if waiting and (len(waiting) >= _RESULT_ROWS or not isinstance(part, list)):
+            yield _of_objects(schema, waiting)
+            waiting = []
+        if not isinstance(part, list) and len(part):
+            yield pa.RecordBatch.from_arrays(part.columns(schema), schema=schema)
+    if waiting:
+        yield _of_objects(schema, waiting)
+
+
+def _of_objects(schema: pa.Schema, rows: list[Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if isinstance(rows[0], dict):
+        columns = [[row[name] for row in rows] for name in schema.names]
+    elif len(schema) > 1 or isinstance(rows[0], tuple):
+        columns = list(zip(*rows, strict=True))
+    else:
+        columns = [rows]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def wire_column(array: np.ndarray) -> pa.Array:
+    """A column that column_to_numpy() makes the same array of.
+
+    Raises:
+        ValueError: no column holds such values.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if array.dtype.kind not in "biufOU":
+        raise ValueError(
+            f"an array of type {array.dtype} cannot be sent to or by a node: make it numbers, "
+            "strings or bytes"
+        )
+    if array.dtype.kind in "OU":
+        column = pa.array(array.reshape(-1).tolist())
+    else:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        # Rings carry no float16.
+        column = pa.array(flat.astype(np.float32) if array.dtype == np.float16 else flat)
+    for depth in range(array.ndim - 1, 0, -1):
+        length, count = array.shape[depth], math.prod(array.shape[:depth])
+        if length:
+            column = pa.FixedSizeListArray.from_arrays(column, length)
+        else:
+            column = pa.ListArray.from_arrays(pa.array([0] * (count + 1), pa.int32()), column)
+    return column
+
+
+def _batch_of(arrays: Mapping[str, Any], metadata: Mapping[bytes, bytes]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    from hearth.rows.results import as_array
+
+    columns = {name: wire_column(as_array(value)) for name, value in arrays.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"results have different numbers of rows ({lengths}): give one per row")
+    batch = pa.RecordBatch.from_pydict(columns)
+    return batch.replace_schema_metadata(metadata) if metadata else batch
