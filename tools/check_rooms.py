@@ -77,6 +77,7 @@ PYTHON_MAY_USE = {
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
     "ml": _BELOW_APIS | {"cluster", "torch", "trainer", "caffeonspark"},
+    "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster"},
     "demo": _BELOW_APIS | {"caffeonspark"},

@@ -1,0 +1,24 @@
+"""Names of operations that a program gave none: numbered alike on all ranks."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+
+_numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
+
+
+def of_operation(kind: str, name: str | None, set_id: int) -> str:
+    """The name by which ranks know an operation: those of two kinds never meet.
+
+    Ranks must submit the operations without a name of a process set in the same order.
+    """
+    if name is not None:
+        return f"{kind}.{name}"
+    return f"{kind}.noname.{next(_numbers[kind, set_id])}"
+
+
+def forget() -> None:
+    """Begins anew, as all ranks do when they connect."""
+    _numbers.clear()
