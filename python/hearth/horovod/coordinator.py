@@ -140,6 +140,10 @@ class Coordinator:
         self._next_set += 1
 
     def _join(self, rank: int) -> list[Message]:
+        if self._gone:
+            return [
+                {"ranks": [rank], "joined": -1, "error": self._gone_text("join", [*self._gone])}
+            ]
         self._joined.append(rank)
         complete = []
         for key in list(self._waiting):

@@ -71,3 +71,13 @@ def engine() -> Engine:
 def wait(call: dict[str, Any], name: str, set_id: int = 0) -> Any:
     """The result of an operation without arrays."""
     return engine().submit(call, name, (), set_id).result()
+
+
+def join() -> int:
+    """Adds zeros to the other ranks' reductions until all ranks have called join().
+
+    Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
+    """
+    last = engine().join().result()
+    names.note_join()
+    return last

@@ -98,7 +98,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     ranks = process_set.ranks
     if not ranks or ranks[0] < 0 or ranks[-1] >= size:
         raise ValueError(f"process set {ranks}: the ranks are 0 to {size - 1}")
-    found = current.wait({"kind": "add_set", "ranks": ranks}, f"process_set.add.{ranks}")
+    found = current.wait({"kind": "add_set", "ranks": ranks}, "process_set.add")
     if found is None:
         raise ValueError(f"a process set of the ranks {ranks} is registered already")
     process_set.process_set_id = found
@@ -110,7 +110,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     number = process_set.process_set_id
     if not number or number not in current.engine().sets:
         return False
-    found = current.wait({"kind": "remove_set", "id": number}, f"process_set.remove.{number}")
+    found = current.wait({"kind": "remove_set", "id": number}, "process_set.remove")
     process_set.process_set_id = None
     return bool(found)
 

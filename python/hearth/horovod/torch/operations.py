@@ -291,7 +291,7 @@ def join(device: int = -1) -> int:
 
     Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
     """
-    return current.engine().join().result()
+    return current.join()
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
