@@ -43,6 +43,7 @@ from hearth.horovod.reductions import Max as Max
 from hearth.horovod.reductions import Min as Min
 from hearth.horovod.reductions import Product as Product
 from hearth.horovod.reductions import Sum as Sum
+from hearth.horovod.torch import elastic as elastic
 from hearth.horovod.torch.asynchronous import *  # noqa: F403
 from hearth.horovod.torch.compression import Compression as Compression
 from hearth.horovod.torch.functions import broadcast_optimizer_state as broadcast_optimizer_state
