@@ -7,6 +7,9 @@ import keras
 from hearth.horovod.elastic import run as run
 from hearth.horovod.tensorflow import callback_parts as parts
 from hearth.horovod.tensorflow.elastic import ObjectState as ObjectState
+from hearth.horovod.tensorflow.elastic import TensorFlowKerasState
+
+KerasState = TensorFlowKerasState
 
 
 class CommitStateCallback(parts.CommitPart, keras.callbacks.Callback):
