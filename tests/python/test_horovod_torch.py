@@ -166,9 +166,12 @@ order = names if rank == 0 else names[::-1]
 handles = {}
 for name in order:
     number = names.index(name)
-    handles[name] = hvd.allreduce_async(torch.full((3,), float(number)), name=name, op=hvd.Sum)
+    # Some become complete together, and are not reduced in the same way.
+    how = [{"op": hvd.Sum}, {"op": hvd.Max}, {"op": hvd.Sum, "prescale_factor": 2.0}][number % 3]
+    own = torch.full((3,), float(number), dtype=[torch.float32, torch.float64][number % 2])
+    handles[name] = hvd.allreduce_async(own, name=name, **how)
 for number, name in enumerate(names):
-    equal(hvd.synchronize(handles[name]), [number * world] * 3)
+    equal(hvd.synchronize(handles[name]), [number * [world, 1, 2 * world][number % 3]] * 3)
 assert hvd.synchronize(handles[names[0]]) is None and hvd.poll(handles[names[0]])
 
 lost = hvd.HorovodInternalError

@@ -13,7 +13,16 @@ DOCUMENTS = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("caffeonspark", "cluster", "data", "keras", "pycaffe", "pytorch", "tensorflow")
+        for name in (
+            "caffeonspark",
+            "cluster",
+            "data",
+            "horovod",
+            "keras",
+            "pycaffe",
+            "pytorch",
+            "tensorflow",
+        )
     ),
 )
 
