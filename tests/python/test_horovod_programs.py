@@ -225,11 +225,14 @@ def test_optimizers_train_as_one_process_does(ranks, tmp_path):
 
 def test_run_starts_ranks_here_and_gives_their_results(tmp_path):
     def train(base, *, power):
+        import os
+
         import hearth.horovod.torch as hvd
 
         hvd.init()
         if power < 0 and hvd.rank() == 1:
             raise KeyError("this rank has had enough")
+        assert os.environ["HOROVOD_RANK"] == str(hvd.rank())
         return hvd.allgather_object((base + hvd.rank()) ** power)
 
     assert hearth.horovod.run(train, (2,), {"power": 2}, np=2) == [[4, 9], [4, 9]]

@@ -103,6 +103,7 @@ raised(tf.errors.OpError, tf.function(lambda: hvd.allreduce(tf.ones(2 + rank))))
 raised(ValueError, hvd.broadcast, tf.ones(2), 7)
 raised(ValueError, hvd.alltoall, tf.ones(3))
 raised(ValueError, hvd.alltoall, tf.ones(4), [1, 2])
+raised(tf.errors.InvalidArgumentError, hvd.alltoall, tf.ones(4), [1, 2])
 raised(ValueError, hvd.allreduce, tf.ones(3), average=True, op=hvd.Sum)
 if rank == 0:
     raised(ValueError, hvd.allreduce, tf.ones(3), process_set=only)

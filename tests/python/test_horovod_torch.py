@@ -301,3 +301,44 @@ def test_init_again_and_a_killed_rank(ranks, tmp_path):
     line = ranks[0].processes[0].stdout.readline()
     assert "'allreduce.lonely' cannot complete: rank 1 was lost" in line
     assert "rank 1 was lost" in ranks[0].processes[0].stdout.readline()
+
+
+RANDOM = """
+import random
+sets = [hvd.global_process_set, *(hvd.add_process_set(pair) for pair in ([0, 1], [1, 2], [0, 2]))]
+plan, own_order, count = random.Random(7), random.Random(rank), 0
+KINDS = ["allreduce", "allgather", "broadcast", "reducescatter", "alltoall"]
+for step in range(6):
+    jobs = [(plan.choice(KINDS), plan.choice(sets), plan.randrange(1, 2000), number)
+            for number in range(60)]
+    jobs = [job for job in jobs if job[1].included()]
+    own_order.shuffle(jobs)
+    flying = []
+    for kind, of, length, number in jobs:
+        members, index = of.ranks, of.rank()
+        base = np.arange(length * len(members), dtype=np.float32)
+        parts = {r: np.split(base + r, len(members))[index] for r in members}
+        total = base * len(members) + sum(members)
+        expected = {
+            "allreduce": total,
+            "allgather": np.concatenate([base + r for r in members]),
+            "broadcast": base + members[0],
+            "reducescatter": np.split(total, len(members))[index],
+            "alltoall": np.concatenate([parts[r] for r in members]),
+        }[kind]
+        more = {"op": hvd.Sum} if kind in ("allreduce", "reducescatter") else {}
+        more |= {"root_rank": members[0]} if kind == "broadcast" else {}
+        call = getattr(hvd, kind + "_async")
+        handle = call(torch.from_numpy(base + rank), name=str(number), process_set=of, **more)
+        flying.append((handle, expected, kind))
+    own_order.shuffle(flying)
+    for handle, expected, kind in flying:
+        equal(hvd.synchronize(handle), expected, kind)
+        count += 1
+say(count)
+"""
+
+
+def test_random_orders_in_process_sets_that_overlap(ranks, tmp_path):
+    ranks.append(Ranks("torch", tmp_path, RANDOM, world=3, start=START))
+    assert min(ranks[0].say(rank) for rank in range(3)) > 200

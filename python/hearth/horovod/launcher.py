@@ -95,7 +95,8 @@ class _Ranks:
         own, theirs = socket.socketpair()
         channel = Channel(own, f"rank {rank}")
         with theirs:
-            environment = {**(os.environ if env is None else env), LAUNCHER: str(theirs.fileno())}
+            environment = {**(os.environ if env is None else env), **variables(rank, given[0])}
+            environment[LAUNCHER] = str(theirs.fileno())
             environment.setdefault("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
             self._processes.append(
                 subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
@@ -140,6 +141,14 @@ class _Ranks:
         if failed:
             rank = min(failed, key=lambda each: failed[each].is_echo)
             raise RuntimeError(f"rank {rank} failed: {failed[rank].text}")
+
+
+def variables(rank: int, given: Mapping[str, Any]) -> dict[str, str]:
+    """The environment by which programs know their rank before they call init()."""
+    places = {"": rank, "LOCAL_": rank, "CROSS_": 0}
+    sizes = {"": given["world"], "LOCAL_": given["world"], "CROSS_": 1}
+    found = {f"HOROVOD_{kind}RANK": str(number) for kind, number in places.items()}
+    return found | {f"HOROVOD_{kind}SIZE": str(number) for kind, number in sizes.items()}
 
 
 def is_echo(error: BaseException) -> bool:

@@ -23,6 +23,13 @@ class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalErr
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
 
 
+class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
+    """A call makes no sense by itself, as TensorFlow and as Python report it."""
+
+    def __init__(self, text: str):
+        tf.errors.InvalidArgumentError.__init__(self, None, None, text)
+
+
 def set_id(process_set: ProcessSet) -> int:
     """A process set's number. Raises ValueError where it is not registered."""
     if process_set.process_set_id is None:
@@ -44,7 +51,7 @@ def carry(
             no tensors to send then.
 
     Raises:
-        ValueError: the name is in flight, or this rank is not in the process set.
+        InvalidCallError: the name is in flight, or this rank is not in the process set.
         OperationFailedError: it failed; in a graph the text of a tf.errors.OpError has the reason.
     """
     number = set_id(process_set)
@@ -61,6 +68,8 @@ def carry(
         found = run(*[tensor.numpy() for tensor in inputs])
     except HorovodInternalError as error:
         raise OperationFailedError(str(error)) from error
+    except ValueError as error:
+        raise InvalidCallError(str(error)) from error
     return [tf.constant(value, kind) for value, kind in zip(found, outputs, strict=True)]
 
 
