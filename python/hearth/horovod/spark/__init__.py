@@ -121,8 +121,9 @@ def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
     )
     fn, args, kwargs, env = call
     main = partial(_run_rank, fn, tuple(args), dict(kwargs or {}), dict(env or {}))
-    with Cluster(spark, plan) as cluster:
-        cluster.start(NodeProgram(main, None))
+    cluster = Cluster(spark, plan)
+    cluster.start(NodeProgram(main, None))
+    with cluster:
         cluster.shutdown()
     results: dict[int, Any] = {}
     for node in range(world):
