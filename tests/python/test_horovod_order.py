@@ -6,7 +6,10 @@ import queue
 
 import pytest
 
+from hearth.collective.place import Place
+from hearth.collective.ranks import Meeting
 from hearth.horovod.coordinator import Coordinator, _fused
+from hearth.horovod.engine import Engine
 
 
 class Group:
@@ -86,3 +89,11 @@ def test_only_reductions_of_one_form_are_one(other):
 
 def test_products_are_not_fused():
     assert not any("fused" in each for each in _fused([response("product"), response("product")]))
+
+
+def test_ranks_that_do_not_come_are_named():
+    left = []
+    place = Place(0, 3, lambda name: Meeting(left.append, str, lambda: None, key="0123"))
+    with pytest.raises(TimeoutError, match=r"ranks \[1, 2\] did not call init\(\) within 0.1 s"):
+        Engine(place, 0, "host", 0.1)
+    assert len(left) == 1
