@@ -78,6 +78,7 @@ PYTHON_MAY_USE = {
     "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
     "ml": _BELOW_APIS
     | {"data", "cluster", "checkpoints", "tensorflow", "torch", "trainer", "caffeonspark"},
+    "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster"},
     "demo": _BELOW_APIS | {"caffeonspark"},

@@ -10,8 +10,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "caffeonspark", "cluster", "data", "inference", "keras", "ml", "pycaffe", "pytorch", "tensorflow",
-)  # fmt: skip
+    "caffeonspark",
+    "cluster",
+    "data",
+    "horovod",
+    "inference",
+    "keras",
+    "ml",
+    "pycaffe",
+    "pytorch",
+    "tensorflow",
+)
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in PAGES))
 
 

@@ -229,7 +229,7 @@ def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
     """Rank 0's rendezvous and its key."""
     host = meeting.host or "127.0.0.1"
     nonce = secrets.token_hex(16)
-    key = _derived(meeting.key, nonce) if meeting.key else _core.new_token()
+    key = derived_key(meeting.key, nonce) if meeting.key else _core.new_token()
     coordinator = _core.Coordinator(
         world=world, token=key, bind_host=host, advertise_host=host, reserve_timeout_s=timeout_s
     )
@@ -243,7 +243,7 @@ def _found(meeting: Meeting) -> tuple[str, int, str]:
     text = meeting.read()
     try:
         host, port, shown = text.split(" ")
-        return host, int(port), _derived(meeting.key, shown) if meeting.key else shown
+        return host, int(port), derived_key(meeting.key, shown) if meeting.key else shown
     except ValueError:
         raise ConnectionError(
             f"rank 0 left {text!r} where its address should be: do all ranks run the same program "
@@ -251,6 +251,6 @@ def _found(meeting: Meeting) -> tuple[str, int, str]:
         ) from None
 
 
-def _derived(key: str, nonce: str) -> str:
+def derived_key(key: str, nonce: str) -> str:
     """A key for one group, so that two groups of the same ranks are never taken for each other."""
     return hmac.new(key.encode(), nonce.encode(), hashlib.sha256).hexdigest()

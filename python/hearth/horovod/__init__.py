@@ -1,0 +1,38 @@
+"""Horovod's API over Hearth's collective: programs written for Horovod run by a changed import.
+
+    import hearth.horovod.torch as hvd            # instead of horovod.torch
+    import hearth.horovod.tensorflow as hvd       # ... horovod.tensorflow
+    import hearth.horovod.keras as hvd            # ... horovod.keras
+    import hearth.horovod.spark                   # ... horovod.spark
+
+run() starts ranks on this machine. docs/horovod.md lists each call. Importing this package loads
+no framework.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hearth import on_demand
+
+if TYPE_CHECKING:
+    from hearth.horovod.errors import HorovodInternalError as HorovodInternalError
+    from hearth.horovod.errors import HostsUpdatedInterrupt as HostsUpdatedInterrupt
+    from hearth.horovod.launcher import run as run
+    from hearth.horovod.process_sets import ProcessSet as ProcessSet
+    from hearth.horovod.process_sets import add_process_set as add_process_set
+    from hearth.horovod.process_sets import global_process_set as global_process_set
+    from hearth.horovod.process_sets import remove_process_set as remove_process_set
+
+_HOMES = {
+    "run": ".launcher",
+    "HorovodInternalError": ".errors",
+    "HostsUpdatedInterrupt": ".errors",
+    "ProcessSet": ".process_sets",
+    "add_process_set": ".process_sets",
+    "remove_process_set": ".process_sets",
+    "global_process_set": ".process_sets",
+}
+__all__ = [*_HOMES]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

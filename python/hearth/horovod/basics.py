@@ -1,0 +1,116 @@
+"""init() and shutdown(), ranks and sizes, and what Horovod was built with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hearth.horovod import process_sets as sets
+from hearth.horovod.current import connect, disconnect, engine, is_connected
+
+
+def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
+    """Connects this process to the other ranks; more calls do nothing.
+
+    Args:
+        comm: not supported; the ranks are the processes that were started together.
+        process_sets: a list of ProcessSet to register, the same on all ranks; or "dynamic", which
+            is allowed always.
+
+    Raises:
+        ValueError: `comm` was given, or a process set has ranks that there are not.
+        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+    """
+    if comm:
+        raise ValueError(
+            "init(comm=...) is not supported: use ProcessSet([...]) for a part of the ranks"
+        )
+    if isinstance(process_sets, str) and process_sets.lower() != "dynamic":
+        raise ValueError(f'process_sets={process_sets!r}: give a list of ProcessSet or "dynamic"')
+    if connect():
+        sets.register(process_sets)
+
+
+def shutdown() -> None:
+    """Leaves the other ranks; what they still wait for from this one fails. Idempotent."""
+    disconnect()
+
+
+def is_initialized() -> bool:
+    """Whether init() has connected this process, and shutdown() has not ended that."""
+    return is_connected()
+
+
+def rank() -> int:
+    """This process's number among all."""
+    return engine().rank
+
+
+def size() -> int:
+    """How many processes there are."""
+    return engine().size
+
+
+def local_rank() -> int:
+    """This process's number among those of its host."""
+    return _neighbours().index(rank())
+
+
+def local_size() -> int:
+    """How many processes this host has."""
+    return len(_neighbours())
+
+
+def cross_rank() -> int:
+    """The number of this host among those that have a process of the same local rank."""
+    return _peers().index(rank())
+
+
+def cross_size() -> int:
+    """How many hosts have a process of the same local rank."""
+    return len(_peers())
+
+
+def is_homogeneous() -> bool:
+    """Whether all hosts have the same number of processes."""
+    hosts = engine().hosts
+    return len({hosts.count(host) for host in hosts}) == 1
+
+
+def _neighbours() -> list[int]:
+    hosts = engine().hosts
+    return [r for r, host in enumerate(hosts) if host == hosts[rank()]]
+
+
+def _peers() -> list[int]:
+    hosts, own = engine().hosts, local_rank()
+    return [r for r, host in enumerate(hosts) if hosts[:r].count(host) == own]
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Does nothing: Hearth records a timeline of its own (HEARTH_TIMELINE)."""
+
+
+def stop_timeline() -> None:
+    """Does nothing."""
+
+
+def mpi_threads_supported() -> bool:
+    """False: there is no MPI."""
+    return False
+
+
+mpi_enabled = mpi_built = ddl_built = ccl_built = cuda_built = rocm_built = mpi_threads_supported
+
+
+def gloo_enabled() -> bool:
+    """True: programs that ask choose the path that needs no MPI by it."""
+    return True
+
+
+gloo_built = gloo_enabled
+
+
+def nccl_built() -> int:
+    """0: tensors of GPUs travel by the host's memory."""
+    return 0

@@ -1,0 +1,157 @@
+"""Connections by which every rank reaches rank 0's Coordinator.
+
+Both ends prove that they know the job's key before a message is read.
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from hearth.cluster.acceptor import Acceptor
+from hearth.cluster.channel import Channel, handshake_terms
+from hearth.collective.place import Place
+from hearth.collective.ranks import Meeting, derived_key
+from hearth.horovod.coordinator import Coordinator, Message
+
+_SERVICE = "horovod"
+# A rank whose connection is dropped before it is admitted, as many come at once, tries again.
+_RETRY_PAUSE_S = 0.1
+
+
+class Leader:
+    """Rank 0's end: the coordinator, and a connection to each other rank."""
+
+    def __init__(self, place: Place, meeting: Meeting, identity: str, timeout_s: float):
+        """Returns once all ranks have connected. Raises TimeoutError naming those that have not."""
+        self._world = place.world
+        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._channels: dict[int, Channel] = {}
+        self._hosts = {0: identity}
+        self._changed = threading.Condition()
+        self._coordinator: Coordinator | None = None
+        self._acceptor: Acceptor | None = None
+        if place.world > 1:
+            self._listen(meeting)
+            with self._changed:
+                self._changed.wait_for(lambda: len(self._hosts) == place.world, timeout_s)
+        missing = [r for r in range(place.world) if r not in self._hosts]
+        if missing:
+            self.close()
+            raise TimeoutError(f"ranks {missing} did not call init() within {timeout_s:g} s")
+        self.hosts = [self._hosts[r] for r in range(place.world)]
+        sends: dict[int, Any] = {r: channel.send for r, channel in self._channels.items()}
+        with self._changed:
+            self._coordinator = Coordinator({**sends, 0: self._messages.put})
+            self._changed.notify_all()
+        for channel in self._channels.values():
+            with suppress(OSError):  # the coordinator learns that from its thread
+                channel.send({"hosts": self.hosts})
+
+    def send(self, message: Message) -> None:
+        """Gives the coordinator a message of rank 0."""
+        self._coordinator.take(0, message)
+
+    def receive(self) -> Message | None:
+        """The coordinator's next message; None after close()."""
+        return self._messages.get()
+
+    def close(self) -> None:
+        """Ends all connections. Idempotent."""
+        self._messages.put(None)
+        if self._acceptor is not None:
+            self._acceptor.close()
+        if self._coordinator is not None:
+            self._coordinator.close()
+        for channel in self._channels.values():
+            channel.end()
+
+    def _listen(self, meeting: Meeting) -> None:
+        host = meeting.host or "127.0.0.1"
+        nonce = secrets.token_hex(32)
+        token = derived_key(meeting.key, nonce) if meeting.key else nonce
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.bind((host, 0))
+        port = listener.getsockname()[1]
+        terms = handshake_terms(token, _SERVICE)
+        self._acceptor = Acceptor(terms, listener, self._serve, "the listener of horovod's rank 0")
+        meeting.publish(f"{host} {port} {nonce}")
+
+    def _serve(self, channel: Channel) -> None:
+        hello, _ = channel.receive()
+        rank = int(hello["rank"])
+        with self._changed:
+            self._channels[rank] = channel
+            self._hosts[rank] = str(hello["host"])
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._coordinator is not None, 2 * hello["timeout_s"])
+        reason = "was lost"
+        try:
+            while True:
+                message, _ = channel.receive()
+                if "bye" in message:
+                    reason = "has called shutdown() or ended"
+                    return
+                self._coordinator.take(rank, message)
+        except (OSError, EOFError):
+            pass
+        finally:
+            self._coordinator.lose(rank, reason)
+
+
+class Follower:
+    """Another rank's end."""
+
+    def __init__(self, place: Place, meeting: Meeting, identity: str, timeout_s: float):
+        """Returns once all ranks have connected. Raises OSError where rank 0 cannot be reached."""
+        host, port, nonce = meeting.read().split(" ")
+        terms = handshake_terms(derived_key(meeting.key, nonce) if meeting.key else nonce, _SERVICE)
+        self._channel = _connected(host, int(port), terms, timeout_s)
+        self._channel.send({"rank": place.rank, "host": identity, "timeout_s": timeout_s})
+        try:
+            welcome, _ = self._channel.receive(timeout_s)
+        except EOFError:
+            raise ConnectionError("rank 0 ended before all ranks had called init()") from None
+        self.hosts: list[str] = welcome["hosts"]
+
+    def send(self, message: Message) -> None:
+        """Sends a message to the coordinator. Raises OSError where rank 0 has ended."""
+        self._channel.send(message)
+
+    def receive(self) -> Message | None:
+        """The coordinator's next message; None once rank 0 has ended, and after close()."""
+        try:
+            return self._channel.receive()[0]
+        except (OSError, EOFError):
+            return None
+
+    def close(self) -> None:
+        """Reports that this rank leaves. Idempotent."""
+        with suppress(OSError, ValueError):
+            self._channel.send({"bye": True})
+        self._channel.end()
+
+
+def _connected(host: str, port: int, terms: Any, timeout_s: float) -> Channel:
+    limit = time.monotonic() + timeout_s
+    while True:
+        channel = None
+        try:
+            left = max(0.1, limit - time.monotonic())
+            channel = Channel(socket.create_connection((host, port), left), "rank 0")
+            channel.offer_handshake(terms)
+            return channel
+        except PermissionError:
+            raise
+        except OSError:
+            if channel is not None:
+                channel.close()
+            if time.monotonic() > limit:
+                raise
+            time.sleep(_RETRY_PAUSE_S)

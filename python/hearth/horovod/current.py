@@ -1,0 +1,83 @@
+"""This process's connection to the other ranks: one at a time."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+from typing import Any
+
+from hearth.horovod import names, places
+from hearth.horovod.engine import Engine
+
+_TIMEOUT_S = float(os.environ.get("HEARTH_HOROVOD_TIMEOUT_S", 600))
+
+_lock = threading.Lock()
+_numbers = itertools.count()
+_engine: Engine | None = None
+
+
+def connect() -> bool:
+    """Connects to the other ranks; False where that was done before.
+
+    Raises:
+        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+    """
+    global _engine
+    with _lock:
+        if _engine is not None:
+            return False
+        names.forget()
+        _engine = Engine(places.find(), next(_numbers), places.identity(), _TIMEOUT_S)
+        return True
+
+
+def disconnect() -> None:
+    """Leaves the other ranks. Idempotent."""
+    global _engine
+    with _lock:
+        ended, _engine = _engine, None
+        if ended is not None:
+            ended.close()
+
+
+# Before the ranks are closed by themselves: functions run in the opposite order.
+atexit.register(disconnect)
+
+
+def _forget() -> None:
+    """In a forked child, which has none of the threads."""
+    global _engine
+    _engine = None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def is_connected() -> bool:
+    """Whether this process is connected."""
+    return _engine is not None
+
+
+def engine() -> Engine:
+    """This process's. Raises ValueError before init()."""
+    found = _engine
+    if found is None:
+        raise ValueError("Horovod has not been initialized: call hvd.init() first")
+    return found
+
+
+def wait(call: dict[str, Any], name: str, set_id: int = 0) -> Any:
+    """The result of an operation without arrays."""
+    return engine().submit(call, name, (), set_id).result()
+
+
+def join() -> int:
+    """Adds zeros to the other ranks' reductions until all ranks have called join().
+
+    Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
+    """
+    last = engine().join().result()
+    names.note_join()
+    return last

@@ -1,0 +1,144 @@
+"""State that a training loses at most back to its last commit, and the loop that restores it.
+
+The number of ranks does not change while a program runs: where a rank is lost, a cluster with
+restart=True starts all ranks again (docs/horovod.md).
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hearth.horovod import basics
+from hearth.horovod.errors import HorovodInternalError, HostsUpdatedInterrupt
+from hearth.horovod.objects import broadcast_object
+
+
+class State:
+    """Base of states. Subclasses give save(), restore() and sync()."""
+
+    def __init__(self, **kwargs: Any):
+        self._reset_callbacks: list[Callable[[], object]] = []
+
+    def register_reset_callbacks(self, callbacks: list[Callable[[], object]]) -> None:
+        """Functions to call after the ranks have connected anew, to adapt the learning rate."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """The ranks have connected anew."""
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """Does nothing: the workers do not change while the program runs."""
+
+    def commit(self) -> None:
+        """Saves what restore() goes back to."""
+        self.save()
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Does nothing: the workers do not change while the program runs."""
+
+    def save(self) -> None:
+        """Keeps the values in memory."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Goes back to the values of the last save()."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives all ranks the values of rank 0."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """What a subclass does when the ranks have connected anew."""
+
+
+class ObjectState(State):
+    """Attributes of any type that can be pickled: ObjectState(batch=0, epoch=0).
+
+    `bcast_object` and `get_rank` are Horovod's; None: those of this package.
+    """
+
+    def __init__(
+        self,
+        bcast_object: Callable[..., Any] | None = None,
+        get_rank: Callable[[], int] | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__()
+        self._bcast_object = bcast_object or broadcast_object
+        self._rank = get_rank or basics.rank
+        self._saved_state = kwargs
+        self._set(kwargs)
+
+    def save(self) -> None:
+        """See State."""
+        self._saved_state = {name: copy.deepcopy(getattr(self, name)) for name in self._saved_state}
+
+    def restore(self) -> None:
+        """See State."""
+        self._set(copy.deepcopy(self._saved_state))
+
+    def sync(self) -> None:
+        """See State."""
+        if self._saved_state:
+            own = {name: getattr(self, name) for name in self._saved_state}
+            self._saved_state = self._bcast_object(own)
+            self.restore()
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
+
+def run(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of func(state, ...): on HorovodInternalError the state goes back to its last
+    commit, all ranks connect anew, and the function begins again.
+
+    Gives up with that error where not all ranks come back: a lost one does not, and a cluster with
+    restart=True starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: how often, at most.
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        limit = int(os.environ.get("HOROVOD_ELASTIC_RESET_LIMIT", 0))
+        resets, syncs = 0, True
+        while True:
+            if syncs:
+                state.sync()
+            try:
+                return func(state, *args, **kwargs)
+            except HorovodInternalError as error:
+                resets, syncs = resets + 1, True
+                if 0 < limit < resets or not _may_retry(error):
+                    raise
+                state.restore()
+                _reconnect(error)
+            except HostsUpdatedInterrupt as update:
+                resets, syncs = resets + 1, not update.skip_sync
+                if 0 < limit < resets:
+                    raise
+                _reconnect(update)
+            state.on_reset()
+
+    return wrapper
+
+
+def _may_retry(error: HorovodInternalError) -> bool:
+    """Whether all ranks still run, as far as this one knows."""
+    return not any(text in str(error) for text in ("was lost", "rank 0 has ended"))
+
+
+def _reconnect(cause: Exception) -> None:
+    basics.shutdown()
+    try:
+        basics.init()
+    except (ConnectionError, TimeoutError) as error:
+        raise HorovodInternalError(f"not all ranks came back after: {cause} ({error})") from cause

@@ -1,0 +1,22 @@
+"""Exceptions of Horovod's API."""
+
+from __future__ import annotations
+
+
+class HorovodInternalError(RuntimeError):
+    """A collective operation failed: a rank was lost, or the ranks' calls disagree.
+
+    An elastic program restores its last commit when it catches this.
+    """
+
+
+class HostsUpdatedInterrupt(RuntimeError):
+    """The set of workers changes: an elastic program starts again without losing its state.
+
+    Attributes:
+        skip_sync: whether the state of all workers is the same already.
+    """
+
+    def __init__(self, skip_sync: bool = False):
+        super().__init__("the workers of this job change")
+        self.skip_sync = skip_sync

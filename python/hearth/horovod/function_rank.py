@@ -1,0 +1,30 @@
+"""A process of hearth.horovod.run(): one rank, which runs the function that it is given."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+
+from hearth.horovod import basics
+from hearth.horovod.launcher import is_echo
+from hearth.horovod.objects import pickler
+from hearth.horovod.places import launched
+
+
+def main() -> None:
+    """Runs it, and sends the result to the launcher."""
+    launcher = launched()
+    try:
+        func, args, kwargs = pickle.loads(launcher.program)
+        data = pickler().dumps(func(*args, **kwargs))
+        launcher.send({"result": len(data)}, data)
+    except BaseException as error:
+        text = "".join(traceback.format_exception(error))
+        launcher.send({"error": text[-16384:], "is_echo": is_echo(error)})
+        raise SystemExit(1) from None
+    finally:
+        basics.shutdown()
+
+
+if __name__ == "__main__":
+    main()

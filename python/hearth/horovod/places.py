@@ -1,0 +1,114 @@
+"""Where this process finds the other ranks: in a node of a cluster, as a process of
+hearth.horovod.run(), or by the environment that torchrun sets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from typing import Any
+
+from hearth.cluster.channel import Channel
+from hearth.cluster.meetings import Meetings
+from hearth.collective.place import Place, here
+from hearth.collective.ranks import Meeting
+
+# The descriptor of a socket to the process that started this one by hearth.horovod.run().
+LAUNCHER = "HEARTH_HOROVOD_LAUNCHER"
+
+_launched: Launched | None = None
+
+
+def find() -> Place:
+    """This process's place; alone where nothing says that there are others."""
+    if launched() is not None:
+        return launched().place
+    if (place := here()) is not None:
+        return place
+    if all(key in os.environ for key in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")):
+        return _of_torchrun()
+    return Place(0, 1, _alone)
+
+
+def identity() -> str:
+    """A text that ranks have in common which share a host and see the same GPUs.
+
+    A node of a cluster sees GPUs that are its own, and a program that takes the one of its local
+    rank must find the first.
+    """
+    host = socket.gethostname()
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES") if here() is not None else ""
+    return f"{host}/{gpus}" if gpus else host
+
+
+def launched() -> Launched | None:
+    """The connection to the launcher, where hearth.horovod.run() started this process."""
+    global _launched
+    if _launched is None and LAUNCHER in os.environ:
+        _launched = Launched(int(os.environ.pop(LAUNCHER)))
+    return _launched
+
+
+class Launched:
+    """A process's side of its connection to the launcher.
+
+    Attributes:
+        place: this process's. program: the function that it is to run, pickled; empty: none.
+    """
+
+    def __init__(self, descriptor: int):
+        self._channel = Channel(socket.socket(fileno=descriptor), "the launcher")
+        self._meetings = Meetings(self.send)
+        given, _ = self._channel.receive()
+        self.program = self._channel.receive_data(given["bytes"])
+        self._key = given["key"]
+        self.place = Place(given["rank"], given["world"], self._meeting)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def send(self, message: dict[str, Any], data: bytes = b"") -> None:
+        """Sends a message, and bytes behind it. Raises OSError where the launcher has ended."""
+        self._channel.send(message, (), data)
+
+    def _meeting(self, name: str) -> Meeting:
+        return Meeting(
+            publish=lambda text: self._meetings.publish(name, text),
+            read=lambda: self._meetings.read(name),
+            withdraw=lambda: None,  # a name serves once
+            key=self._key,
+        )
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._meetings.note(self._channel.receive()[0])
+        except (OSError, EOFError):
+            self._meetings.fail("the process that started the ranks has ended")
+
+
+def _of_torchrun() -> Place:
+    from datetime import timedelta
+
+    from torch.distributed import PrefixStore, TCPStore
+
+    from hearth.torch import stores
+
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    serves = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    limit = timedelta(seconds=600)
+    whole = TCPStore(host, port, world, is_master=serves, timeout=limit, wait_for_workers=False)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = PrefixStore(f"hearth.horovod/{attempt}", whole)
+
+    def meeting_of(name: str) -> Meeting:
+        return Meeting(
+            publish=lambda text: store.set(name, text),
+            read=lambda: stores.read(store, name, limit.total_seconds()),
+            withdraw=lambda: None,
+        )
+
+    return Place(rank, world, meeting_of)
+
+
+def _alone(_: str) -> Meeting:
+    return Meeting(publish=lambda _: None, read=str, withdraw=lambda: None)

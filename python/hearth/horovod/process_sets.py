@@ -1,0 +1,128 @@
+"""Process sets: subsets of the ranks that carry out operations among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hearth.horovod import current
+
+
+class ProcessSet:
+    """Some of the ranks.
+
+    Attributes:
+        process_set_id: its number; None before it is registered and after it is removed.
+        ranks: the global ranks of its members, in ascending order.
+    """
+
+    process_set_id: int | None = None
+    ranks: list[int] | None = None
+
+    def __init__(self, ranks_or_comm: Sequence[int]):
+        """Raises ValueError for anything but a sequence of distinct ranks, as a communicator of
+        MPI."""
+        try:
+            ranks = [int(rank) for rank in ranks_or_comm]
+        except TypeError:
+            raise ValueError(
+                f"ProcessSet({ranks_or_comm!r}): give a sequence of ranks; communicators of MPI "
+                "are not supported"
+            ) from None
+        if len(set(ranks)) != len(ranks):
+            raise ValueError(f"ProcessSet({ranks}): a rank occurs more than once")
+        self.ranks = sorted(ranks)
+
+    def size(self) -> int | None:
+        """The number of its members; None when it is not registered."""
+        return None if self.process_set_id is None else len(self._members())
+
+    def rank(self) -> int | None:
+        """This process's number among the members; None when the set is not registered.
+
+        Raises:
+            ValueError: this process is not a member.
+        """
+        if self.process_set_id is None:
+            return None
+        own, members = current.engine().rank, self._members()
+        if own not in members:
+            raise ValueError(f"rank {own} is not in process set {members}")
+        return members.index(own)
+
+    def included(self) -> bool | None:
+        """Whether this process is a member; None when the set is not registered."""
+        return None if self.process_set_id is None else current.engine().rank in self._members()
+
+    def _members(self) -> list[int]:
+        members = current.engine().sets.get(self.process_set_id)
+        if members is None:
+            raise ValueError(f"process set {self.process_set_id} does not exist any more")
+        return members
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProcessSet):
+            return NotImplemented
+        return self.ranks == other.ranks and self.process_set_id == other.process_set_id
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __str__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+    __repr__ = __str__
+
+
+class _Global(ProcessSet):
+    def __init__(self) -> None:
+        self.process_set_id = 0
+
+
+# All ranks. Its `ranks` are known after init().
+global_process_set = _Global()
+
+
+def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
+    """Registers a process set; all ranks call it with the same one. Returns it.
+
+    Raises:
+        ValueError: it has no ranks, or one that there is not, or is registered already.
+        HorovodInternalError: the ranks gave different sets.
+    """
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    size = current.engine().size
+    if process_set.process_set_id is not None:
+        raise ValueError(f"{process_set} is registered already")
+    ranks = process_set.ranks
+    if not ranks or ranks[0] < 0 or ranks[-1] >= size:
+        raise ValueError(f"process set {ranks}: the ranks are 0 to {size - 1}")
+    found = current.wait({"kind": "add_set", "ranks": ranks}, "process_set.add")
+    if found is None:
+        raise ValueError(f"a process set of the ranks {ranks} is registered already")
+    process_set.process_set_id = found
+    return process_set
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Removes a process set; all ranks call it. False where it is not registered, or is global."""
+    number = process_set.process_set_id
+    if not number or number not in current.engine().sets:
+        return False
+    found = current.wait({"kind": "remove_set", "id": number}, "process_set.remove")
+    process_set.process_set_id = None
+    return bool(found)
+
+
+def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
+    """The ranks of each registered process set by its number."""
+    return {number: list(ranks) for number, ranks in current.engine().sets.items()}
+
+
+def register(process_sets: Any) -> None:
+    """What init() does with its argument of that name."""
+    global_process_set.ranks = list(range(current.engine().size))
+    for each in process_sets if isinstance(process_sets, list | tuple) else ():
+        each.process_set_id = None  # of an earlier group
+        add_process_set(each)

@@ -1,0 +1,44 @@
+"""Horovod's reductions, and the part of a call that says how tensors are reduced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Average, Sum, Adasum, Min, Max, Product = range(6)
+_NAMES = {
+    Average: "mean",
+    Sum: "sum",
+    Adasum: "adasum",
+    Min: "min",
+    Max: "max",
+    Product: "product",
+}
+
+
+def chosen(op: int | None, average: bool | None) -> int:
+    """The reduction that a call asks for by `op`, or by the older `average`.
+
+    Raises:
+        ValueError: both were given, or there is no such reduction.
+    """
+    if average is not None:
+        if op is not None:
+            raise ValueError("give op= or average=, not both: average=True is op=Average")
+        return Average if average else Sum
+    op = Average if op is None else op
+    if op not in _NAMES:
+        raise ValueError(f"op={op!r}: it is Average, Sum, Adasum, Min, Max or Product")
+    return op
+
+
+def reduction(op: int, prescale: float, postscale: float, size: int) -> dict[str, Any]:
+    """The keys of a call that say how it reduces.
+
+    Raises:
+        NotImplementedError: Adasum between a number of ranks that is not a power of 2.
+    """
+    if op == Adasum and size & (size - 1):
+        raise NotImplementedError(
+            f"Adasum combines pairs of ranks, and {size} is not a power of 2: use op=Average"
+        )
+    return {"op": _NAMES[op], "scale": [float(prescale), float(postscale)]}

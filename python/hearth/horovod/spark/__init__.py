@@ -1,0 +1,145 @@
+"""horovod.spark's run() on Spark's executors: `import hearth.horovod.spark`.
+
+    results = hearth.horovod.spark.run(train, args=(0.01,), num_proc=4)
+
+Each rank is a process of its own beside an executor, started by a task.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.cluster import WAIT_S, Cluster, Plan
+from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.horovod.objects import pickler
+
+# The rendezvous carries at most a megabyte at once.
+_PIECE = 600_000
+
+
+def run(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    num_proc: int | None = None,
+    start_timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    **_: Any,
+) -> list[Any]:
+    """Runs fn(*args, **kwargs) as ranks on the executors of the active SparkSession.
+
+    What ranks return is unpickled in the driver, as results of Spark's own tasks are.
+
+    Args:
+        fn: pickled by value where executors cannot import it.
+        num_proc: how many ranks, each in a task slot; None: spark.default.parallelism.
+        start_timeout: seconds for all ranks to come.
+        env: added to the environment of each rank.
+        Others that Horovod takes, as use_gloo, nics and verbose, have no meaning here.
+
+    Returns:
+        What fn returned on each rank, in their order.
+
+    Raises:
+        NodeError: a rank failed; with its host and its traceback or signal.
+        ReservationTimeoutError: not all ranks found a task slot.
+        RuntimeError: there is no active session.
+    """
+    ranks = _session_and_ranks(num_proc)
+    return _run(ranks, (fn, args, kwargs, env), _Limits(start_timeout))
+
+
+def run_elastic(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    num_proc: int | None = None,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    start_timeout: float | None = None,
+    elastic_timeout: float | None = None,
+    reset_limit: int | None = None,
+    env: Mapping[str, str] | None = None,
+    **_: Any,
+) -> list[Any]:
+    """run() that starts all ranks again where an executor is lost, with fewer ranks where it is
+    not replaced.
+
+    fn begins anew then: keep what it has trained in files. Executors that are added later are not
+    used before a restart.
+
+    Args:
+        num_proc, max_num_proc: how many ranks at most; min_num_proc: how many at least.
+        reset_limit, elastic_timeout: have no meaning here; see spark.hearth.executorWait.
+        The others are those of run().
+
+    Returns:
+        What fn returned on each rank of the last start.
+
+    Raises:
+        ValueError: min_num_proc is more than the ranks. And as run().
+    """
+    spark, most = _session_and_ranks(max_num_proc or num_proc)
+    least = most if min_num_proc is None else min_num_proc
+    if not 0 < least <= most:
+        raise ValueError(f"min_num_proc={least}: it is from 1 to the number of ranks, {most}")
+    limits = _Limits(start_timeout, True, least if least < most else 0)
+    return _run((spark, most), (fn, args, kwargs, env), limits)
+
+
+class _Limits:
+    def __init__(self, timeout_s: float | None, restart: bool = False, least: int = 0):
+        self.timeout_s = WAIT_S if timeout_s is None else timeout_s
+        self.restart, self.least = restart, least
+
+
+def _session_and_ranks(num_proc: int | None) -> tuple[Any, int]:
+    from pyspark.sql import SparkSession
+
+    spark: Any = SparkSession.getActiveSession()
+    if spark is None:
+        raise RuntimeError("hearth.horovod.spark needs an active SparkSession: start one first")
+    if num_proc is None:
+        num_proc = spark.sparkContext.defaultParallelism
+    return spark, num_proc
+
+
+def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
+    spark, world = ranks
+    plan = Plan(
+        roles.template_of({"worker": world}),
+        NodeOptions(()),
+        restart=limits.restart,
+        timeout_s=limits.timeout_s,
+        least_workers=limits.least,
+    )
+    fn, args, kwargs, env = call
+    main = partial(_run_rank, fn, tuple(args), dict(kwargs or {}), dict(env or {}))
+    cluster = Cluster(spark, plan)
+    cluster.start(NodeProgram(main, None))
+    with cluster:
+        cluster.shutdown()
+    results: dict[int, Any] = {}
+    for node in range(world):
+        if pieces := cluster.running.watch.values(node):
+            rank, value = pickle.loads(base64.b64decode("".join(pieces)))
+            results[rank] = value
+    return [results[rank] for rank in sorted(results)]
+
+
+def _run_rank(fn: Any, args: Any, kwargs: Any, env: Any, _: Any, ctx: Any) -> None:
+    """What each node runs."""
+    from hearth.horovod import basics
+
+    os.environ.update(env)
+    value = fn(*args, **kwargs)
+    text = base64.b64encode(pickler().dumps((ctx.share()[0], value))).decode()
+    for start in range(0, len(text), _PIECE):
+        ctx.mgr.report_value(text[start : start + _PIECE])
+    basics.shutdown()

@@ -1,0 +1,91 @@
+"""Operations of the engine on TensorFlow's tensors, at once or in a graph.
+
+In a tf.function they run in program order, one after another, as its stateful functions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from hearth.horovod import current, names
+from hearth.horovod.errors import HorovodInternalError
+from hearth.horovod.process_sets import ProcessSet
+
+
+class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalError):
+    """A collective operation failed, as TensorFlow and as Horovod report it."""
+
+    def __init__(self, text: str):
+        tf.errors.FailedPreconditionError.__init__(self, None, None, text)
+
+
+class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
+    """A call makes no sense by itself, as TensorFlow and as Python report it."""
+
+    def __init__(self, text: str):
+        tf.errors.InvalidArgumentError.__init__(self, None, None, text)
+
+
+def set_id(process_set: ProcessSet) -> int:
+    """A process set's number. Raises ValueError where it is not registered."""
+    if process_set.process_set_id is None:
+        raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
+    return process_set.process_set_id
+
+
+def carry(
+    call: dict[str, Any],
+    name: str | None,
+    inputs: Sequence[Any],
+    process_set: ProcessSet,
+    more: Callable[[list[Any]], dict[str, Any]] | None = None,
+) -> list[Any]:
+    """The operation's results, of the inputs' types; their shapes are unknown in a graph.
+
+    Args:
+        more: what the call has besides, of the values of all inputs; those after the first are
+            no tensors to send then.
+
+    Raises:
+        InvalidCallError: the name is in flight, or this rank is not in the process set.
+        OperationFailedError: it failed; in a graph the text of a tf.errors.OpError has the reason.
+    """
+    number = set_id(process_set)
+    kinds = [tensor.dtype for tensor in inputs[: 1 if more else None]]
+    outputs = [*kinds, tf.int32] if call["kind"] == "alltoall" else kinds
+
+    def run(*values: Any) -> list[Any]:
+        whole = {**call, **more(list(values))} if more else call
+        return _run(whole, name, number, [np.asarray(v) for v in values[: len(kinds)]])
+
+    if not tf.executing_eagerly():
+        return list(tf.numpy_function(run, list(inputs), outputs))
+    try:
+        found = run(*[tensor.numpy() for tensor in inputs])
+    except HorovodInternalError as error:
+        raise OperationFailedError(str(error)) from error
+    except ValueError as error:
+        raise InvalidCallError(str(error)) from error
+    return [tf.constant(value, kind) for value, kind in zip(found, outputs, strict=True)]
+
+
+def _run(call: dict[str, Any], name: str | None, set_id: int, values: list[Any]) -> list[Any]:
+    kinds = [value.dtype for value in values]
+    arrays = [_bits(np.array(value, order="C")) for value in values]
+    whole = {
+        **call,
+        "dtypes": [kind.name for kind in kinds],
+        "shapes": [list(array.shape) for array in arrays],
+    }
+    told = names.of_operation(call["kind"], name, set_id)
+    found = current.engine().submit(whole, told, arrays, set_id).result()
+    typed = [array.view(kind) for array, kind in zip(found, kinds, strict=False)]
+    return typed + list(found[len(kinds) :])
+
+
+def _bits(array: Any) -> Any:
+    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array

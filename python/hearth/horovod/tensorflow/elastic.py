@@ -1,0 +1,64 @@
+"""Elastic programs of TensorFlow: `@hvd.elastic.run` and states of variables and Keras models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hearth.horovod.elastic import ObjectState as ObjectState
+from hearth.horovod.elastic import State as State
+from hearth.horovod.elastic import run as run
+from hearth.horovod.tensorflow.functions import broadcast_variables
+
+
+class TensorFlowState(ObjectState):
+    """Variables and other attributes: TensorFlowState(variables, batch=0)."""
+
+    def __init__(self, variables: Sequence[Any] | None = None, session: Any = None, **kwargs: Any):
+        self._given = list(variables or ())
+        super().__init__(**kwargs)
+        self._values: list[Any] = []
+        self.save()
+
+    def variables(self) -> list[Any]:
+        """Those that are kept."""
+        return self._given
+
+    def save(self) -> None:
+        """See State."""
+        self._values = [np.array(each.numpy()) for each in self.variables()]
+        super().save()
+
+    def restore(self) -> None:
+        """See State."""
+        # Variables that were made after the last save() stay.
+        for variable, value in zip(self.variables(), self._values, strict=False):
+            variable.assign(value)
+        super().restore()
+
+    def sync(self) -> None:
+        """See State."""
+        broadcast_variables(self.variables(), 0)
+        super().sync()
+        self.save()
+
+
+class TensorFlowKerasState(TensorFlowState):
+    """A Keras model, its optimizer, and other attributes: TensorFlowKerasState(model, batch=0).
+
+    `optimizer`: None: the one that the model is compiled with.
+    """
+
+    def __init__(
+        self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer or getattr(model, "optimizer", None)
+        super().__init__(**kwargs)
+
+    def variables(self) -> list[Any]:
+        """The model's and the optimizer's."""
+        own = [] if self.optimizer is None else self.optimizer.variables
+        return [*self.model.variables, *(own() if callable(own) else own)]

@@ -1,0 +1,118 @@
+"""Gradients that are reduced over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from hearth.horovod import reductions
+from hearth.horovod.process_sets import ProcessSet, global_process_set
+from hearth.horovod.tensorflow.compression import Compression
+from hearth.horovod.tensorflow.operations import grouped_allreduce
+
+
+@dataclass
+class Reduction:
+    """How gradients are reduced; see DistributedOptimizer().
+
+    Attributes:
+        local: ids of variables whose gradients are not reduced.
+        scales_local: whether those are divided by the number of ranks.
+    """
+
+    compression: Any = Compression.none
+    sparse_as_dense: bool = False
+    op: int = reductions.Average
+    gradient_predivide_factor: float = 1.0
+    process_set: ProcessSet = global_process_set
+    scales_local: bool = True
+    local: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.gradient_predivide_factor != 1.0 and self.op != reductions.Average:
+            raise ValueError("gradient_predivide_factor needs op=Average")
+
+    def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """The reduced gradients; None stays None, and must be None on all ranks."""
+        results = list(gradients)
+        if self.process_set.size() == 1 or not self.process_set.included():
+            return results
+        shared = []
+        for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
+            if gradient is None:
+                continue
+            if id(variable) in self.local:
+                if self.scales_local:
+                    results[i] = gradient / tf.cast(self.process_set.size(), gradient.dtype)
+                continue
+            if self.sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
+                results[i] = tf.convert_to_tensor(gradient)
+            shared.append(i)
+        if shared:
+            found = grouped_allreduce(
+                [results[i] for i in shared],
+                compression=self.compression,
+                op=self.op,
+                prescale_factor=1.0 / self.gradient_predivide_factor,
+                postscale_factor=self.gradient_predivide_factor,
+                process_set=self.process_set,
+            )
+            for i, gradient in zip(shared, found, strict=True):
+                results[i] = gradient
+        return results
+
+
+class _ReducingTape:
+    """What is added to the class of a tape."""
+
+    def register_local_source(self, source: Any) -> None:
+        """The gradients of this variable are not reduced."""
+        self._reduction.local.add(id(source))
+
+    def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        """tf.GradientTape.gradient(), reduced over the ranks."""
+        found = super().gradient(target, sources, *args, **kwargs)
+        # Slices are one gradient.
+        flat = tf.nest.flatten(found, expand_composites=False)
+        reduced = self._reduction.apply(flat, tf.nest.flatten(sources))
+        return tf.nest.pack_sequence_as(found, reduced)
+
+
+def DistributedGradientTape(
+    gradtape: Any,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    op: int = reductions.Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """A tape whose gradient() gives the ranks' reduced gradients, with what `gradtape` recorded.
+
+    Args:
+        device_dense, device_sparse, num_groups, groups: not needed here: all dense gradients of a
+            call are reduced by one operation.
+        The others are those of DistributedOptimizer().
+
+    Raises:
+        ValueError: gradient_predivide_factor without op=Average.
+    """
+    kind = type(gradtape)
+    tape = object.__new__(type(kind.__name__, (_ReducingTape, kind), {}))
+    tape.__dict__.update(gradtape.__dict__)
+    tape._reduction = Reduction(
+        compression,
+        sparse_as_dense,
+        op,
+        gradient_predivide_factor,
+        process_set,
+        scale_local_gradients,
+    )
+    return tape

@@ -1,0 +1,152 @@
+"""Keras optimizers that apply the ranks' reduced gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+import tensorflow as tf
+
+from hearth.horovod import reductions
+from hearth.horovod.process_sets import ProcessSet, global_process_set
+from hearth.horovod.tensorflow.compression import Compression
+from hearth.horovod.tensorflow.gradients import Reduction
+
+_MARK = "_by_hearth_horovod"
+
+
+def DistributedOptimizer(
+    optimizer: Any,
+    name: str | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    gradient_predivide_factor: float = 1.0,
+    op: int = reductions.Average,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
+
+    It is the same object: what is saved with it loads as the plain optimizer.
+
+    Args:
+        optimizer: of Keras 3 on TensorFlow, or of tf_keras.
+        compression: Compression.none or Compression.fp16.
+        sparse_as_dense: tf.IndexedSlices are made dense; else those of all ranks are gathered.
+        gradient_predivide_factor: with Average: gradients are divided by it before they are added,
+            and the sum is divided by the rest.
+        op: Average, Sum or Adasum.
+        backward_passes_per_step: so many gradients add up before they are reduced and applied;
+            with average_aggregated_gradients their mean is.
+        scale_local_gradients: those of register_local_var() are divided by the number of ranks.
+        name, device_dense, device_sparse, num_groups, groups: not needed here.
+
+    Raises:
+        ValueError: arguments exclude each other, or the optimizer is distributed already.
+        TypeError: this is no Keras optimizer.
+    """
+    target = _inmost(optimizer)
+    method = next((each for each in _METHODS if hasattr(target, each)), None)
+    if method is None or not hasattr(target, "from_config"):
+        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+    if getattr(target, _MARK, False):
+        raise ValueError(f"this {type(target).__name__} is a DistributedOptimizer already")
+    predivide = gradient_predivide_factor
+    reduction = Reduction(
+        compression, sparse_as_dense, op, predivide, process_set, scale_local_gradients
+    )
+    own = getattr(target, method).__func__
+    if backward_passes_per_step > 1:
+        if method != "apply":
+            raise ValueError("backward_passes_per_step > 1 needs an optimizer of Keras 3")
+        step = _Accumulating(reduction, backward_passes_per_step, average_aggregated_gradients)
+        changed = step.changed(own)
+    else:
+        changed = _METHODS[method](own, reduction.apply)
+    # Of the object alone, so that Keras saves it as what it is.
+    object.__setattr__(target, method, MethodType(changed, target))
+    object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
+    object.__setattr__(target, _MARK, True)
+    return optimizer
+
+
+def _inmost(optimizer: Any) -> Any:
+    """What a LossScaleOptimizer applies gradients with."""
+    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+        optimizer = inner
+    return optimizer
+
+
+Reduce = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+def _of_keras_3(own: Any, reduce: Reduce) -> Any:
+    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = trainable_variables
+        if variables is None:
+            variables = self._trainable_variables
+        return own(self, reduce(list(grads), list(variables)), trainable_variables)
+
+    return apply
+
+
+def _of_tf_keras(own: Any, reduce: Reduce) -> Any:
+    def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
+        pairs = list(grads_and_vars)
+        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
+        return own(self, list(zip(reduce(gradients, variables), variables, strict=True)))
+
+    return aggregate_gradients
+
+
+_METHODS = {
+    "apply": _of_keras_3,
+    "aggregate_gradients": _of_tf_keras,
+    "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
+}
+
+
+class _Accumulating:
+    """Adds up gradients, and reduces and applies them every so many calls."""
+
+    def __init__(self, reduction: Reduction, passes: int, averages: bool):
+        self._reduction, self._passes, self._averages = reduction, passes, averages
+        self._sums: list[Any] = []
+        self._count: Any = None
+
+    def changed(self, own: Any) -> Any:
+        """The optimizer's new apply()."""
+
+        def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> None:
+            variables = trainable_variables
+            if variables is None:
+                variables = optimizer._trainable_variables
+            variables, gradients = list(variables), [tf.convert_to_tensor(g) for g in grads]
+            if self._count is None:
+                with tf.init_scope():
+                    if not optimizer.built:
+                        optimizer.build(variables)
+                    self._count = tf.Variable(0, trainable=False)
+                    self._sums = [tf.Variable(tf.zeros(v.shape, v.dtype)) for v in variables]
+            for total, gradient in zip(self._sums, gradients, strict=True):
+                total.assign_add(gradient)
+
+            def step() -> Any:
+                scale = 1.0 / self._passes if self._averages else 1.0
+                totals = [total * tf.cast(scale, total.dtype) for total in self._sums]
+                own(optimizer, self._reduction.apply(totals, variables), trainable_variables)
+                for total in self._sums:
+                    total.assign(tf.zeros_like(total))
+                return tf.constant(True)
+
+            due = self._count.assign_add(1) % self._passes == 0
+            tf.cond(due, step, lambda: tf.constant(False))
+
+        return apply

@@ -1,0 +1,115 @@
+"""What rank 0 shares with the others before training: parameters, and an optimizer's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hearth.horovod import basics
+from hearth.horovod.objects import broadcast_object
+from hearth.horovod.process_sets import ProcessSet, global_process_set
+from hearth.horovod.torch.asynchronous import broadcast_async_
+from hearth.horovod.torch.handles import synchronize
+
+
+def broadcast_parameters(
+    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]],
+    root_rank: int,
+    process_set: ProcessSet = global_process_set,
+) -> None:
+    """Sets parameters to those of rank `root_rank`.
+
+    Args:
+        params: a state_dict, or (name, tensor) pairs as model.named_parameters() gives.
+
+    Raises:
+        ValueError: they are something else.
+        HorovodInternalError: the ranks have other names, types or shapes, or one is lost.
+    """
+    pairs = list(params.items()) if isinstance(params, Mapping) else _pairs(params)
+    handles = [
+        broadcast_async_(tensor, root_rank, name, process_set)
+        for name, tensor in pairs
+        if isinstance(tensor, Tensor)
+    ]
+    for handle in handles:
+        synchronize(handle)
+
+
+def _pairs(params: Any) -> list[tuple[str, Tensor]]:
+    if isinstance(params, Iterable):
+        pairs = list(params)
+        if all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
+            return pairs
+    raise ValueError(
+        f"broadcast_parameters() takes a state_dict or (name, tensor) pairs, not a "
+        f"{type(params).__name__} of something else"
+    )
+
+
+class _Tensor:
+    """Stands for a tensor in a pickled state."""
+
+    def __init__(self, number: int, tensor: Tensor):
+        self.number = number
+        self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
+
+
+def broadcast_optimizer_state(
+    optimizer: Any,
+    root_rank: int,
+    model: Any = None,
+    process_set: ProcessSet = global_process_set,
+) -> None:
+    """Gives all ranks the optimizer's state of rank `root_rank`, whether they have one or not.
+
+    Args:
+        model: not needed here.
+
+    Raises:
+        ValueError: it is torch.optim.LBFGS, whose state is no state of single parameters.
+        HorovodInternalError: a rank was lost.
+    """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ValueError("broadcast_optimizer_state() does not support torch.optim.LBFGS")
+    is_root = basics.rank() == root_rank
+    tensors: list[Tensor] = []
+    shape = _taken_apart(optimizer.state_dict(), tensors) if is_root else None
+    shape = broadcast_object(shape, root_rank, process_set=process_set)
+    if not is_root:
+        state = _put_together(shape, tensors)
+    handles = [
+        broadcast_async_(tensor, root_rank, f"optimizer_state.{number}", process_set)
+        for number, tensor in enumerate(tensors)
+    ]
+    for handle in handles:
+        synchronize(handle)
+    if not is_root:
+        optimizer.load_state_dict(state)
+
+
+def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
+    """The value with places for its tensors, which are appended to the list."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return _Tensor(len(tensors) - 1, value)
+    if isinstance(value, Mapping):
+        return {key: _taken_apart(each, tensors) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_taken_apart(each, tensors) for each in value)
+    return value
+
+
+def _put_together(value: Any, tensors: list[Tensor]) -> Any:
+    """The value with new tensors, which are appended in the order of their numbers."""
+    if isinstance(value, _Tensor):
+        tensors.append(torch.zeros(value.shape, dtype=value.dtype))
+        return tensors[-1]
+    if isinstance(value, dict):
+        return {key: _put_together(each, tensors) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_put_together(each, tensors) for each in value)
+    return value

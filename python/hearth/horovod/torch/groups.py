@@ -1,0 +1,76 @@
+"""The names of an optimizer's parameters, and the groups in which they are reduced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+
+def named(
+    optimizer: Any, named_parameters: Iterable[tuple[str, Tensor]] | None
+) -> list[tuple[str, Tensor]]:
+    """(name, parameter) of each that an optimizer has.
+
+    Raises:
+        ValueError: names are missing, doubled or no names.
+    """
+    own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if named_parameters is None:
+        return [(f"parameter.{number}", parameter) for number, parameter in enumerate(own)]
+    given = list(named_parameters)
+    if any(not isinstance(each, tuple) for each in given):
+        raise ValueError(
+            "named_parameters has something else than tuples (name, parameter): give "
+            "model.named_parameters()"
+        )
+    doubled = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
+    if doubled:
+        raise ValueError(
+            f"named_parameters has {', '.join(map(repr, doubled))} more than once: names of "
+            "several models need a prefix each"
+        )
+    known = {id(parameter) for _, parameter in given}
+    unknown = sum(id(parameter) not in known for parameter in own)
+    if unknown:
+        raise ValueError(
+            f"named_parameters lacks {unknown} of the optimizer's {len(own)} parameters: give the "
+            "named_parameters() of the whole model"
+        )
+    mine = {id(parameter) for parameter in own}
+    return [(name, parameter) for name, parameter in given if id(parameter) in mine]
+
+
+def partition(
+    groups: int | Sequence[Sequence[Tensor]] | None, parameters: list[Tensor]
+) -> dict[int, tuple[int, list[Tensor]]]:
+    """By a parameter's id: the number of its group and all that are in it.
+
+    Raises:
+        ValueError: `groups` is not what it must be, or a parameter is in two of them.
+    """
+    if groups is None or groups == 0:
+        return {}
+    if isinstance(groups, int):
+        if groups < 0:
+            raise ValueError(f"groups={groups}: give a number, or lists of parameters")
+        wanted = [each for each in parameters if each.requires_grad]
+        size, more = divmod(len(wanted), min(groups, len(wanted)) or 1)
+        lists, start = [], 0
+        while start < len(wanted):
+            end = start + size + (len(lists) < more)
+            lists.append(wanted[start:end])
+            start = end
+    elif isinstance(groups, list | tuple):
+        lists = [list(group) for group in groups]
+    else:
+        raise ValueError(f"groups={groups!r}: give a number, or lists of parameters")
+    found: dict[int, tuple[int, list[Tensor]]] = {}
+    for number, group in enumerate(lists):
+        for parameter in group:
+            if id(parameter) in found:
+                raise ValueError("groups: a parameter is in more than one group")
+            found[id(parameter)] = number, group
+    return found
