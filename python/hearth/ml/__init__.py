@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from hearth.ml.caffe_stages import CaffeModel as CaffeModel
     from hearth.ml.keras_stages import KerasEstimator as KerasEstimator
     from hearth.ml.keras_stages import KerasModel as KerasModel
-    from hearth.ml.saved_stages import trusted as trusted
-    from hearth.ml.summary import TrainingSummary as TrainingSummary
     from hearth.ml.prediction import predict as predict
     from hearth.ml.prediction import release_devices as release_devices
+    from hearth.ml.saved_stages import trusted as trusted
+    from hearth.ml.summary import TrainingSummary as TrainingSummary
     from hearth.ml.torch_stages import TorchEstimator as TorchEstimator
     from hearth.ml.torch_stages import TorchModel as TorchModel
 
