@@ -57,3 +57,18 @@ def test_each_micro_batch_trains_from_the_last_checkpoint_on(spark, tmp_path):
     found = recipe.run(spark, given)
     assert found["batches"] == 2
     assert abs(found["weight"][0] - 3) < 0.1 and abs(found["weight"][1] + 2) < 0.1
+
+
+def test_jpeg_files_tune_the_last_layer_of_a_frozen_trunk(spark, tmp_path):
+    recipe = program("jpeg_tuning")
+    given = ["--trunk", str(tmp_path / "trunk.pt"), "--report", str(tmp_path / "report.json")]
+    found = recipe.run(spark, recipe.parse(given))
+    assert found["accuracy"] >= 0.85 and found["trunk_is_kept"]
+
+
+def test_adapters_of_a_sharded_transformer_learn_and_the_rest_stays(spark, tmp_path):
+    recipe = program("lora")
+    found = recipe.run(spark, recipe.parse(["--report", str(tmp_path / "report.json")]))
+    assert found["loss"] < 0.3  # it begins at 2.5
+    assert len(found["changed"]) == 18 and all("lora_" in name for name in found["changed"])
+    assert found["trained"] < found["all"] / 5

@@ -1,0 +1,134 @@
+"""A trained trunk is frozen and gets another last layer, for JPEG files of other classes.
+
+python examples/torch/jpeg_tuning.py --trunk /tmp/trunk.pt --report /tmp/jpeg_tuning.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+
+import numpy as np
+
+from hearth.data.image import image
+from hearth.spark import session as spark_session
+from hearth.torch import TorchCluster
+
+SIZE = 16
+
+
+def main_fun(args, ctx):
+    """The trunk is that of the file; only the last layer is trained."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group(ctx.backend)
+    torch.manual_seed(0)
+    model = make_model()
+    trunk = torch.load(args.trunk)
+    model[0].load_state_dict(trunk)
+    model[0].requires_grad_(False)
+    parallel = DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model[1].parameters(), lr=args.rate)
+    seen, whole = image(size=SIZE, crop=None, flip=False, to="float32"), ("jpeg", "label")
+    train = ctx.dataset("train", args.batch_size, whole, transforms={"jpeg": seen})
+    for _ in range(args.epochs):
+        for pixels, label in train:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(parallel(pixels), label).backward()
+            optimizer.step()
+
+    right = rows = 0
+    for pixels, label in ctx.dataset("test", 64, whole, False, transforms={"jpeg": seen}):
+        right += int((model(pixels).argmax(1) == label).sum())
+        rows += len(label)
+    found = ctx.reduce_metrics({"accuracy": right / rows}, weight=rows)
+    state = model[0].state_dict()
+    found["trunk_is_kept"] = all(torch.equal(state[name], trunk[name]) for name in trunk)
+    if ctx.rank == 0:
+        with open(args.report, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+    dist.destroy_process_group()
+
+
+def make_model():
+    """A trunk, and a last layer for five classes."""
+    from torch import nn
+
+    trunk = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+    )
+    return nn.Sequential(trunk, nn.Linear(32 * (SIZE // 4) ** 2, 5))
+
+
+def digits():
+    """scikit-learn's digits as JPEG files, and which digit each is."""
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    files = []
+    for pixels in (data.images * 15).astype(np.uint8):
+        file = io.BytesIO()
+        Image.fromarray(pixels).resize((32, 32)).save(file, "JPEG", quality=90)
+        files.append(file.getvalue())
+    return files, data.target
+
+
+def train_trunk(files, labels, path: str) -> None:
+    """What stands for a published model: the digits 0 to 4, in this process."""
+    import torch
+
+    torch.manual_seed(0)
+    model = make_model()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    decode = image(size=SIZE, crop=None, flip=False, to="float32")
+    pixels, _ = decode.apply(files, seeds=np.arange(len(files), dtype=np.uint64))
+    pixels, labels = torch.from_numpy(pixels), torch.from_numpy(labels)
+    for _ in range(4):
+        for rows in torch.randperm(len(labels)).split(32):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(pixels[rows]), labels[rows]).backward()
+            optimizer.step()
+    torch.save(model[0].state_dict(), path)
+
+
+def run(spark, args) -> dict:
+    """Tunes the trunk's last layer for the digits 5 to 9; the accuracy on a fifth of them."""
+    files, labels = digits()
+    low = labels < 5
+    train_trunk(
+        [file for file, each in zip(files, low, strict=True) if each], labels[low], args.trunk
+    )
+    rows = [(f, int(d) - 5) for f, d in zip(files, labels, strict=True) if d >= 5]
+    test, train = rows[::5], [row for number, row in enumerate(rows) if number % 5]
+    schema = "jpeg binary, label bigint"
+    datasets = {"train": spark.createDataFrame(train, schema)}
+    datasets["test"] = spark.createDataFrame(test, schema)
+    TorchCluster.run(spark, main_fun, args, args.workers, datasets=datasets).shutdown()
+    with open(args.report, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def parse(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trunk", required=True, help="file for the trunk's state_dict")
+    parser.add_argument("--report", required=True, help="file for what was found")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--batch_size", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=5e-3)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    session = spark_session.start("jpeg-tuning", executors=2)
+    print(run(session, parse()))
