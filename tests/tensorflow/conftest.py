@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from node_notes import Notes
 from pyspark import cloudpickle
+
+# PyTorch's compiler, which its optimizers import, aborts a process that has loaded TensorFlow.
+with suppress(ImportError):
+    import torch._dynamo  # noqa: F401
 
 # Every process of the session inherits this (tests/conftest.py): what outlives its cluster can be
 # found.

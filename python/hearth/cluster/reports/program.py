@@ -12,7 +12,6 @@ from typing import Any
 
 from hearth.cluster.reports.bounded import Bounded
 from hearth.cluster.reports.values import metrics_of, packed, step_of
-from hearth.data.given import given_rows
 
 # Reports that wait for a supervisor that does not read.
 _MOST_WAITING = 1000
@@ -49,6 +48,8 @@ class ProgramReports:
         Raises:
             TypeError, ValueError: a value is not one number, or the step is not a whole one.
         """
+        from hearth.data.given import given_rows  # which loads the core: a driver need not
+
         metrics = metrics_of(values)
         given = None if step is None else step_of(step)
         with self._lock:
