@@ -20,6 +20,7 @@ from hearth.data.options import WEIGHT
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
 from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.tensorflow.optimizer_methods import innermost
 
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
@@ -52,7 +53,7 @@ class KerasTrainer:
                 "precision is 'fp16', which Keras on PyTorch computes on one worker alone, as each "
                 "would scale its loss by itself: take 'bf16', or backend='tensorflow'"
             )
-        ranks.join(_inmost(self.model.optimizer))
+        ranks.join(innermost(self.model.optimizer))
         monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
         self.early = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
         self.run: dict[str, Any] = {
@@ -322,12 +323,6 @@ def _optimizer(given: Any, spec: TrainingSpec) -> Any:
             setattr(given, name, value)
         return given
     return given(**arguments)
-
-
-def _inmost(optimizer: Any) -> Any:
-    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
-        optimizer = inner
-    return optimizer
 
 
 def _numbered(names: list[str], kind: str) -> list[str]:

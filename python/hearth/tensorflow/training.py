@@ -11,6 +11,7 @@ import tensorflow as tf
 from hearth import HearthError
 from hearth.tensorflow import group
 from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
+from hearth.tensorflow.optimizer_methods import METHODS, innermost
 
 # Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
 # gradients of the layers before them are still worked out.
@@ -70,8 +71,8 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
     """
     if op not in ("mean", "sum"):
         raise ValueError(f"op={op!r}: gradients are combined by 'mean' or 'sum'")
-    inmost = _inmost(optimizer)
-    method = next((name for name in _METHODS if hasattr(inmost, name)), None)
+    inmost = innermost(optimizer)
+    method = next((name for name in METHODS if hasattr(inmost, name)), None)
     if method is None or not hasattr(inmost, "from_config"):
         raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
     if _combines(inmost):
@@ -83,7 +84,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
         _check_backend()
         _decide_together()
     own = getattr(inmost, method).__func__
-    combined = MethodType(_METHODS[method](own, _reducer(op, wire)), inmost)
+    combined = MethodType(METHODS[method](own, _reducer(op, wire)), inmost)
     # Of the object alone, so that Keras saves it as what it is.
     object.__setattr__(inmost, method, combined)
     object.__setattr__(inmost, _MARK, True)
@@ -91,13 +92,6 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
 
 
 _MARK = "_by_hearth"
-
-
-def _inmost(optimizer: Any) -> Any:
-    """What a LossScaleOptimizer applies gradients with."""
-    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
-        optimizer = inner
-    return optimizer
 
 
 def _combines(optimizer: Any) -> bool:
@@ -136,39 +130,12 @@ def _decide_together() -> None:
 
     def check_finite(self: Any, grads: Any) -> Any:
         finite = own(self, grads)
-        if not _combines(_inmost(self)):
+        if not _combines(innermost(self)):
             return finite
         return allreduce(tf.convert_to_tensor(finite), "min", name="gradients are finite")
 
     setattr(check_finite, _MARK, True)
     LossScaleOptimizer.check_finite = check_finite
-
-
-def _of_keras_3(own: Any, reduce: Any) -> Any:
-    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        variables = trainable_variables
-        if variables is None:
-            variables = self._trainable_variables
-        return own(self, reduce(list(grads), list(variables)), trainable_variables)
-
-    return apply
-
-
-def _of_tf_keras(own: Any, reduce: Any) -> Any:
-    # Its LossScaleOptimizer calls this before it decides.
-    def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
-        pairs = list(grads_and_vars)
-        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
-        return own(self, list(zip(reduce(gradients, variables), variables, strict=True)))
-
-    return aggregate_gradients
-
-
-_METHODS = {
-    "apply": _of_keras_3,
-    "aggregate_gradients": _of_tf_keras,
-    "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
-}
 
 
 class DistributedGradientTape(tf.GradientTape):

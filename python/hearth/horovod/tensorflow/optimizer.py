@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 
@@ -12,6 +11,7 @@ from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
 from hearth.horovod.tensorflow.gradients import Reduction
+from hearth.tensorflow.optimizer_methods import METHODS, innermost
 
 _MARK = "_by_hearth_horovod"
 
@@ -52,8 +52,8 @@ def DistributedOptimizer(
         ValueError: arguments exclude each other, or the optimizer is distributed already.
         TypeError: this is no Keras optimizer.
     """
-    target = _inmost(optimizer)
-    method = next((each for each in _METHODS if hasattr(target, each)), None)
+    target = innermost(optimizer)
+    method = next((each for each in METHODS if hasattr(target, each)), None)
     if method is None or not hasattr(target, "from_config"):
         raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
     if getattr(target, _MARK, False):
@@ -69,48 +69,12 @@ def DistributedOptimizer(
         step = _Accumulating(reduction, backward_passes_per_step, average_aggregated_gradients)
         changed = step.changed(own)
     else:
-        changed = _METHODS[method](own, reduction.apply)
+        changed = METHODS[method](own, reduction.apply)
     # Of the object alone, so that Keras saves it as what it is.
     object.__setattr__(target, method, MethodType(changed, target))
     object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
     object.__setattr__(target, _MARK, True)
     return optimizer
-
-
-def _inmost(optimizer: Any) -> Any:
-    """What a LossScaleOptimizer applies gradients with."""
-    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
-        optimizer = inner
-    return optimizer
-
-
-Reduce = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
-
-
-def _of_keras_3(own: Any, reduce: Reduce) -> Any:
-    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        variables = trainable_variables
-        if variables is None:
-            variables = self._trainable_variables
-        return own(self, reduce(list(grads), list(variables)), trainable_variables)
-
-    return apply
-
-
-def _of_tf_keras(own: Any, reduce: Reduce) -> Any:
-    def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
-        pairs = list(grads_and_vars)
-        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
-        return own(self, list(zip(reduce(gradients, variables), variables, strict=True)))
-
-    return aggregate_gradients
-
-
-_METHODS = {
-    "apply": _of_keras_3,
-    "aggregate_gradients": _of_tf_keras,
-    "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
-}
 
 
 class _Accumulating:

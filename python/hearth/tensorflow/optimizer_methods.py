@@ -1,0 +1,42 @@
+"""The method by which a Keras optimizer takes gradients, changed so that they are reduced first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Reduce = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+def innermost(optimizer: Any) -> Any:
+    """What a LossScaleOptimizer applies gradients with."""
+    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+        optimizer = inner
+    return optimizer
+
+
+def _of_keras_3(own: Any, reduce: Reduce) -> Any:
+    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = trainable_variables
+        if variables is None:
+            variables = self._trainable_variables
+        return own(self, reduce(list(grads), list(variables)), trainable_variables)
+
+    return apply
+
+
+def _of_tf_keras(own: Any, reduce: Reduce) -> Any:
+    # Its LossScaleOptimizer calls this before it decides.
+    def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
+        pairs = list(grads_and_vars)
+        gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
+        return own(self, list(zip(reduce(gradients, variables), variables, strict=True)))
+
+    return aggregate_gradients
+
+
+METHODS = {
+    "apply": _of_keras_3,
+    "aggregate_gradients": _of_tf_keras,
+    "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
+}
