@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -198,10 +199,10 @@ def test_results_that_are_asked_for_when_the_cluster_has_ended_say_so(spark):
 
 def test_nodes_report_and_return_without_a_framework_until_the_driver_stops_them(spark, capsys):
     def main(_, ctx):
-        step = 0
-        while not ctx.should_stop:
-            step += 1
+        for step in itertools.count(1):
             ctx.report({"of/node": np.float32(ctx.share()[0])}, step=step)
+            if ctx.should_stop:  # after a report: the other node's first one may stop this node
+                break
             time.sleep(0.01)
         print("stopped at", step)
         return {"index": ctx.index, "array": np.arange(2), "loaded": loaded_frameworks()}
