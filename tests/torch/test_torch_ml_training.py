@@ -76,6 +76,7 @@ def test_two_inputs_two_outputs_and_weights_of_rows(spark):
     assert found.dtypes[-2:] == [("sum", "float"), ("again", "float")]
 
 
+@pytest.mark.long
 def test_trials_of_a_grid_run_beside_each_other_with_checkpoints_of_their_own(spark, tmp_path):
     stage = TorchEstimator(
         make_line, mse, torch.optim.Adam, labelCol="y", epochs=3, outputCol="found",

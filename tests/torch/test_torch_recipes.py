@@ -6,8 +6,10 @@ import importlib
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark import cloudpickle
 
+pytestmark = pytest.mark.long
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "torch"
 sys.path.insert(0, str(EXAMPLES))
 
