@@ -13,6 +13,7 @@ import numpy as np
 
 from hearth.data.arrays import batch_arrays
 from hearth.data.given import note_given
+from hearth.data.map_processes import MapProcesses
 from hearth.data.options import WEIGHT, LoaderOptions
 from hearth.data.position import (
     VERSION,
@@ -76,10 +77,22 @@ class Loader:
         invalid_rows: rows, so far, that a transform could not decode, and that were replaced.
     """
 
-    def __init__(self, dataset: Dataset, options: LoaderOptions):
+    def __init__(
+        self,
+        dataset: Dataset,
+        options: LoaderOptions,
+        collate: Callable[[Any], Any] | None = None,
+    ):
+        """`collate`: applied to each batch before options.map, where that is.
+
+        Raises:
+            ValueError: an option has nothing to apply to.
+        """
         self._dataset = dataset
         self._options = options
-        self._map = None if options.map is None else _mapping(options.map)
+        self._making = _making(collate, options.map)
+        if options.map_in == "processes" and self._making is None:
+            raise ValueError("map_in is 'processes', but there is no map to run in them: give one")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration begins where the position says
         self.repeated_rows = 0
@@ -211,7 +224,10 @@ class Loader:
         options, position = self._options, self._position
         steps = self._guarded(self._epoch_batches(position))
         finish = partial(self._finish, position)
-        for made in prefetched(steps, finish, options.workers, options.prefetch):
+        if self._making is not None:
+            self._make  # noqa: B018 (starts processes, once, where they are asked for)
+        depth = max(options.prefetch, options.workers)
+        for made in prefetched(steps, finish, options.workers, depth):
             if position is self._position:  # else the loader has gone on to another epoch
                 position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
@@ -311,9 +327,25 @@ class Loader:
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
         made = self._convert(values, options.columns is not None)
-        if self._map is not None:
-            made = self._map(made, rows)
+        if self._making is not None:
+            try:
+                made = self._make(made, rows.ids())
+            except Exception as error:
+                first, epoch = batch.last - rows.count, position.epoch
+                error.add_note(
+                    f"in the map of dataset {self._dataset.name!r}, called on rows {first} to "
+                    f"{batch.last - 1} of epoch {epoch} of this rank"
+                )
+                raise
+        made = self._finished(made)
         return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
+
+    @cached_property
+    def _make(self) -> Callable[[Any, Any], Any]:
+        """What makes the program's batch of (batch, seeds of its rows)."""
+        if self._options.map_in == "threads":
+            return self._making
+        return MapProcesses(self._making, self._options.workers, self._dataset.name).call
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
         """The rows behind a batch, up to a limit. Takes none before it is asked for them."""
@@ -348,10 +380,25 @@ class Loader:
         """The batch in the framework's own types."""
         return tuple(values.values()) if as_tuple else values
 
+    def _finished(self, batch: Any) -> Any:
+        """The batch as the program gets it, of what the map has made."""
+        return batch
 
-def _mapping(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """function(batch), or function(batch, seeds) where it takes two arguments: one seed per row,
-    which follows from the loader's seed, the epoch and the row."""
-    if len(inspect.signature(function).parameters) < 2:
-        return lambda batch, _: function(batch)
-    return lambda batch, rows: function(batch, rows.ids())
+
+def _making(
+    collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
+) -> Callable[[Any, Any], Any] | None:
+    """What makes a batch of (batch, seeds): first `collate`, then function(batch), or
+    function(batch, seeds) where it takes two arguments. None where neither is given."""
+    if collate is None and function is None:
+        return None
+    takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1
+
+    def make(batch: Any, seeds: Any) -> Any:
+        if collate is not None:
+            batch = collate(batch)
+        if function is None:
+            return batch
+        return function(batch, seeds) if takes_seeds else function(batch)
+
+    return make

@@ -11,6 +11,7 @@ from typing import Any
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
+MAP_IN = ("threads", "processes")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class LoaderOptions:
     transforms: Mapping[str, Any] = field(default_factory=dict)
     map: Callable[..., Any] | None = None
     workers: int = 0
+    map_in: str = "threads"
     prefetch: int = 2
 
     def __post_init__(self) -> None:
@@ -39,6 +41,12 @@ class LoaderOptions:
             raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.uneven not in UNEVEN:
             raise ValueError(f"uneven is {self.uneven!r}: it must be one of {', '.join(UNEVEN)}")
+        if self.map_in not in MAP_IN:
+            raise ValueError(f"map_in is {self.map_in!r}: it must be one of {', '.join(MAP_IN)}")
+        if self.map_in == "processes" and self.workers < 1:
+            raise ValueError(
+                f"map_in is 'processes' and workers is {self.workers}: give the number of processes"
+            )
         if self.shuffle not in (True, False, "full"):
             raise ValueError(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
 
