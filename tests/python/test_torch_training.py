@@ -167,12 +167,35 @@ def test_metrics_of_validation_count_each_row_once():
     assert row["val_mean"] == pytest.approx(found.mean().item(), rel=1e-5)
 
 
-def test_metrics_of_torchmetrics_are_taken():
-    torchmetrics = pytest.importorskip("torchmetrics")
-    given = code(metrics=[torchmetrics.MeanAbsoluteError(), torchmetrics.MeanSquaredError])
-    one = trainer(given)
+class MeanSquare(nn.Module):
+    """As those of torchmetrics: a module whose state is tensors, and which computes a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.tensor(0.0))
+        self.register_buffer("count", torch.tensor(0))
+
+    def reset(self):
+        self.sum, self.count = torch.zeros_like(self.sum), torch.zeros_like(self.count)
+
+    def update(self, preds, target):
+        self.sum += (preds - target).square().sum()
+        self.count += target.numel()
+
+    def compute(self):
+        return self.sum / self.count
+
+
+def test_metrics_that_are_modules_are_taken_as_instances_and_as_classes():
+    own = MeanSquare()
+    one = trainer(code(metrics=[own, partial(MeanSquare)]))
+    with pytest.raises(ValueError, match="two metrics have one name"):
+        one.fit(loader())
+    one = trainer(code(metrics={"mse": own, "again": MeanSquare}))
     one.fit(loader())
-    assert one.history[-1]["meansquarederror"] == pytest.approx(one.history[-1]["loss"], rel=1e-4)
+    row = one.history[-1]
+    assert row["mse"] == row["again"] == pytest.approx(row["loss"], rel=1e-4)
+    assert own.count == 0  # each pass over the rows has its own copy
 
 
 @pytest.mark.parametrize("how", [{"clip_norm": 0.01}, {"clip_value": 0.001}])
