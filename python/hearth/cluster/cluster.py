@@ -106,7 +106,7 @@ def run(
     return cluster
 
 
-class Meta(dict):  # type: ignore[type-arg]
+class Meta(dict[str, Any]):
     """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
 
     def __init__(self, start_server: Callable[[], tuple[str, int]]):
@@ -170,7 +170,6 @@ class Cluster(Reporting):
         self.restarts = Restarts(self) if plan.restart else None
         self.files = SplitPlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
-        self.running: ClusterStart | None = None
         self._most_workers = size
         self._body: Any = None  # what starts a node
         self._shutdown_lock = threading.Lock()
@@ -211,9 +210,9 @@ class Cluster(Reporting):
 
     def launch(self) -> None:
         """Starts all nodes, for the first time or again; raises what run() does."""
-        self.running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
+        self._running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
         if self._over:
-            self.running.close()
+            self._running.close()
         self.check_not_over()
         if self.plan.least_workers:
             self.running.watch.on_commit = self._grow
@@ -346,7 +345,8 @@ class Cluster(Reporting):
             running.broadcast({"op": "stop"})
             wait(others, "ps or evaluator")
         running.watch.check()
-        running.job.wait()
+        if running.job is not None:
+            running.job.wait()
 
     def _stop_streaming(self, ssc: Any) -> None:
         """Waits until the cluster is asked to stop, or failed; then stops the stream."""
@@ -363,8 +363,8 @@ class Cluster(Reporting):
     def end(self) -> None:
         """Ends every process and job that is left; never raises."""
         self._over = True
-        if self.running is not None:
-            self.running.close()
+        if self._running is not None:
+            self._running.close()
         if self._files_thread is not None:
             self._files_thread.join(_FILES_END_S)
         self.server.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from hearth.native.failure import Failure, TaskError
 from hearth.spark.failures import cause_line, wrong_python
@@ -17,7 +18,7 @@ class ClusterError(RuntimeError):
     """A cluster, or one of its nodes, failed; the message names the node, its host and why."""
 
     @classmethod
-    def of(cls, failure: Failure) -> ClusterError:
+    def of(cls, failure: Failure) -> Self:
         """With the failure's text and fields."""
         error = cls(failure.text)
         failure.note_in(error)

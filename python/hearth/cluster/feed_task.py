@@ -177,16 +177,16 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
             del _connections[name]
             connection.close()
     node = choose_node(spec.nodes, partition)
-    connection = _connections.pop(node["addr"], None)
-    if connection is not None and connection.over:  # the node has ended it meanwhile
-        connection.close()
-        connection = None
-    if connection is None:
-        connection = Connection(node, spec)
-        # Spark's daemon collects garbage after each task. What imports have made is most of what it
-        # looks at, tens of milliseconds a partition: from here on it is left out.
-        gc.collect()
-        gc.freeze()
+    kept = _connections.pop(node["addr"], None)
+    if kept is not None:
+        if not kept.over:
+            return kept
+        kept.close()  # the node has ended it meanwhile
+    connection = Connection(node, spec)
+    # Spark's daemon collects garbage after each task. What imports have made is most of what it
+    # looks at, tens of milliseconds a partition: from here on it is left out.
+    gc.collect()
+    gc.freeze()
     return connection
 
 

@@ -35,7 +35,7 @@ def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
     Raises:
         RuntimeError: fewer are free, also after MAX_RETRIES waits of 30, 60 and 90 seconds.
     """
-    free: list[str] = []
+    free = []
     for attempt in range(MAX_RETRIES + 1):
         busy = _busy_gpus()
         free = [index for index, uuid in _list_gpus() if uuid not in busy]

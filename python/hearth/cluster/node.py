@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import threading
 import traceback
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.feed_server import FeedServer
@@ -43,7 +44,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
     threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
     with suppress(Exception):  # lines are to be seen as they are written
-        sys.stdout.reconfigure(line_buffering=True)
+        cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
     flush_own_output()
     reports.flush()

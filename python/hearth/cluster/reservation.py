@@ -37,7 +37,7 @@ _keys: dict[int, bytes] = {}
 class Reservations:
     """Up to `required` reservations. Any thread may use it."""
 
-    def __init__(self, required):
+    def __init__(self, required: int):
         self.required = required
         self.reservations: list[Any] = []
         self._changed = threading.Condition()

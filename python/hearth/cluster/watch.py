@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hearth.cluster import roles
@@ -114,7 +115,7 @@ class ClusterWatch:
     def wait(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
         """Waits until `condition`, or the cluster has failed; whether `condition` holds."""
         with self._changed:
-            self._changed.wait_for(lambda: self._failure or condition(), timeout_s)
+            self._changed.wait_for(lambda: self._failure is not None or condition(), timeout_s)
             return condition()
 
     def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
@@ -158,7 +159,7 @@ class ClusterWatch:
         self._last_event = time.monotonic()
         while True:
             left = self._last_event + timeout_s - time.monotonic()
-            self.wait(lambda: self._is_replayed(feed, nodes) or self._no_replay(feed, nodes), left)
+            self.wait(partial(self._ends_replay, feed, nodes), left)
             if self._is_replayed(feed, nodes):
                 return
             self.check()
@@ -171,6 +172,9 @@ class ClusterWatch:
 
     def _is_replayed(self, feed: str, nodes: Sequence[int]) -> bool:
         return self._replayed.get(feed, set()).issuperset(nodes)
+
+    def _ends_replay(self, feed: str, nodes: Sequence[int]) -> bool:
+        return self._is_replayed(feed, nodes) or self._no_replay(feed, nodes) is not None
 
     def _no_replay(self, feed: str, nodes: Sequence[int]) -> ClusterError | None:
         """Why some of the nodes will not take the replayed rows, where that is known."""

@@ -8,9 +8,14 @@ from typing import Any, Protocol
 class Plan(Protocol):
     """Which rank owns each partition, and the rank that asks."""
 
-    owners: tuple[int, ...]
-    world: int
-    identity: str
+    @property
+    def owners(self) -> tuple[int, ...]: ...
+
+    @property
+    def world(self) -> int: ...
+
+    @property
+    def identity(self) -> str: ...
 
     @property
     def owned(self) -> list[int]: ...

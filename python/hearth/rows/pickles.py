@@ -36,11 +36,11 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
 _BATCH_BYTES = 1 << 20
 
 
-def batches_of_pickles(pickles: Iterable[bytes]) -> Iterator[Pieces]:
+def batches_of_pickles(pickles: Iterable[bytes | memoryview]) -> Iterator[Pieces]:
     """The pickles in order, in batches of up to _BATCH_BYTES, or of one larger piece."""
     from hearth.native._core import Pieces
 
-    waiting: list[bytes] = []
+    waiting: list[bytes | memoryview] = []
     size = 0
     for data in pickles:
         large = len(data) > PIECE_BYTES

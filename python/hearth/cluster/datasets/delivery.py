@@ -264,11 +264,10 @@ class Delivery:
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):
                 self._plan.known.setdefault(partition, known)
-        totals = {"rows": [rows for rows, _ in each], "hashes": [digest for _, digest in each]}
-        self._send({"op": "dataset_totals", **totals})
-        logger.info(
-            "dataset %s: %d rows in %d partitions", self._plan.name, sum(totals["rows"]), len(each)
-        )
+        rows = [count for count, _ in each]
+        hashes = [digest for _, digest in each]
+        self._send({"op": "dataset_totals", "rows": rows, "hashes": hashes})
+        logger.info("dataset %s: %d rows in %d partitions", self._plan.name, sum(rows), len(each))
 
     def _send(self, message: Message) -> None:
         with suppress(RuntimeError):  # the cluster may be over

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import results, roles
+from hearth.cluster.errors import ClusterError
 from hearth.cluster.reports.driver import Reports
 from hearth.cluster.reports.history import SCHEMA, Row
 
@@ -21,9 +22,16 @@ class Reporting:
 
     plan: Plan
     spark: Any
-    running: ClusterStart | None
     reports: Reports
+    _running: ClusterStart | None = None  # until the first start
     _stops = False  # training is to stop, in each start that follows, too
+
+    @property
+    def running(self) -> ClusterStart:
+        """The nodes' latest start."""
+        if self._running is None:
+            raise ClusterError("the cluster has not been started")
+        return self._running
 
     def result(self) -> list[Any]:
         """What main_fun returned, by rank; None where it returned nothing. Ends the cluster first,
@@ -39,7 +47,7 @@ class Reporting:
         return [self._result_of(*each) for each in enumerate(roles.fed_ids(self.plan.template))]
 
     def _result_of(self, rank: int, node: int) -> Any:
-        pieces = self.running.watch.values(node) if self.running is not None else []
+        pieces = self.running.watch.values(node)
         return self._unpack_result(results.received(rank, pieces)) if pieces else None
 
     def _unpack_result(self, data: bytes) -> Any:
@@ -66,9 +74,9 @@ class Reporting:
 
     def _pass_on_stop(self) -> None:
         """To the nodes of this start, where training is to stop."""
-        if self._stops and self.running is not None:
+        if self._stops and self._running is not None:
             with suppress(RuntimeError):  # the cluster may be over
-                self.running.broadcast({"op": "stop_training"})
+                self._running.broadcast({"op": "stop_training"})
 
 
 def output_here(spark: Any, plan: Plan) -> list[int]:

@@ -167,7 +167,8 @@ class Relay:
         while len(self._waiting) or self._lost:
             lost, self._lost = self._lost + self._waiting.left_out, 0
             self._waiting.left_out = 0
-            reports, size = [], 0
+            reports: list[dict[str, Any]] = []
+            size = 0
             while len(self._waiting) and len(reports) < _REPORTS and size < _REPORT_BYTES:
                 report = self._waiting.take()
                 size += report.pop("size")
