@@ -343,6 +343,7 @@ class Loader:
     @cached_property
     def _make(self) -> Callable[[Any, Any], Any]:
         """What makes the program's batch of (batch, seeds of its rows)."""
+        assert self._making is not None
         if self._options.map_in == "threads":
             return self._making
         return MapProcesses(self._making, self._options.workers, self._dataset.name).call

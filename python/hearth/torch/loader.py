@@ -96,7 +96,7 @@ def _pinned(batch: Any) -> Any:
     """The batch with all its tensors in page-locked memory, as a DataLoader's."""
     if isinstance(batch, Mapping):
         pinned = {key: _pinned(value) for key, value in batch.items()}
-        return pinned if type(batch) is dict else type(batch)(pinned)
+        return pinned if type(batch) is dict else type(batch)(pinned)  # type: ignore[call-arg]
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*map(_pinned, batch))
     if type(batch) in (list, tuple):
