@@ -11,7 +11,7 @@ import pytest
 from hearth.rows import applied as applied_module
 from hearth.rows import pipe
 from hearth.rows.applied import ModelColumns, applied
-from hearth.rows.model_thread import in_model_thread
+from hearth.rows.model_thread import start_in_model_thread
 from hearth.rows.pipe import Pipe
 
 MADE = pa.schema([("y", pa.float64())])
@@ -32,16 +32,18 @@ def values(found):
 
 
 def test_rows_are_read_and_results_taken_while_the_model_computes():
-    read_on, taken = threading.Event(), threading.Event()
+    began, read_on, taken = threading.Event(), threading.Event(), threading.Event()
 
     def source():
         for at, batch in enumerate(batches(3)):
             if at == 2:
+                assert began.wait(WAIT_S)
                 read_on.set()
             yield batch
 
     def model(arrays):
         if arrays["x"][0] == 0:
+            began.set()
             assert read_on.wait(WAIT_S)
         if arrays["x"][0] == 8:  # the first result is on its way to Spark by then
             assert taken.wait(WAIT_S)
@@ -96,7 +98,7 @@ def test_who_stops_taking_ends_the_other_threads(monkeypatch):
     found = run(source(), lambda arrays: [arrays["x"]])
     next(found)
     found.close()
-    assert in_model_thread(lambda: "free") == "free"
+    assert start_in_model_thread(lambda: "free").result(WAIT_S) == "free"
     assert ended.wait(WAIT_S)
 
 
