@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -147,7 +149,7 @@ sys.path[:0] = {path!r}
 from test_dataset_map_processes import loader
 
 def stays(batch):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # whole, whatever others write
     time.sleep(1000 if 3 in batch["id"] else 0)
     return batch
 
@@ -155,7 +157,7 @@ made = loader(stays, batch_size=2, workers=2, shuffle=False)
 batches = iter(made)
 next(batches)
 if "fork" in {how!r} and os.fork() == 0:  # holds what the program has open, and outlives it
-    print("forked", os.getpid(), flush=True)
+    os.write(1, b"forked %d\\n" % os.getpid())
     signal.pause()
 sys.stdin.readline()
 if "exit" in {how!r}:
@@ -167,26 +169,23 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize("how", ["exit", "killed", "killed fork"])
 def test_no_process_is_left_when_the_program_ends(how):
     code = _PROGRAM.format(path=sys.path, how=how)
-    program = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    found, forked = set(), None
-    while len(found) < 2 or (forked is None) == ("fork" in how):
-        words = program.stdout.readline().split()
-        if words[0] == "forked":
-            forked = int(words[1])
-        else:
-            found.add(int(words[0]))
-    ends = [os.pidfd_open(pid) for pid in found]
-    program.stdin.write("\n")
-    program.stdin.flush()
-    program.wait(20)
-    import select
-
-    for end in ends:
-        assert select.select([end], [], [], 20)[0], "a process is left"
-        os.close(end)
-    if forked is not None:
-        os.kill(forked, signal.SIGKILL)
-    program.stdin.close()
-    program.stdout.close()
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], start_new_session=True, **options
+    ) as program:
+        try:
+            found, forked = set(), "fork" not in how
+            while len(found) < 2 or not forked:
+                *said, pid = program.stdout.readline().split()
+                forked = forked or bool(said)
+                found |= set() if said else {int(pid)}
+            ends = [os.pidfd_open(pid) for pid in found]
+            program.stdin.write("\n")
+            program.stdin.flush()
+            program.wait(20)
+            for end in ends:
+                assert select.select([end], [], [], 20)[0], "a process is left"
+                os.close(end)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)

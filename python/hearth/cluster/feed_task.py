@@ -42,8 +42,9 @@ class Connection:
         self.token = spec.token
         self.from_afar = is_remote(node)
         self.where = name_of(node)
-        self.ring = RingWriter(relay.RING_BYTES)
-        self.results = RingReader(relay.RING_BYTES)
+        size = relay.REMOTE_RING_BYTES if self.from_afar else relay.RING_BYTES
+        self.ring = RingWriter(size)
+        self.results = RingReader(size)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # what ended the partition
         self.over = False

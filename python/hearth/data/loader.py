@@ -173,23 +173,13 @@ class Loader:
             ClusterError: the cluster failed.
         """
         self._check_state(state)
-        self._position, self._fresh = self._position_of(state), True
-
-    def steps_left(self, state: Mapping[str, Any]) -> int:
-        """Steps that these ranks take of an epoch from a state_dict() on; waits as len() does."""
-        position = self._position_of(state)
-        _, counts = self._open(position)
-        return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
-
-    def _position_of(self, state: Mapping[str, Any]) -> Position:
-        """Where these ranks go on from the state."""
         position = Position.of_state(dict(state))
         owners = self._dataset.plan.owners
         if position.passes[-1].owners != owners:
             if all(done.taken == 0 for done in position.passes):
                 position.passes.clear()
             position.passes.append(Pass(owners))
-        return position
+        self._position, self._fresh = position, True
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         name, options = self._dataset.name, self._options
@@ -221,11 +211,9 @@ class Loader:
         if not self._fresh:  # an iteration was left before its end
             self._begin_epoch(self._position.epoch + 1)
         self._fresh = False
-        options, position = self._options, self._position
+        options, position, make = self._options, self._position, self._make
         steps = self._guarded(self._epoch_batches(position))
-        finish = partial(self._finish, position)
-        if self._making is not None:
-            self._make  # noqa: B018 (starts processes, once, where they are asked for)
+        finish = partial(self._finish, position, make)
         depth = max(options.prefetch, options.workers)
         for made in prefetched(steps, finish, options.workers, depth):
             if position is self._position:  # else the loader has gone on to another epoch
@@ -315,7 +303,9 @@ class Loader:
         size = self._options.batch_size
         return rows // size if self._options.drop_last else -(-rows // size)
 
-    def _finish(self, position: Position, batch: _Step) -> _Made:
+    def _finish(
+        self, position: Position, make: Callable[[Any, Any], Any] | None, batch: _Step
+    ) -> _Made:
         """A batch of the iteration that `position` belongs to. Any thread."""
         options, rows = self._options, batch.rows
         spare = self._spare(position, batch.last)
@@ -327,9 +317,9 @@ class Loader:
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
         made = self._convert(values, options.columns is not None)
-        if self._making is not None:
+        if make is not None:
             try:
-                made = self._make(made, rows.ids())
+                made = make(made, rows.ids())
             except Exception as error:
                 first, epoch = batch.last - rows.count, position.epoch
                 error.add_note(
@@ -341,10 +331,9 @@ class Loader:
         return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
 
     @cached_property
-    def _make(self) -> Callable[[Any, Any], Any]:
-        """What makes the program's batch of (batch, seeds of its rows)."""
-        assert self._making is not None
-        if self._options.map_in == "threads":
+    def _make(self) -> Callable[[Any, Any], Any] | None:
+        """What makes the program's batch of (batch, seeds of its rows); starts its processes."""
+        if self._making is None or self._options.map_in == "threads":
             return self._making
         return MapProcesses(self._making, self._options.workers, self._dataset.name).call
 

@@ -26,7 +26,8 @@ from hearth.native._core import MessageChannel
 def main() -> None:
     """Serves one loader; arguments: descriptor of the channel to it, process id of the program."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the program, which ends this
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    with suppress(AttributeError):  # lines are to be seen as they are written
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     channel = MessageChannel(int(sys.argv[1]), "the program")
     arguments = channel.fileno(), int(sys.argv[2])
     threading.Thread(target=_end_with_program, args=arguments, daemon=True).start()

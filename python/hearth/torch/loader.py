@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -94,9 +94,8 @@ def _collated(collate_fn: Callable[[list[Any]], Any], batch: Any) -> Any:
 
 def _pinned(batch: Any) -> Any:
     """The batch with all its tensors in page-locked memory, as a DataLoader's."""
-    if isinstance(batch, Mapping):
-        pinned = {key: _pinned(value) for key, value in batch.items()}
-        return pinned if type(batch) is dict else type(batch)(pinned)  # type: ignore[call-arg]
+    if type(batch) is dict:
+        return {key: _pinned(value) for key, value in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*map(_pinned, batch))
     if type(batch) in (list, tuple):
