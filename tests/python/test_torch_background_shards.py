@@ -9,6 +9,7 @@ import torch
 import torch_ranks as ranks_of_torch
 from checkpoint_ranks import CONTEXT, SHARDED, said
 from torch_ranks import Ranks, torch_ranks  # noqa: F401
+from webhdfs_server import WebHdfs
 
 # Threads of checkpoints write their files once the gate is open.
 GATE = """
@@ -43,12 +44,23 @@ def names(folder):
     return sorted(os.listdir(folder))
 
 
+@pytest.fixture
+def place(request, tmp_path):
+    """A folder by URI, and a function that lists it."""
+    if request.param == "webhdfs":
+        with WebHdfs() as server:
+            files = server.files
+            yield f"{server.uri}/run", lambda: sorted({name.split("/")[2] for name in files})
+    else:
+        yield f"{request.param}{tmp_path}/run", lambda: names(tmp_path / "run")
+
+
 @pytest.mark.parametrize(
-    ("scheme", "backend"), [("", "hearth"), ("local://", "hearth"), ("", "gloo")]
+    ("place", "backend"),
+    [("", "gloo"), ("local://", "hearth"), ("webhdfs", "hearth")],
+    indirect=["place"],
 )
-def test_the_state_of_the_call_is_written_while_the_ranks_train_on(
-    ranks, tmp_path, scheme, backend
-):
+def test_the_state_of_the_call_is_written_while_the_ranks_train_on(ranks, place, backend):
     save = """
 step(model, optimizer, 1)
 saved = whole(model)
@@ -68,13 +80,13 @@ for parameter in model.parameters():
     torch.nn.init.zeros_(parameter)
 say([ctx.restore(model=model, optimizer=optimizer, data={}), whole(model)])
 """
-    folder = f"{scheme}{tmp_path}/run"
+    folder, listed = place
     group = ranks(save, folder, backend=backend)
     first, second = said(group)
     assert first == second
     assert first[1:] == [True, 0, []]
     assert said(group) == ["written"] * 2
-    assert names(tmp_path / "run") == ["checkpoint-000001-step-1"]
+    assert listed() == ["checkpoint-000001-step-1"]
     for found, values in said(ranks(load, folder, world=3), 3):
         assert found == 1
         for value, expected in zip(values, first[0], strict=True):
