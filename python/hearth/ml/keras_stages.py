@@ -19,7 +19,7 @@ from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
 _ARCHIVE = "model.keras"
-HasBackend = param("backend", "of Keras: tensorflow, torch or jax", TypeConverters.toString)
+HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeConverters.toString)
 
 
 class KerasEstimator(TrainingEstimator, HasBackend):
