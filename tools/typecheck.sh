@@ -14,5 +14,5 @@ if [ "$(cat "$home/complete" 2>/dev/null)" != "$package" ]; then
 fi
 MYPYPATH=python "$home/bin/python" -m mypy --python-executable .venv/bin/python \
   --cache-dir build/mypy/cache --follow-imports=silent --ignore-missing-imports \
-  --warn-unused-ignores --no-error-summary python/hearth/{torch,data,checkpoints,cluster,tensorflow} \
+  --warn-unused-ignores --no-error-summary python/hearth/{torch,data,checkpoints,cluster,tensorflow,ml} \
   tests/torch/typed_program.py

@@ -164,6 +164,26 @@ def test_all_rows_come_in_order_and_again(place, kind):
     assert backwards == forwards[::-1]  # the same batches, whatever was read before
 
 
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_dictionary_encoded_columns_come_as_their_values(tmp_path, kind):
+    """As those that pandas writes of categories."""
+    texts, numbers = ["a", None, "b", "a"], [7, 7, 300, 7]
+    values, rows = pa.array(texts), pa.ListArray.from_arrays([0, 1, 3, 3, 4], pa.array(texts))
+    table = pa.table({"text": values, "number": numbers, "texts": rows})
+    coded = pa.table(
+        {
+            "text": values.dictionary_encode(),
+            "number": pa.array(numbers).dictionary_encode(),
+            "texts": pa.ListArray.from_arrays(rows.offsets, values.dictionary_encode()),
+        }
+    )
+    KINDS[kind].write(tmp_path / "part-0", coded)
+    source = KINDS[kind].make(str(tmp_path)).pin()
+    batches = itertools.chain.from_iterable(map(source.read, source.splits()))
+    assert source.schema() == table.schema
+    assert pa.Table.from_batches(batches, source.schema()) == table
+
+
 @pytest.mark.parametrize("ranks", [1, 3, 16])
 def test_ranks_share_one_small_file(place, kind, ranks):
     put(place, kind, TABLE)

@@ -173,13 +173,23 @@ class Loader:
             ClusterError: the cluster failed.
         """
         self._check_state(state)
+        self._position, self._fresh = self._position_of(state), True
+
+    def steps_left(self, state: Mapping[str, Any]) -> int:
+        """Steps that these ranks take of an epoch from a state_dict() on; waits as len() does."""
+        position = self._position_of(state)
+        _, counts = self._open(position)
+        return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
+
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
+        """Where these ranks go on from the state."""
         position = Position.of_state(dict(state))
         owners = self._dataset.plan.owners
         if position.passes[-1].owners != owners:
             if all(done.taken == 0 for done in position.passes):
                 position.passes.clear()
             position.passes.append(Pass(owners))
-        self._position, self._fresh = position, True
+        return position
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         name, options = self._dataset.name, self._options

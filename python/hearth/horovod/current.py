@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import math
 import os
 import threading
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from hearth.horovod import names, places
 from hearth.horovod.engine import Engine
 
-_TIMEOUT_S = float(os.environ.get("HEARTH_HOROVOD_TIMEOUT_S", 600))
+_TIMEOUT = "HEARTH_HOROVOD_TIMEOUT_S"
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -23,14 +24,27 @@ def connect() -> bool:
 
     Raises:
         TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+        ValueError: HEARTH_HOROVOD_TIMEOUT_S is not a number of seconds.
     """
     global _engine
     with _lock:
         if _engine is not None:
             return False
+        timeout_s = _timeout_s()
         names.forget()
-        _engine = Engine(places.find(), next(_numbers), places.identity(), _TIMEOUT_S)
+        _engine = Engine(places.find(), next(_numbers), places.identity(), timeout_s)
         return True
+
+
+def _timeout_s() -> float:
+    text = os.environ.get(_TIMEOUT) or "600"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{_TIMEOUT}={text} in the environment: it is a number of seconds above 0")
+    return seconds
 
 
 def disconnect() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hearth.ml import block_tasks
 from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
@@ -122,9 +122,9 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     """Names of the function's arguments. Raises ValueError where they are not told."""
     called = getattr(function, "forward", None) if _is_module(function) else function
     try:
-        parameters = inspect.signature(called).parameters.values()
+        parameters = list(inspect.signature(cast(Any, called)).parameters.values())
     except (TypeError, ValueError):
-        parameters = ()
+        parameters = []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = [p.name for p in parameters if p.kind in kinds and p.default is p.empty]
     if not named:

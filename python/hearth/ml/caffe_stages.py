@@ -28,13 +28,15 @@ from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
-_HasConf = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
-_HasModelDir = param("modelDir", "folder that all hosts see, for models", TypeConverters.toString)
-_HasClusterSize = param("clusterSize", "executors that train together", TypeConverters.toInt)
-_HasDevices = param("devices", "devices of each executor", TypeConverters.toInt)
-_HasMaxIter = param("maxIter", "iterations, instead of the solver's", TypeConverters.toInt)
-_HasBaseLr = param("baseLr", "learning rate, instead of the solver's", TypeConverters.toFloat)
-_HasBlobs = param("blobs", "blobs that transform() adds", TypeConverters.toListString)
+_HasConf: Any = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
+_HasModelDir: Any = param(
+    "modelDir", "folder that all hosts see, for models", TypeConverters.toString
+)
+_HasClusterSize: Any = param("clusterSize", "executors that train together", TypeConverters.toInt)
+_HasDevices: Any = param("devices", "devices of each executor", TypeConverters.toInt)
+_HasMaxIter: Any = param("maxIter", "iterations, instead of the solver's", TypeConverters.toInt)
+_HasBaseLr: Any = param("baseLr", "learning rate, instead of the solver's", TypeConverters.toFloat)
+_HasBlobs: Any = param("blobs", "blobs that transform() adds", TypeConverters.toListString)
 
 
 class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
@@ -226,7 +228,8 @@ class _ModelWriter(DefaultParamsWriter):
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
-        spark, model = self.sparkSession, self.instance
+        spark = self.sparkSession
+        model: Any = self.instance
         _copy(spark, model.getModelPath(), f"{path}/net.caffemodel")
         history = spark.createDataFrame(model._history, SCHEMA)
         history.coalesce(1).write.parquet(f"{path}/history")

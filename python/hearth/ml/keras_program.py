@@ -34,7 +34,11 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
     trainer = KerasTrainer(code, spec, ranks)
     if initial:
         trainer.model.set_weights(load_archive(initial, code.objects, True).get_weights())
-    options = {"seed": spec.seed, "map": loader_map(code.transformation), "workers": spec.threads}
+    options: dict[str, Any] = {
+        "seed": spec.seed,
+        "map": loader_map(code.transformation),
+        "workers": spec.threads,
+    }
     open_loader = partial(ctx._loader, Loader)  # arrays, of a TorchContext, too
     how = {**options, "shuffle": spec.shuffle}
     loader = open_loader("train", spec.batch_size, None, how)

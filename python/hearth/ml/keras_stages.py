@@ -17,7 +17,7 @@ from hearth.rows.results import spark_type
 from hearth.spark.ml_stage import param
 
 _ARCHIVE = "model.keras"
-HasBackend = param("backend", "of Keras: tensorflow, torch or jax", TypeConverters.toString)
+HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeConverters.toString)
 
 
 class KerasEstimator(TrainingEstimator, HasBackend):

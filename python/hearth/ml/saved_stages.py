@@ -149,7 +149,8 @@ class StageWriter(DefaultParamsWriter):
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
-        files, stage = StageFiles(self.sparkSession, path), self.instance
+        files = StageFiles(self.sparkSession, path)
+        stage: Any = self.instance
         about = {"has_code": bool(stage._code), **stage._about()}
         given = {_ABOUT: json.dumps(about).encode(), **stage._files()}
         if stage._code:

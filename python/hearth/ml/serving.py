@@ -11,12 +11,12 @@ import atexit
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hearth.cluster import roles
 from hearth.cluster.cluster import Cluster, Plan
@@ -201,7 +201,7 @@ def served(
         with told_to_driver():
             for part in infer(nodes, partition, sent):
                 with of_rows(partition, before, len(part)):
-                    found = part.arrays()
+                    found = cast(ColumnResults, part).arrays()
                 before += len(part)
                 yield from rows.with_results([found[name] for name in made.names])
         rows.check_none()
@@ -213,7 +213,7 @@ def served(
 
 def _sent(
     spec: Prediction, partition: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     import pyarrow as pa
 
     prepare = partial(predictors.preparer_of, spec.program)

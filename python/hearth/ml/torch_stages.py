@@ -130,7 +130,7 @@ class TorchModel(TrainedModel):
     outputKind = Param(
         Params._dummy(), "outputKind", "PyTorch's types of them", TypeConverters.toString
     )
-    modelArgs = Param(Params._dummy(), "modelArgs", "arguments of the module's function")
+    modelArgs: Any = Param(Params._dummy(), "modelArgs", "arguments of the module's function")
 
     def __init__(self) -> None:
         """Of TorchEstimator.fit() and load() alone."""

@@ -16,7 +16,7 @@ from pyspark.ml.param.shared import (
 )
 
 from hearth.spark import stage_columns
-from hearth.spark.ml_stage import param
+from hearth.spark.ml_stage import all_of, param
 
 
 def _json_dict(value: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ _CHOICES = {
 }
 _LEAST = {"batchSize": 1, "epochs": 0, "workers": 1, "accumulationSteps": 1, "patience": 0}
 
-HasValidationFraction = param(
+HasValidationFraction: Any = param(
     "validationFraction", "share of the rows to validate on, chosen by their content", _FLOAT
 )
 
@@ -80,12 +80,17 @@ class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
         return stage_columns.divided_by_hash(stage, dataset, names, share, seed)
 
 
+_NetParams: Any = all_of(
+    param("outputCols", "columns for the model's outputs, where it gives several", _TEXTS),
+    param("batchSize", "rows of a minibatch, of each worker", _INT),
+)
+
+
 class HasNetColumns(
     HasInputCols,
     HasFeaturesCol,
     HasOutputCol,
-    param("outputCols", "columns for the model's outputs, where it gives several", _TEXTS),
-    param("batchSize", "rows of a minibatch, of each worker", _INT),
+    _NetParams,
 ):
     """The columns that estimator and model share."""
 
@@ -130,11 +135,7 @@ class HasNetColumns(
             self._set(**{name: value})
 
 
-class HasTraining(
-    HasNetColumns,
-    HasLabelCol,
-    HasSeed,
-    HasValidation,
+_TrainingParams: Any = all_of(
     param("labelCols", "the labels' columns, where there are several", _TEXTS),
     param("weightCol", "the column with the weight of a row", _TEXT),
     param("lossWeights", "factors of the losses, where there are several", _FLOATS),
@@ -159,6 +160,15 @@ class HasTraining(
     param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
     param("checkpointSteps", "steps of the optimizer between checkpoints in an epoch", _INT),
     param("verbose", "whether a line of each epoch is shown", _FLAG),
+)
+
+
+class HasTraining(
+    HasNetColumns,
+    HasLabelCol,
+    HasSeed,
+    HasValidation,
+    _TrainingParams,
 ):
     """What TorchEstimator and KerasEstimator have in common."""
 

@@ -186,7 +186,7 @@ class FileSource:
                 raise ValueError(f"column '{name}' is not in {self.uri}, which has: {had}")
         wanted = {name for name, _ in self.columns} or every
         kept = [f for f in known if f.name in wanted and f.name not in in_names]
-        return pa.schema([pa.field(field.name, field.type) for field in kept])
+        return pa.schema([pa.field(field.name, _decoded(field.type)) for field in kept])
 
     def _units(self, file: StoredFile, share: int) -> list[Unit]:
         with errors_of(file.uri, self.format.kind):
@@ -234,6 +234,19 @@ def _is_whole(piece: Piece) -> bool:
 
 def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
     return opened().read(key)
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of dictionary-encoded columns, and of lists of them."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_decoded(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_decoded(kind.value_type)))
+    return kind
 
 
 def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:

@@ -9,7 +9,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable
 
 
-def param(name: str, text: str, convert: Any, camel: str = "") -> type:
+def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
     """A mixin with one Param and its setter and getter, setModelDir() and getModelDir().
 
     `camel`: the name in those two; made of `name` where it is empty.
@@ -29,6 +29,11 @@ def param(name: str, text: str, convert: Any, camel: str = "") -> type:
         f"get{camel}": get_value,
     }
     return type(f"Has{camel}", (Params,), body)
+
+
+def all_of(*mixins: Any) -> Any:
+    """One mixin with the Params of several."""
+    return type("HasParams", mixins, {})
 
 
 class StageReader(DefaultParamsReader):

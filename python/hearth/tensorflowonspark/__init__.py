@@ -3,4 +3,26 @@
 Importing this package, or any of its modules, loads neither tensorflow nor torch nor the core.
 """
 
+import warnings
+from importlib import metadata
+
 __version__ = "2.2.5"
+
+
+def _warn_of_upstream() -> None:
+    """Warns where TensorFlowOnSpark itself is installed: both have the package tensorflowonspark,
+    with files of the same names."""
+    try:
+        found = metadata.version("tensorflowonspark")
+    except metadata.PackageNotFoundError:
+        return
+    warnings.warn(
+        f"the distribution tensorflowonspark {found} is installed beside hearth-spark. Both have "
+        "the package tensorflowonspark: the one that was installed last is imported, and to "
+        "uninstall one removes the other's files. Run `pip uninstall tensorflowonspark`, then "
+        "`pip install --force-reinstall --no-deps hearth-spark`",
+        stacklevel=3,
+    )
+
+
+_warn_of_upstream()
