@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from hearth.data.arrays import batch_arrays
 from hearth.data.given import note_given
 from hearth.data.map_processes import MapProcesses
-from hearth.data.options import WEIGHT, LoaderOptions
+from hearth.data.options import WEIGHT, LoaderOptions, making
 from hearth.data.position import (
     VERSION,
     Pass,
@@ -90,7 +89,7 @@ class Loader:
         """
         self._dataset = dataset
         self._options = options
-        self._making = _making(collate, options.map)
+        self._making = making(collate, options.map)
         if options.map_in == "processes" and self._making is None:
             raise ValueError("map_in is 'processes', but there is no map to run in them: give one")
         self._position = Position(0, [Pass(dataset.plan.owners)])
@@ -383,22 +382,3 @@ class Loader:
     def _finished(self, batch: Any) -> Any:
         """The batch as the program gets it, of what the map has made."""
         return batch
-
-
-def _making(
-    collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
-) -> Callable[[Any, Any], Any] | None:
-    """What makes a batch of (batch, seeds): first `collate`, then function(batch), or
-    function(batch, seeds) where it takes two arguments. None where neither is given."""
-    if collate is None and function is None:
-        return None
-    takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1
-
-    def make(batch: Any, seeds: Any) -> Any:
-        if collate is not None:
-            batch = collate(batch)
-        if function is None:
-            return batch
-        return function(batch, seeds) if takes_seeds else function(batch)
-
-    return make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -65,3 +66,22 @@ def _whole(name: str, value: Any) -> int:
     if not hasattr(type(value), "__index__") or abs(value) > _MOST:
         raise ValueError(f"{name} is {value!r}: it must be a whole number of at most 63 bits")
     return operator.index(value)
+
+
+def making(
+    collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
+) -> Callable[[Any, Any], Any] | None:
+    """What makes a batch of (batch, seeds): first `collate`, then function(batch), or
+    function(batch, seeds) where it takes two arguments. None where neither is given."""
+    if collate is None and function is None:
+        return None
+    takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1
+
+    def make(batch: Any, seeds: Any) -> Any:
+        if collate is not None:
+            batch = collate(batch)
+        if function is None:
+            return batch
+        return function(batch, seeds) if takes_seeds else function(batch)
+
+    return make
