@@ -19,8 +19,8 @@
 namespace hearth::partitions {
 
 // Any thread may use it. Connections of feed tasks announce partitions; each of the program's
-// readers (RowReader, a thread) takes one at a time, and its rows out of the ring. A feed whose rows
-// are kept has a single reader, as they are written to one file.
+// readers (RowReader, a thread) takes one at a time, and its rows out of the ring. A feed whose
+// rows are kept has a single reader, as they are written to one file.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;
