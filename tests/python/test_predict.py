@@ -208,7 +208,7 @@ def test_modules_are_models_and_leave_sparks_columns_as_they_are():
     values = np.arange(3, dtype="f8")
     assert predictor({"x": values})[0].tolist() == [0, 2, 4]
     assert values.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"'x' has the value 1e\+300, which float32"):
+    with pytest.raises(ValueError, match=r"'x' .* 1e\+300, which the model's torch.float32"):
         predictor({"x": np.array([1e300])})
     data = np.array([b"\x01\x02", b"\x03\x04"], object)
     same = Predictor(program_of(torch.nn.Identity(), None, ["x"], ["y"]))

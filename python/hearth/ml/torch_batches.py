@@ -79,10 +79,9 @@ def placed(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Ten
     found = tensor.to(device, kind)
     lost = found.isinf().to(tensor.device) & tensor.isfinite()
     if lost.any():
-        dtype = str(kind).removeprefix("torch.")
         raise ValueError(
-            f"the column {name!r} has the value {tensor[lost][0].item()}, which "
-            f"{dtype} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
+            f"the column {name!r} has the value {tensor[lost][0].item()}, which the model's "
+            f"{kind} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
             "scale the column"
         )
     return found
