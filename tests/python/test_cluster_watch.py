@@ -58,6 +58,12 @@ def failure_after(events, error=LATE):
     return str(found.value), coordinator.asked
 
 
+def test_a_watch_that_the_interpreter_has_closed_is_closed_again():
+    watch = ClusterWatch(Coordinator([], LATE), {"worker": [0]}, lambda failure: None, None)
+    watch.close()
+    watch.close()
+
+
 def test_the_driver_asks_who_waits_for_rows_and_names_in_step(caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
     events = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -156,3 +157,14 @@ def test_weights_that_share_memory_are_safetensors_too():
     assert all(torch.equal(found[name], value) for name, value in state.items())
     with pytest.raises(ValueError, match="'extra' of the module's state is a int"):
         weights.packed({"extra": 3})
+
+
+def test_without_a_jvm_a_stage_is_overwritten_by_a_table():
+    client = Mock(spec=["range"])  # of Spark Connect
+    writer = torch_stage().write().session(client).overwrite()
+    writer.saveImpl = Mock()
+    writer.save("/models/line")
+    mode = client.range.return_value.selectExpr.return_value.write.mode
+    mode.assert_called_once_with("overwrite")
+    mode.return_value.text.assert_called_once_with("/models/line")
+    writer.saveImpl.assert_called_once_with("/models/line")

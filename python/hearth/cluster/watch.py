@@ -193,8 +193,10 @@ class ClusterWatch:
         )
 
     def close(self) -> None:
-        """Ends the thread, after the events that came before. One thread calls it, once."""
+        """Ends the thread, after the events that came before. Idempotent; one thread calls it."""
         atexit.unregister(self.close)
+        if self._coordinator is None:
+            return
         self._closing = True
         self._coordinator.close()
         self._thread.join()

@@ -19,6 +19,8 @@ from pyspark.ml.util import (
     DefaultParamsWriter,
 )
 
+from hearth.files.hadoop_files import HadoopFiles
+
 _CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
 # Bytes of a row of a file that Spark writes; it has none beyond 2 GB.
 _PIECE = 16 << 20
@@ -111,8 +113,6 @@ class StageFiles:
     """Files in a stage's folder, on any file system of Spark's."""
 
     def __init__(self, spark: Any, path: str):
-        from hearth.files.hadoop_files import HadoopFiles
-
         self._spark, self._path = spark, path
         self._hadoop = HadoopFiles.of(spark)
 
@@ -146,6 +146,15 @@ class StageFiles:
 
 class StageWriter(DefaultParamsWriter):
     """Params, the code, and the stage's files beside them."""
+
+    def _handleOverwrite(self, path: str) -> None:
+        """Spark asks its JVM, which a client of Spark Connect has not: an empty table, written
+        over what is there, removes it."""
+        if HadoopFiles.of(self.sparkSession) is not None:
+            super()._handleOverwrite(path)
+        else:
+            empty = self.sparkSession.range(0).selectExpr("string(id)")
+            empty.write.mode("overwrite").text(path)
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
