@@ -104,6 +104,8 @@ bench: build
 soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/kills.py
+	@$(PYTHON) tests/soak/keras_points.py
+	@$(PYTHON) tests/soak/elastic.py
 	@$(PYTHON) tests/soak/draws.py --draws 200
 
 # The rooms' own tests under the sanitizers, each in a build folder of its own; under tsan those
@@ -143,6 +145,7 @@ soak-hadoop: build
 	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
+	@$(PYTHON) -m pytest tests/hadoop/soak_driver.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_kerberos.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_tokens.py
 
