@@ -36,7 +36,6 @@ CONF = {
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.initialExecutors": "0",
     "spark.scheduler.minRegisteredResourcesRatio": "0.0",
-    "spark.hearth.executorWait": "60s",
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.worker.timeout": "600",
 }
@@ -81,8 +80,8 @@ class ExecutorKiller(threading.Thread):
         return max((line[1] for line in lines if len(line) > 1), default=-1)
 
 
-def run(workers: tuple[int, int], minutes: float, seed: int) -> dict[str, Any]:
-    """What one training went through."""
+def run(workers: tuple[int, int], minutes: float, seed: int, wait: str) -> dict[str, Any]:
+    """What one training went through; `wait`: for an executor that was lost."""
     from hearth.spark import session
     from hearth.torch import TorchCluster
 
@@ -90,7 +89,8 @@ def run(workers: tuple[int, int], minutes: float, seed: int) -> dict[str, Any]:
     # The executors import the main function.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    spark = session.start("hearth-elastic", executors=workers[1], conf=CONF)
+    conf = {**CONF, "spark.hearth.executorWait": wait}
+    spark = session.start("hearth-elastic", executors=workers[1], conf=conf)
     with tempfile.TemporaryDirectory(prefix="hearth-elastic-") as name:
         folder = Path(name)
         killer = ExecutorKiller(folder, 60 * minutes, random.Random(seed))
@@ -116,6 +116,7 @@ def run(workers: tuple[int, int], minutes: float, seed: int) -> dict[str, Any]:
     return {
         "workers": workers,
         "minutes": minutes,
+        "wait": wait,
         "seed": seed,
         "killed": killer.killed,
         "worlds": [count for _, count in sorted(worlds.items())],
@@ -130,9 +131,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs=2, default=(2, 8), metavar=("LEAST", "MOST"))
     parser.add_argument("--minutes", type=float, default=10, help="of kills")
+    parser.add_argument("--wait", default="15s", help="for lost executors, before there are fewer")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     flags = parser.parse_args()
-    found = run(tuple(flags.workers), flags.minutes, flags.seed)
+    found = run(tuple(flags.workers), flags.minutes, flags.seed, flags.wait)
     print(json.dumps(found))
     return 0 if found["lost"] == found["doubled"] == 0 and not found["error"] else 1
 
