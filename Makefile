@@ -110,6 +110,8 @@ bench: build
 soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/kills.py
+	@$(PYTHON) tests/soak/keras_points.py
+	@$(PYTHON) tests/soak/elastic.py
 	@$(PYTHON) tests/soak/draws.py --draws 200
 
 # The rooms' own tests under the sanitizers, each in a build folder of its own; under tsan those

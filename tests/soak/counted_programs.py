@@ -24,6 +24,11 @@ class Training:
     keep_every: int = 5  # steps
     pace_s: float = 0.01
 
+    def last_epoch(self) -> int:
+        """The number of epochs; the file "epochs" in the folder may lower it while it runs."""
+        told = Path(self.folder, "epochs")
+        return int(told.read_text(encoding="ascii")) if told.exists() else self.epochs
+
 
 def train_torch(training: Training, ctx: Any) -> None:
     """A DDP program with momentum and dropout, that resumes from its own checkpoints."""
@@ -46,7 +51,7 @@ def train_torch(training: Training, ctx: Any) -> None:
     step = ctx.restore(**parts) or 0
     life = training.first_life + ctx.restart_count
     recorder = Recorder(training.folder, life, ctx.rank, step)
-    while loader.epoch < training.epochs:
+    while loader.epoch < training.last_epoch():
         epoch = loader.epoch
         for batch in loader:
             step += 1

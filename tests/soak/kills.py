@@ -208,7 +208,7 @@ class Cell:
         from hearth.torch import TorchCluster
 
         training = Training(str(folder), epochs, life)
-        options = {"datasets": {"train": self._rows}, "restart": restart, "timeout_s": 120}
+        options = {"datasets": {"train": self._rows}, "restart": restart, "timeout_s": 600}
         if self.framework == "torch":
             options["checkpoint_dir"] = f"file://{folder}/checkpoints"
             main = counted_programs.train_torch
@@ -230,7 +230,9 @@ def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[
 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-kills-")))
         hdfs = stack.enter_context(WebHdfs())
-        spark = session.start("hearth-kills", executors=WORLD)
+        # A busy machine starves the Workers' heartbeats.
+        conf = {"spark.worker.timeout": "600"}
+        spark = session.start("hearth-kills", executors=WORLD, conf=conf)
         stack.callback(spark.stop)
         for name in names:
             if time.time() > stop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
@@ -107,10 +108,13 @@ class SlotWait:
 def await_executors(
     session: SparkSession, least: int, most: int, tell: Callable[[str], None]
 ) -> None:
-    """Where Spark starts executors by demand: waits for slots for `most` tasks, and once the limit
-    is over for the least. Raises as SlotWait.look()."""
+    """Where Spark starts executors by demand: waits for slots for `most` tasks until the limit is
+    over. Fewer than the least are not an error yet, as Spark starts executors for waiting tasks."""
+    from hearth import HearthError
+
     if is_on(session.conf.get):
-        SlotWait(session, most, tell, least=least).wait()
+        with suppress(HearthError):
+            SlotWait(session, most, tell, least=least).wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:

@@ -1,0 +1,110 @@
+"""Executors that are asked for under dynamic allocation, with a Spark of the test's own."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hearth.spark import slots
+from hearth.spark.dynamic_allocation import KeptExecutors, ask_for_slots
+from hearth.spark.slots import SlotWait, most_slots
+
+ON = {"spark.dynamicAllocation.enabled": "true"}
+
+
+class Asked(list):
+    """A session that notes how many executors, of three slots each, it is asked for."""
+
+    def __init__(self, conf, stages=()):
+        super().__init__()
+        self.conf = conf
+        infos = dict(enumerate(stages))
+        tracker = SimpleNamespace(getActiveStageIds=lambda: list(infos), getStageInfo=infos.get)
+        self.sparkContext = SimpleNamespace(statusTracker=lambda: tracker)
+        profile = SimpleNamespace(maxTasksPerExecutor=lambda conf: 3)
+        manager = SimpleNamespace(defaultResourceProfile=lambda: profile)
+        context = SimpleNamespace(
+            resourceProfileManager=lambda: manager,
+            conf=lambda: None,
+            requestTotalExecutors=lambda count, local, hosts: self.append(count),
+        )
+        self._jsc = SimpleNamespace(sc=lambda: context)
+        immutable = SimpleNamespace(HashMap=dict)
+        self._jvm = SimpleNamespace(
+            scala=SimpleNamespace(collection=SimpleNamespace(immutable=immutable))
+        )
+
+
+def stage(tasks, done):
+    return SimpleNamespace(numTasks=tasks, numCompletedTasks=done)
+
+
+@pytest.mark.parametrize(
+    ("conf", "stages", "asked"),
+    [
+        (ON, [], [3]),
+        (ON, [stage(40, 5), None], [12]),
+        (ON | {"spark.dynamicAllocation.maxExecutors": "2"}, [], [2]),
+        ({}, [], []),
+    ],
+)
+def test_spark_is_asked_for_executors_with_slots_for_nodes_and_for_what_runs(conf, stages, asked):
+    session = Asked(conf, stages)
+    ask_for_slots(session, 8)
+    assert session == asked
+
+
+def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatch):
+    found = iter([1, 1, 2])
+    monkeypatch.setattr(slots, "slots_now", lambda session: next(found))
+    monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
+    session = Asked(ON)
+    SlotWait(session, 2).wait()
+    assert session == [1]
+
+
+def test_workers_start_with_the_fewest_where_spark_starts_no_executor_before(monkeypatch):
+    monkeypatch.setattr(slots, "slots_now", lambda session: 0)
+    session = Asked(ON | {"spark.hearth.executorWait": "0s"})
+    slots.await_executors(session, 2, 8, lambda line: None)
+    session.conf = {}
+    slots.await_executors(session, 2, 8, lambda line: pytest.fail(line))
+
+
+@pytest.mark.parametrize(
+    ("conf", "most"),
+    [
+        ({"spark.executor.instances": "3"}, 6),
+        (ON | {"spark.executor.instances": "3"}, None),
+        (ON | {"spark.dynamicAllocation.maxExecutors": "8"}, 16),
+    ],
+)
+def test_executors_of_yarn_are_as_many_as_dynamic_allocation_allows(conf, most):
+    conf = {"spark.master": "yarn", "spark.executor.cores": "2", **conf}
+    assert most_slots(SimpleNamespace(conf=conf)) == most
+
+
+class Block:
+    kept = False
+
+    def mapPartitions(self, function):
+        return self
+
+    def persist(self, level):
+        self.kept = True
+
+    def unpersist(self):
+        self.kept = False
+
+    def count(self):
+        assert self.kept
+
+
+def test_executors_of_a_start_are_kept_until_the_next_one_has_its_own():
+    executors, first, second = KeptExecutors(), Block(), Block()
+    executors.action(first, list)()
+    act = executors.action(second, list)
+    assert first.kept and second.kept
+    act()
+    assert second.kept and not first.kept
+    executors.release()
+    assert not second.kept

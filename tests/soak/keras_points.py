@@ -1,0 +1,72 @@
+"""Kills a Keras training between every two steps of its protocol, and goes on with other ranks;
+counts rows lost and doubled. Without Spark.
+
+`make soak` runs it; one point: `keras_points.py reduced`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import counted_steps
+from struck_keras import EPOCHS, POINTS, ROWS
+from tensorflow_ranks import Ranks
+
+PROGRAM = f"""
+sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
+import struck_keras
+records, life, strike = case
+struck_keras.run(rank, world, records, life, tuple(strike))
+say("done")
+"""
+# Rank 0 saves the step, which both have taken; the first of the second epoch is 26.
+STEP = 30
+NEVER = ("", 0, 0)
+
+
+def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> None:
+    """One start of all ranks, to their ends."""
+    meeting = folder / f"meeting-{life}"
+    meeting.mkdir()
+    case = [str(folder), life, list(strike)]
+    ranks = Ranks(meeting, PROGRAM, world=world, shared=False, case=case, seconds=30)
+    try:
+        for process in ranks.processes:
+            said, errors = process.stdout.read(), process.stderr.read()
+            if strike == NEVER and "done" not in said:
+                raise RuntimeError(f"a rank failed: {errors[-2000:]}")
+    finally:
+        ranks.end()
+
+
+def lost_and_doubled(point: str, worlds: tuple[int, int], rank: int) -> tuple[int, int]:
+    """Of a training whose first start ends at the point, with other ranks in the second."""
+    with tempfile.TemporaryDirectory(prefix="hearth-points-") as name:
+        folder = Path(name)
+        start(folder, worlds[0], 0, (point, STEP, rank))
+        start(folder, worlds[1], 1, NEVER)
+        counts = counted_steps.tally(folder, ROWS, EPOCHS)
+    return counts.lost, counts.doubled
+
+
+def main() -> int:
+    well = True
+    print(
+        "| killed after | rank | ranks before, after | rows lost | doubled |\n|---|---|---|---|---|"
+    )
+    for point in sys.argv[1:] or POINTS:
+        first = 0 if point in ("written", "saved") else 1
+        for worlds, rank in (((2, 1), first), ((1, 2), 0)):
+            lost, doubled = lost_and_doubled(point, worlds, rank)
+            well &= lost == doubled == 0
+            text = f"{worlds[0]}, {worlds[1]}"
+            print(f"| {point} | {rank} | {text} | {lost} | {doubled} |", flush=True)
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
