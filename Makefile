@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 setup:
@@ -58,13 +58,19 @@ test: setup
 	@tools/setup.sh maven openjdk-17-jdk-headless
 	@$(MAKE) -s -j2 build jar $(TEST_JAVA)
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS)
-	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile
-	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile
+	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not long"
+	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m "not long"
+
+# Whole programs whose parts `make test` tries: the demo, the recipes, estimators and Keras' backup
+# under kills, elastic ranks, the draws of the property test. Fifteen minutes.
+test-long: build
+	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m long
+	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m long
 
 # Three minutes on a built tree: no Spark, no TensorFlow, no processes of PyTorch, none of the slow files.
 test-quick: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
-	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or tensorflow or torch)"
+	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or long or tensorflow or torch)"
 
 # The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, each in an
 # environment of its own.

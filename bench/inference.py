@@ -6,6 +6,10 @@ same code on all sides, but for the model alone, which has decoded images. One t
 each; all columns are kept. "device": an emulated accelerator, a lock of this host and a sleep of
 --device-ms per minibatch, while two executors decode; its peer is its ceiling, or the UDF, which
 asks for the lock in each executor. `--ray` adds Ray Data's map_batches for "mlp" (from Parquet).
+
+"Spark alone" is a mapInArrow that passes all rows on: what a job without a model takes. The rows
+"... cpu" compare processor time in all processes per row, which other programs on the machine
+change less than the rates.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import itertools
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from report import Report, alternate, arguments, seconds
+from report import Report, alternate, arguments, in_turn, seconds
 
 BATCH = 64
 DEVICE_BATCH = 16
@@ -151,6 +157,22 @@ def computed(frame: Any) -> None:
     frame.write.format("noop").mode("append").save()
 
 
+def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def processor_s() -> float:
+    """Processor time of this process and of those below it, JVM and Python workers, so far."""
+    import psutil
+
+    this = psutil.Process()
+    times = []
+    for process in [this, *this.children(recursive=True)]:
+        with suppress(psutil.Error):
+            times.append(process.cpu_times())
+    return sum(t.user + t.system for t in times)
+
+
 def of_one_core(options: Any, report: Report, folder: str) -> None:
     import torch
 
@@ -166,7 +188,8 @@ def of_one_core(options: Any, report: Report, folder: str) -> None:
         ours = predict(frame, mlp_function, "x", "y array<float>", BATCH)
         peer = udf_of(frame, mlp_function, [784], BATCH)
         alone = [values[at : at + BATCH] for at in range(0, rows, BATCH)]
-        measure(options, report, "mlp", rows, ours, peer, lambda: [model(x) for x in alone])
+        frames = {"ours": ours, "predict_batch_udf": peer, "Spark alone": passing(frame)}
+        measure(options, report, ("mlp", rows), frames, lambda: [model(x) for x in alone])
         if options.ray:
             ours, theirs = alternate(
                 options.rounds,
@@ -180,10 +203,15 @@ def of_one_core(options: Any, report: Report, folder: str) -> None:
         frame, net = spark.read.parquet(path), make_resnet()
         ours = predict(frame, make_resnet, "x", "y array<float>", BATCH, prepare=decode)
         peer = udf_of(frame, resnet_of_files, None, BATCH)
+        frames = {"ours": ours, "predict_batch_udf": peer, "Spark alone": passing(frame)}
         measure(
-            options, report, "resnet", rows, ours, peer, lambda: [applied(net, x) for x in decoded]
+            options, report, ("resnet", rows), frames, lambda: [applied(net, x) for x in decoded]
         )
     spark.stop()
+
+
+def passing(frame: Any) -> Any:
+    return frame.mapInArrow(passed_on, frame.schema)
 
 
 def predict_again(frame: Any) -> Any:
@@ -195,23 +223,34 @@ def predict_again(frame: Any) -> Any:
 def measure(
     options: Any,
     report: Report,
-    name: str,
-    rows: int,
-    ours: Any,
-    peer: Any,
+    what: tuple[str, int],
+    frames: Mapping[str, Any],
     alone: Callable[[], object],
 ) -> None:
-    mine, udf, model = alternate(
-        options.rounds,
-        lambda: rows / seconds(lambda: computed(ours)),
-        lambda: rows / seconds(lambda: computed(peer)),
-        lambda: rows / seconds(alone),
-    )
-    for peer_name, values in (("predict_batch_udf", udf), ("model alone", model)):
-        report.add(
-            f"inference/{name}/{peer_name}", ours=mine, peer=values, peer_name=peer_name,
-            unit="rows/s",
-        )  # fmt: skip
+    name, rows = what
+    calls: dict[str, Callable[[], object]] = {
+        key: partial(computed, frame) for key, frame in frames.items()
+    }
+    calls["model alone"] = alone
+    found = in_turn(options.rounds, {key: partial(costs, c, rows) for key, c in calls.items()})
+    ours = found.pop("ours")
+    for peer_name, peer in found.items():
+        for kind, at, unit in (("", 0, "rows/s"), (" cpu", 1, "us/row")):
+            report.add(
+                f"inference/{name}/{peer_name}{kind}",
+                ours=[each[at] for each in ours],
+                peer=[each[at] for each in peer],
+                peer_name=peer_name,
+                unit=unit,
+                higher_is_better=not at,
+            )
+
+
+def costs(call: Callable[[], object], rows: int) -> tuple[float, float]:
+    """Rows a second, and microseconds of processor time a row."""
+    before = processor_s()
+    rate = rows / seconds(call)
+    return rate, (processor_s() - before) / rows * 1e6
 
 
 RAY = """

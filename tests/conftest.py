@@ -1,11 +1,12 @@
 """Each process of pytest marks what it starts, so that its tests find their own processes alone;
-their JVMs start quickly where `make test` has prepared that.
+their JVMs start quickly where `make test` has prepared that, and so do nodes with TensorFlow.
 """
 
 import gc
 import os
 import signal
 import uuid
+from pathlib import Path
 
 import quick_java
 
@@ -17,6 +18,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if (java := quick_java.home()) is not None:
     os.environ["JAVA_HOME"] = str(java)
+_PATHS = [str(Path(__file__).with_name("quick_nodes")), os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 
 def pytest_collection_finish() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from importlib.util import find_spec
 
 from hearth.spark import session as spark_session
 from hearth.torch import TorchCluster
@@ -15,28 +16,30 @@ LETTERS = 12
 
 
 def main_fun(args, ctx):
-    """Trains what add_adapters() has added; the rest stays, in shards on all ranks."""
+    """Trains the adapters; the rest stays, in shards on all ranks."""
     import torch
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
 
     dist.init_process_group(ctx.backend)
     torch.manual_seed(0)
-    model = make_model()
-    add_adapters(model, args.rank)
+    model, blocks = by_peft(args.rank) if args.peft else by_hand(args.rank)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    for block in model.blocks:
+    for block in blocks:
         fully_shard(block)
     fully_shard(model)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(trained, lr=args.rate)
     loader = ctx.dataset("train", args.batch_size, ("tokens",))
-    for _ in range(args.epochs):
+    for epoch in range(1, args.epochs + 1):
         for (tokens,) in loader:
             optimizer.zero_grad()
             loss = loss_of(model, tokens)
             loss.backward()
             optimizer.step()
+        if args.checkpoints:
+            kept = {"model": model, "optimizer": optimizer, "data": loader}
+            ctx.checkpoint(epoch, folder=args.checkpoints, background=True, **kept)
     found = ctx.reduce_metrics({"loss": loss})
     whole = {name: p.full_tensor().detach() for name, p in model.named_parameters()}
     changed = [name for name in whole if not torch.equal(whole[name], before[name])]
@@ -53,11 +56,33 @@ def loss_of(model, tokens):
     import torch
 
     scores = model(tokens[:, :-1])
+    scores = getattr(scores, "logits", scores)  # a model of transformers gives more
     return torch.nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
 
 
+def by_peft(rank: int):
+    """A causal language model of transformers with adapters of peft, and its blocks. A published
+    one would be loaded here, by from_pretrained()."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    small = {"hidden_size": 32, "intermediate_size": 128, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    whole = LlamaForCausalLM(LlamaConfig(vocab_size=LETTERS, **small, **heads))
+    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj", "lm_head"]
+    config = LoraConfig(r=rank, lora_alpha=4 * rank, target_modules=layers, task_type="CAUSAL_LM")
+    return get_peft_model(whole, config), whole.model.layers
+
+
+def by_hand(rank: int):
+    """The same without these packages."""
+    model = make_model()
+    add_adapters(model, rank)
+    return model, model.blocks
+
+
 def make_model(width: int = 32, blocks: int = 2):
-    """A small causal language model. A published one would be loaded here."""
+    """A small causal language model."""
     import torch
     from torch import nn
 
@@ -133,6 +158,13 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--report", required=True, help="file for what was found")
     parser.add_argument("--rows", type=int, default=800)
+    parser.add_argument("--checkpoints", default="", help="folder or URI; empty: none are made")
+    parser.add_argument(
+        "--peft",
+        action=argparse.BooleanOptionalAction,
+        default=bool(find_spec("peft") and find_spec("transformers")),
+        help="adapters of peft in a model of transformers; by default where they are installed",
+    )
     parser.add_argument("--rank", type=int, default=4, help="of the added matrices")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)

@@ -1,4 +1,5 @@
-"""Several trainings at a time in one Spark session; the best one wins.
+"""Several trainings at a time in one Spark session; the best one wins. Optuna chooses their rates
+where it is installed.
 
 python examples/torch/parameter_search.py
 """
@@ -6,9 +7,8 @@ python examples/torch/parameter_search.py
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 from hearth.spark import session as spark_session
@@ -16,7 +16,8 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """One trial: trains with its rate and leaves the held-out loss in a file."""
+    """One trial: trains with its rate and gives the held-out loss, which it reports after each
+    epoch."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -26,21 +27,23 @@ def main_fun(args, ctx):
     model = DistributedDataParallel(torch.nn.Linear(2, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     rows = ctx.dataset("train", 16, ("x", "y"))
-    for _ in range(args.epochs):
+    test = ctx.dataset("test", 64, ("x", "y"), False)
+    for epoch in range(args.epochs):
         for x, y in rows:
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(model(x)[:, 0], y).backward()
             optimizer.step()
-    loss = count = 0
-    with torch.no_grad():
-        for x, y in ctx.dataset("test", 64, ("x", "y"), False):
-            loss += torch.nn.functional.mse_loss(model(x)[:, 0], y, reduction="sum")
-            count += len(y)
-    found = ctx.reduce_metrics({"loss": loss / count}, weight=count)
-    if ctx.rank == 0:
-        with open(args.report, "w", encoding="utf-8") as file:
-            json.dump(found, file)
+        loss = count = 0
+        with torch.no_grad():
+            for x, y in test:
+                loss += torch.nn.functional.mse_loss(model(x)[:, 0], y, reduction="sum")
+                count += len(y)
+        found = ctx.reduce_metrics({"loss": loss / count}, weight=count)
+        ctx.report(found, step=epoch)
+        if ctx.should_stop:
+            break
     dist.destroy_process_group()
+    return found["loss"]
 
 
 def frames(spark, rows: int):
@@ -52,13 +55,14 @@ def frames(spark, rows: int):
     return whole.where("id % 5 > 0"), whole.where("id % 5 = 0")
 
 
-def trial(spark, args, datasets, rate: float) -> float:
-    """The loss of a training with this rate. Any thread may call it."""
-    with tempfile.TemporaryDirectory() as folder:
-        given = SimpleNamespace(rate=rate, epochs=args.epochs, report=f"{folder}/loss.json")
-        TorchCluster.run(spark, main_fun, given, args.workers, datasets=datasets).shutdown()
-        with open(given.report, encoding="utf-8") as file:
-            return json.load(file)["loss"]
+def trial(spark, args, datasets, rate: float, on_report=None) -> float:
+    """The loss of a training with this rate, which ends where on_report(report) gives False. Any
+    thread may call it."""
+    given = SimpleNamespace(rate=rate, epochs=args.epochs)
+    cluster = TorchCluster.run(
+        spark, main_fun, given, args.workers, datasets=datasets, on_report=on_report
+    )
+    return cluster.result()[0]
 
 
 def run(spark, args) -> dict[float, float]:
@@ -71,24 +75,39 @@ def run(spark, args) -> dict[float, float]:
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-def search(spark, args, trials: int) -> float:
-    """The best rate by Optuna, which chooses each trial's from the losses of those before."""
+def search(spark, args):
+    """Optuna's study of `args.trials` trainings, `args.at_once` at a time: it chooses a rate by the
+    losses of earlier ones, and ends a training that is worse than most were at the same epoch."""
     import optuna
 
     train, test = frames(spark, args.rows)
     datasets = {"train": train, "test": test}
 
     def objective(one):
-        return trial(spark, args, datasets, one.suggest_float("rate", 1e-4, 1, log=True))
+        def on_report(report):
+            one.report(report.values["loss"], report.step)
+            return not one.should_prune()
 
-    study = optuna.create_study()
-    study.optimize(objective, n_trials=trials, n_jobs=args.at_once)
-    return study.best_params["rate"]
+        rate = one.suggest_float("rate", 1e-4, 1, log=True)
+        loss = trial(spark, args, datasets, rate, on_report)
+        if one.should_prune():
+            raise optuna.TrialPruned
+        return loss
+
+    study = optuna.create_study(pruner=optuna.pruners.MedianPruner(n_startup_trials=2))
+    study.optimize(objective, n_trials=args.trials, n_jobs=args.at_once)
+    return study
 
 
 def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.0001, 0.1, 0.003])
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=8 if find_spec("optuna") else 0,
+        help="trainings whose rates Optuna chooses; 0: --rates; by default 8 where it is installed",
+    )
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--workers", type=int, default=1, help="of each training")
     parser.add_argument("--at_once", type=int, default=2)
@@ -97,6 +116,12 @@ def parse(argv=None):
 
 
 if __name__ == "__main__":
-    session = spark_session.start("parameter-search", executors=2)
-    for rate, loss in run(session, parse()).items():
+    session, given = spark_session.start("parameter-search", executors=2), parse()
+    if given.trials:
+        for each in (study := search(session, given)).trials:
+            print(each.state.name, each.params, each.intermediate_values)
+        found = {study.best_params["rate"]: study.best_value}
+    else:
+        found = run(session, given)
+    for rate, loss in found.items():
         print(f"rate {rate}: loss {loss:.4f}")

@@ -92,20 +92,23 @@ void PartitionQueue::AddReplay(const std::string& feed, const std::string& kept,
 }
 
 std::shared_ptr<Partition> PartitionQueue::Next() {
-  std::shared_ptr<Partition> done;  // outlives the lock
   std::unique_lock lock(mutex_);
-  done.swap(reading_);
   changed_.wait(lock, [this] { return !waiting_.empty() || ended_ || !failure_.empty(); });
   Require(failure_.empty(), ErrorCode::kAborted, "{}", failure_);
-  if (!waiting_.empty()) {
-    reading_ = std::move(waiting_.front());
-    waiting_.pop_front();
-  }
-  if (reading_ != nullptr && reading_->inference()) {
+  if (waiting_.empty()) return nullptr;
+  auto next = std::move(waiting_.front());
+  waiting_.pop_front();
+  reading_.push_back(next);
+  if (next->inference()) {
     std::erase_if(answering_, [](const auto& partition) { return partition.expired(); });
-    answering_.push_back(reading_);
+    answering_.push_back(next);
   }
-  return reading_;
+  return next;
+}
+
+void PartitionQueue::Done(const std::shared_ptr<Partition>& partition) {
+  const std::lock_guard lock(mutex_);
+  std::erase(reading_, partition);  // the caller's outlives the lock
 }
 
 void PartitionQueue::Check() const {
@@ -151,26 +154,27 @@ bool PartitionQueue::terminated() const {
 }
 
 void PartitionQueue::Close(const std::string& reason) {
-  std::shared_ptr<Partition> reading;
+  std::vector<std::shared_ptr<Partition>> reading;
   {
     const std::lock_guard lock(mutex_);
     if (terminated_) return;
     reading = reading_;
   }
-  // The word that the last rows were the last may be on its way.
-  if (reading != nullptr) reading->AwaitEnd(Deadline::After(kLastWordS));
+  // End-of-feed messages may still be in flight.
+  const Deadline deadline = Deadline::After(kLastWordS);
+  for (const auto& partition : reading) partition->AwaitEnd(deadline);
   SetFailure(reason);
   for (const auto& partition : TakeAll()) partition->Refuse(reason);
 }
 
-// All partitions that are here; the one that is read stays.
+// All partitions that are here; those that are read stay.
 std::vector<std::shared_ptr<Partition>> PartitionQueue::TakeAll() {
   std::vector<std::shared_ptr<Partition>> all;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [claim, partition] : asking_) all.push_back(std::move(partition));
     for (auto& partition : waiting_) all.push_back(std::move(partition));
-    if (reading_ != nullptr) all.push_back(reading_);
+    all.insert(all.end(), reading_.begin(), reading_.end());
     asking_.clear();
     waiting_.clear();
   }

@@ -18,8 +18,9 @@
 
 namespace hearth::partitions {
 
-// Any thread may use it. Connections of feed tasks announce partitions; one thread, the program's,
-// takes them, and their rows out of the rings (RowReader).
+// Any thread may use it. Connections of feed tasks announce partitions; each of the program's
+// readers (RowReader, a thread) takes one at a time, and its rows out of the ring. A feed whose
+// rows are kept has a single reader, as they are written to one file.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;
@@ -41,7 +42,9 @@ class PartitionQueue {
   void AddReplay(const std::string& feed, const std::string& kept, int64_t times);
 
   // Waits for the next partition; null once the feed has ended. Throws kAborted with failure().
+  // Each goes to one reader, which calls Done() when it has read it.
   std::shared_ptr<Partition> Next();
+  void Done(const std::shared_ptr<Partition>& partition);
   // Throws kAborted where the cluster has failed.
   void Check() const;
   // Why it has failed; empty if it has not.
@@ -54,7 +57,7 @@ class PartitionQueue {
   // No more rows are wanted: those on their way, and all to come, are skipped.
   void Terminate();
   bool terminated() const;
-  // The reader is gone: rows that are left are an error, unless it had terminated.
+  // The readers are gone: rows that are left are an error, unless they had terminated.
   void Close(const std::string& reason);
 
   RowCount& rows() { return rows_; }
@@ -78,7 +81,7 @@ class PartitionQueue {
   std::condition_variable changed_;
   std::map<int64_t, std::shared_ptr<TaskPartition>> asking_;  // by claim: not allowed yet
   std::deque<std::shared_ptr<Partition>> waiting_;
-  std::shared_ptr<Partition> reading_;
+  std::vector<std::shared_ptr<Partition>> reading_;
   std::vector<std::weak_ptr<Partition>> answering_;  // they were read, and may still owe results
   bool ended_ = false, terminated_ = false;
   std::string failure_;

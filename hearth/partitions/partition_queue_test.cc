@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -135,6 +136,40 @@ TEST_F(PartitionQueueTest, FailureReachesEveryPartitionHereAndAllToCome) {
     EXPECT_EQ(task->told.last(), Json({{"error", "a node failed"}}));
     EXPECT_FALSE(WriteNumbers(*task->rows, 1, 1));
   }
+}
+
+TEST_F(PartitionQueueTest, FailureReachesEachReadersPartitionUntilItIsDone) {
+  TestTask third;
+  const auto done = Announce(first_, 1);
+  EXPECT_EQ(queue_.Next(), done);
+  queue_.Done(done);
+  Announce(second_, 2);
+  Announce(third, 3);
+  EXPECT_EQ(queue_.Next()->index(), 2);
+  EXPECT_EQ(queue_.Next()->index(), 3);
+  queue_.Fail("a node failed");
+  EXPECT_THAT(first_.told.all(), IsEmpty());
+  EXPECT_EQ(second_.told.last(), Json({{"error", "a node failed"}}));
+  EXPECT_EQ(third.told.last(), Json({{"error", "a node failed"}}));
+}
+
+TEST_F(PartitionQueueTest, AtTheEndNoReaderGetsThePartitionOfAnother) {
+  std::promise<void> taken;
+  std::atomic<int> readers = 0;
+  const auto read = [&] {
+    ++readers;
+    const auto partition = queue_.Next();
+    if (partition != nullptr) taken.set_value();
+    return partition;
+  };
+  auto one = std::async(std::launch::async, read), other = std::async(std::launch::async, read);
+  while (readers < 2) std::this_thread::yield();
+  const auto partition = Announce(first_, 1);
+  taken.get_future().wait();
+  queue_.End();
+  const auto first = one.get(), second = other.get();
+  EXPECT_NE(first, second);
+  EXPECT_TRUE(first == nullptr || second == nullptr);
 }
 
 TEST_F(PartitionQueueTest, TerminatedFeedSkipsRowsAndItsReadersEndIsNoError) {

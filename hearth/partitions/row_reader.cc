@@ -53,6 +53,7 @@ void RowReader::Lost() {
 }
 
 void RowReader::Forget() {
+  queue_->Done(partition_);
   partition_.reset();
   left_ = held_ = 0;
 }

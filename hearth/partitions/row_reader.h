@@ -13,7 +13,7 @@
 
 namespace hearth::partitions {
 
-// Reads one queue; one thread.
+// Reads a queue, from which other readers may take partitions, too; one thread.
 class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}

@@ -1,6 +1,5 @@
 #include "hearth/trainer/device_trainer.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/sha256.h"
+#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/crash_report.h"
@@ -23,7 +23,7 @@ DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
     : job_(job), options_(std::move(options)), row_check_(job_, *options_.group, options_.stream) {}
 
 void DeviceTrainer::Run() {
-  at::set_num_threads(std::max(1, job_.threads / job_.settings.devices));
+  caffe::SetThreadCount(std::max(1, job_.threads / job_.settings.devices));
   BuildSolver();
   LoadAndBroadcast();
   ShareWeights();

@@ -1,9 +1,9 @@
 #include "hearth/trainer/feature_session.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
@@ -54,7 +54,7 @@ void FeatureSession::Run() {
 }
 
 void FeatureSession::BuildNet() {
-  at::set_num_threads(job_.threads);
+  caffe::SetThreadCount(job_.threads);
   caffe::NetContext context;
   context.phase = caffe::TEST;
   // A net without a solver has Caffe's default mode.

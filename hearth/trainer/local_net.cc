@@ -1,13 +1,12 @@
 #include "hearth/trainer/local_net.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/upgrade/net_file.h"
 #include "hearth/dataset/spool_source.h"
@@ -46,7 +45,7 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   if (options.level != 0) param.mutable_state()->set_level(options.level);
   for (const std::string& stage : options.stages) param.mutable_state()->add_stage(stage);
 
-  at::set_num_threads(ComputeThreads(options));
+  caffe::SetThreadCount(ComputeThreads(options));
   caffe::NetContext context;
   context.phase = phase;
   context.device = FindDevice(options.gpu);

@@ -46,6 +46,23 @@ def attempt(call):
         return f"{type(error).__name__}: {error}"
 """
 
+SHARDED = """
+from torch.distributed.fsdp import fully_shard
+model, optimizer = make()
+fully_shard(model[0]); fully_shard(model)
+model[1].momentum = None
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+def step(model, optimizer, number):
+    optimizer.zero_grad()
+    model(torch.arange(8.0).reshape(2, 4) + number).square().sum().backward()
+    optimizer.step()
+
+def whole(model):
+    return [t.full_tensor().tolist() if hasattr(t, "full_tensor") else t.tolist()
+            for t in model.state_dict().values()]
+"""
+
 
 def said(group, world=2):
     return [group.say(rank) for rank in range(world)]

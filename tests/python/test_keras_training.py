@@ -1,4 +1,4 @@
-"""The epochs of KerasEstimator, in a process of its own: TensorFlow and a later import of PyTorch's
+"""Keras on loaders without Spark, in a separate process: TensorFlow and a later import of PyTorch's
 compiler end a process that has both."""
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).with_name("keras_training_cases.py")
+CASES = ("keras_training_cases.py", "keras_dataset_cases.py")
 
 
 @pytest.mark.tensorflow
 @pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
-def test_the_epochs_of_keras_trainings():
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(CASES)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
+@pytest.mark.timeout(600)  # half a minute where nothing else runs
+def test_keras_on_loaders():
+    files = [str(Path(__file__).with_name(name)) for name in CASES]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=550)
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]

@@ -12,9 +12,10 @@ import pytest
 from pyspark import cloudpickle
 
 from hearth.ml import predictors
-from hearth.ml.predict_rows import WaitingRows, as_columns, blocks, minibatches
 from hearth.ml.predict_tasks import Prediction, predicted
 from hearth.ml.predictors import Predictor, Preparer, program_of, takes_dict
+from hearth.rows import model_thread
+from hearth.rows.predict_rows import WaitingRows, as_columns, blocks, minibatches
 
 MADE = pa.schema([("y", pa.float32())])
 LISTS = pa.schema([("y", pa.list_(pa.float32()))])
@@ -55,7 +56,7 @@ def test_minibatches_are_full_across_arrow_batches_and_results_lie_beside_their_
     # In the process of a test the function need not travel.
     predictor = Predictor(program)
     predictor._function = function
-    predictors._loaded["model", program.key] = predictor
+    model_thread._kept["model", program.key] = predictor
     spec = Prediction(program, ("x",), ("odd.name", "x"), 4)
     out = list(predicted(spec, MADE, iter(batches)))
     assert sizes == [4, 4, 4, 4, 2]
@@ -230,7 +231,7 @@ def test_bf16_runs_a_module_under_autocast():
 
 
 def test_rows_wait_for_results_within_bounds(monkeypatch):
-    from hearth.ml import predict_rows
+    from hearth.rows import predict_rows
 
     monkeypatch.setattr(predict_rows, "MOST_WAITING_BYTES", 1)
     rows = WaitingRows(["odd.name"], MADE, 0, least=4)
@@ -259,7 +260,7 @@ def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
     """A minibatch may need rows of a batch that there is no room for yet."""
     from queue import SimpleQueue
 
-    from hearth.ml import predict_rows
+    from hearth.rows import predict_rows
 
     monkeypatch.setattr(predict_rows, "MOST_WAITING_BYTES", 1)
     rows, sent = WaitingRows(["odd.name"], MADE, 0, least=2 * 4), SimpleQueue()

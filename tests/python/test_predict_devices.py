@@ -56,7 +56,7 @@ class Node:
     def get_data_feed(self, train_mode, qname_in):
         return DataFeed(self, train_mode, qname_in)
 
-    def serve(self, function, batch_size=4, threads=3):
+    def serve(self, function, batch_size=4, threads=3, beat_s=0.0):
         def alone(x):
             assert self.calls.acquire(blocking=False), "two calls at a time"
             try:
@@ -70,7 +70,9 @@ class Node:
         server = serving._Server(predictor, ("y",), batch_size)
         for _ in range(threads):
             threading.Thread(target=server.run, args=(self,), daemon=True).start()
-        spec = FeedSpec("t", (NODE,), serving._FEED, WAIT_S, "f", "inference", "arrow")
+        spec = FeedSpec(
+            "t", (NODE,), serving._FEED, WAIT_S, "f", "inference", "arrow", beat_s=beat_s
+        )
         return lambda batches: serving.served(
             spec, Prediction(program, ("x",), ("k",), batch_size), MADE, iter(batches)
         )
@@ -160,6 +162,32 @@ def test_a_node_that_is_gone_is_an_error_and_no_hang(node):
     over.set()
     assert not waiting.is_alive()
     assert "worker:0 was killed by SIGKILL" in errors[0]
+
+
+def test_a_node_that_gives_no_sign_of_life_is_named(node):
+    began, over = threading.Event(), threading.Event()
+
+    def model(x):
+        node.server.beat()
+        began.set()
+        assert over.wait(WAIT_S)
+        return twice(x)
+
+    task = node.serve(model, beat_s=0.3)
+    try:
+        with pytest.raises(TaskError, match=r"worker:0 .*has sent nothing for 0.3 s: its program"):
+            list(task([batch(0, 4)]))
+        assert began.is_set()
+    finally:
+        over.set()
+
+
+def test_a_model_that_hangs_is_an_error_of_the_node_but_the_first_call_may_take_long(monkeypatch):
+    monkeypatch.setattr(serving, "_CALL_S", 0.0)
+    server = serving._Server(lambda arrays: server.check(), ("y",), 4)
+    server._call({})
+    with pytest.raises(TimeoutError, match="has not returned from a call for 0 s"):
+        server._call({})
 
 
 def test_an_error_of_the_rows_ends_the_task(node):

@@ -112,6 +112,7 @@ TRAININGS = [
     Training("lrcn", describe, 16, 60, ADAM + "0.003"),
     Training("lstm3", foretell, 32, 60, ADAM + "0.003"),
 ]
+LARGE = {"alexnet", "googlenet"}  # caffenet is one of their kind
 
 
 def start_from_he(net: _caffe.Net) -> None:
@@ -124,7 +125,13 @@ def start_from_he(net: _caffe.Net) -> None:
                 blob.data[...] = std * random.standard_normal(blob.data.shape)
 
 
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.name)
+@pytest.mark.parametrize(
+    "training",
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.long] * (each.name in LARGE))
+        for each in TRAININGS
+    ],
+)
 def test_the_loss_falls(training: Training) -> None:
     random = np.random.default_rng(2)
 

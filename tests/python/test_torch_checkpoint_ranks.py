@@ -9,7 +9,7 @@ import signal
 import pytest
 import torch
 import torch_ranks as ranks_of_torch
-from checkpoint_ranks import CONTEXT, alone, said
+from checkpoint_ranks import CONTEXT, SHARDED, alone, said
 from torch_ranks import Ranks, torch_ranks  # noqa: F401
 
 
@@ -164,24 +164,6 @@ say(ctx.mgr.warnings)
     assert said(group) == [1, 1]
     assert said(group) == [[], []]
     assert sorted(os.listdir(tmp_path)) == ["checkpoint-000001-step-1", "checkpoint-000002-step-2"]
-
-
-SHARDED = """
-from torch.distributed.fsdp import fully_shard
-model, optimizer = make()
-fully_shard(model[0]); fully_shard(model)
-model[1].momentum = None
-optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-
-def step(model, optimizer, number):
-    optimizer.zero_grad()
-    model(torch.arange(8.0).reshape(2, 4) + number).square().sum().backward()
-    optimizer.step()
-
-def whole(model):
-    return [t.full_tensor().tolist() if hasattr(t, "full_tensor") else t.tolist()
-            for t in model.state_dict().values()]
-"""
 
 
 @pytest.mark.parametrize(("world", "scheme"), [(2, ""), (3, ""), (3, "local://")])

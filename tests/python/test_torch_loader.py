@@ -74,3 +74,43 @@ def test_torch_distributed_checkpoint_saves_and_loads_its_position(tmp_path):
     checkpoint.load({"data": resumed}, checkpoint_id=tmp_path, no_dist=True)
     assert resumed.state_dict() == begun.state_dict()
     assert ids(resumed) == ids(whole)[3:]
+
+
+def test_collate_fn_and_map_make_tensors_in_processes():
+    from hearth.torch.loader import TensorLoader
+
+    def collate(rows):
+        numbers = torch.stack([row["id"] for row in rows])
+        kinds = (torch.bfloat16, torch.bool, torch.complex64)
+        return [numbers, *(numbers.to(kind) for kind in kinds)]
+
+    def spread(batch):
+        numbers = batch[0]
+        turned = numbers[None].expand(3, -1).T  # neither contiguous nor with memory of its own
+        return {"as": batch, "turned": turned, "one": numbers[0], "conj": batch[3].conj()}
+
+    rows = rank_dataset(partitions_of(20), 0, 1)
+    options = LoaderOptions(8, map=spread, workers=2, map_in="processes", shuffle=False)
+    for step, made in enumerate(TensorLoader(rows, options, collate_fn=collate)):
+        numbers = torch.arange(step * 8, min(20, step * 8 + 8))
+        for tensor, kind in zip(
+            made["as"], (torch.int64, torch.bfloat16, torch.bool, torch.complex64), strict=True
+        ):
+            assert tensor.dtype == kind and torch.equal(tensor, numbers.to(kind))
+        assert torch.equal(made["turned"], torch.stack([numbers] * 3, 1))
+        assert made["one"] == numbers[0] and torch.equal(made["conj"], numbers.to(torch.complex64))
+        made["turned"][:] = -1
+    assert step == 2
+
+
+def test_pinned_batches_keep_their_structure(monkeypatch):
+    from collections import namedtuple
+
+    from hearth.torch import loader as module
+
+    Pair = namedtuple("Pair", "x y")
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 1)
+    one = torch.ones(1)
+    made = module._pinned({"a": one, "b": [one, Pair(one, "text")], "c": (one, 3)})
+    assert made["a"] == 2 and made["b"][0] == 2 and made["b"][1].x == 2 and made["c"][0] == 2
+    assert type(made["b"][1]) is Pair and made["b"][1].y == "text" and made["c"][1] == 3

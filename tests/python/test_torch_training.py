@@ -139,40 +139,48 @@ def test_several_inputs_outputs_and_losses():
         Trainer(code(Two, [mse] * 3), given, torch.device("cpu"))
 
 
-class Mean:
-    """A metric with the methods of those of torchmetrics."""
-
-    def __init__(self):
-        self.reset()
-
-    def reset(self):
-        self.seen = []
-
-    def update(self, outputs, labels):
-        self.seen += outputs[:, 0].tolist()
-
-    def compute(self):
-        return sum(self.seen) / len(self.seen)
-
-
 def test_metrics_of_validation_count_each_row_once():
-    given = code(metrics={"mae": nn.functional.l1_loss, "mean": Mean})
+    given = code(metrics={"mae": nn.functional.l1_loss, "square": MeanSquare})
     one = trainer(given, validates=True)
     one.fit(loader(), loader(21, shuffle=False))
     row = one.history[-1]
     x = torch.arange(21)[:, None]
     with torch.no_grad():
         found = one.model(x / 20.0)
-    assert row["val_mae"] == pytest.approx((found - (x / 10.0 + 1)).abs().mean().item(), rel=1e-5)
-    assert row["val_mean"] == pytest.approx(found.mean().item(), rel=1e-5)
+    errors = found - (x / 10.0 + 1)
+    assert row["val_mae"] == pytest.approx(errors.abs().mean().item(), rel=1e-5)
+    assert row["val_square"] == pytest.approx(errors.square().mean().item(), rel=1e-5)
 
 
-def test_metrics_of_torchmetrics_are_taken():
-    torchmetrics = pytest.importorskip("torchmetrics")
-    given = code(metrics=[torchmetrics.MeanAbsoluteError(), torchmetrics.MeanSquaredError])
-    one = trainer(given)
+class MeanSquare(nn.Module):
+    """As those of torchmetrics: a module whose state is tensors, and which computes a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.tensor(0.0))
+        self.register_buffer("count", torch.tensor(0))
+
+    def reset(self):
+        self.sum, self.count = torch.zeros_like(self.sum), torch.zeros_like(self.count)
+
+    def update(self, preds, target):
+        self.sum += (preds - target).square().sum()
+        self.count += target.numel()
+
+    def compute(self):
+        return self.sum / self.count
+
+
+def test_metrics_that_are_modules_are_taken_as_instances_and_as_classes():
+    own = MeanSquare()
+    one = trainer(code(metrics=[own, partial(MeanSquare)]))
+    with pytest.raises(ValueError, match="two metrics have one name"):
+        one.fit(loader())
+    one = trainer(code(metrics={"mse": own, "again": MeanSquare}))
     one.fit(loader())
-    assert one.history[-1]["meansquarederror"] == pytest.approx(one.history[-1]["loss"], rel=1e-4)
+    row = one.history[-1]
+    assert row["mse"] == row["again"] == pytest.approx(row["loss"], rel=1e-4)
+    assert own.count == 0  # each pass over the rows has its own copy
 
 
 @pytest.mark.parametrize("how", [{"clip_norm": 0.01}, {"clip_value": 0.001}])

@@ -19,6 +19,7 @@ DRAW = re.compile(
 )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_rows_are_learned_from_once_an_epoch_whatever_fails():
     program = Path(__file__).with_name("draws.py")

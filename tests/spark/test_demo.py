@@ -7,6 +7,7 @@ import sys
 import pytest
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)  # half a minute where nothing else runs
 def test_the_demo_reaches_its_accuracies(tmp_path):
     """As the wheel's package; `make demo` runs the same file in its place."""

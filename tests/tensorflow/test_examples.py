@@ -60,6 +60,7 @@ def test_a_stream_of_files_trains(spark, tmp_path):
     assert streaming.run(spark, streaming.parse(arguments)) >= 0.95
 
 
+@pytest.mark.long
 def test_a_chief_and_workers_train_together_and_an_evaluator_watches(tmp_path):
     # In the four slots of one process: executors of their own would start four more JVMs.
     program = [sys.executable, str(EXAMPLES / "roles.py"), "--model_dir", str(tmp_path / "model")]
@@ -70,6 +71,7 @@ def test_a_chief_and_workers_train_together_and_an_evaluator_watches(tmp_path):
     assert [line.split()[0] for line in lines] == [str(epoch) for epoch in range(8)]
 
 
+@pytest.mark.long
 def test_a_pipeline_trains_and_transforms_and_is_saved(spark, tmp_path):
     import digits_model
     import ml_pipeline

@@ -75,6 +75,37 @@ def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
     results.close()
 
 
+def test_the_rings_of_hundreds_of_relays_share_a_limit():
+    """Each at least large enough for what it has to hold; and ends give back what they held."""
+
+    def opened():
+        task, afar = pair()
+        node = Channel(relay.at_node(afar))
+        _, fds = node.receive(5, descriptors=4)
+        sizes = [os.fstat(fd).st_size for fd in (fds[0], fds[2])]
+        rings = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
+        return sizes, (task, node, *rings)
+
+    first, kept = opened()
+    held, sizes = [kept], [first]
+    for _ in range(199):
+        found, kept = opened()
+        held.append(kept)
+        sizes.append(found)
+    # The memory file has the ring, and as much again as a window.
+    rows, results = (sum(column) for column in zip(*sizes, strict=True))
+    assert rows <= 2 * (relay._NODE_BYTES + 200 * relay._LEAST_ROWS_BYTES) + 200 * 8192
+    assert results <= 2 * (relay._NODE_BYTES + 200 * relay._LEAST_RESULTS_BYTES) + 200 * 8192
+    assert sizes[-1][0] >= relay._LEAST_ROWS_BYTES and sizes[-1][1] >= relay._LEAST_RESULTS_BYTES
+    for task, node, *_ in held:
+        task.close()
+        wait_for_end(node)
+    for thread in threading.enumerate():
+        if thread.name == "hearth-relay":
+            thread.join(60)
+    assert opened()[0] == first
+
+
 def peak_kb():
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))

@@ -62,6 +62,7 @@ def run(spark, folder, every=0, dies_after=0):
     return [notes.read()[f"worker{rank}"] for rank in (0, 1)]
 
 
+@pytest.mark.long
 def test_a_killed_fit_ends_with_the_bits_of_one_that_was_not(spark, tmp_path):
     folders = {name: tmp_path / name for name in ("whole", "killed")}
     for folder in folders.values():

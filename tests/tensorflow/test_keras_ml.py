@@ -52,6 +52,7 @@ def test_two_workers_stop_early_and_the_model_is_saved_without_code(spark, tmp_p
     assert again.transform(rows(spark)).sort(key).collect() == found.sort(key).collect()
 
 
+@pytest.mark.long
 def test_several_inputs_and_outputs_with_weights_of_rows(spark):
     stage = KerasEstimator(
         make_two, ["mse", "mse"], "adam", epochs=2, learningRate=0.05, batchSize=16,
@@ -69,6 +70,7 @@ def fail_in_third(model, row):
         raise RuntimeError("the third epoch is not to be")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_a_fit_that_failed_goes_on_from_its_folder(spark, tmp_path, backend):
     given = dict(

@@ -78,6 +78,7 @@ def short_wait(spark):
     spark.conf.unset("spark.hearth.executorWait")
 
 
+@pytest.mark.long
 def test_ranks_become_fewer_and_more_and_every_row_counts_once(spark, tmp_path, short_wait):
     context = spark.sparkContext._jsc.sc()
     frame = spark.range(0, ROWS, 1, 4)

@@ -83,6 +83,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     assert module(torch.tensor([row.image]))[0].tolist() == pytest.approx(row.scores, abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_cross_validator_finds_the_better_rate(digits):
     train, held_out = digits
     stage = digits_estimator(epochs=4).setWorkers(1)  # two fits at a time

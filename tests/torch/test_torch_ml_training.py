@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
@@ -39,7 +40,7 @@ def rows(spark, count=240):
     return frame.selectExpr("features", "array(a + b) y", "id % 8 = 0 held", "a number", "b")
 
 
-def test_validation_stops_early_and_is_in_the_summary(spark):
+def test_validation_stops_early_and_is_in_the_summary(spark, capfd):
     stage = TorchEstimator(
         make_line, mse, torch.optim.Adam, metrics={"mae": torch.nn.functional.l1_loss},
         labelCol="y", epochs=60, learningRate=0.1, numWorkers=2, batchSize=16,
@@ -47,6 +48,7 @@ def test_validation_stops_early_and_is_in_the_summary(spark):
         accumulationSteps=2, verbose=True,
     )  # fmt: skip
     model = stage.fit(rows(spark))
+    assert re.search(r"\[.*\] epoch 1 of 60: loss \d", capfd.readouterr().err)
     summary = model.summary
     assert summary.stopped_early and summary.totalIterations < 60
     assert {row["rows"] for row in model.history} == {210}
@@ -76,6 +78,7 @@ def test_two_inputs_two_outputs_and_weights_of_rows(spark):
     assert found.dtypes[-2:] == [("sum", "float"), ("again", "float")]
 
 
+@pytest.mark.long
 def test_trials_of_a_grid_run_beside_each_other_with_checkpoints_of_their_own(spark, tmp_path):
     stage = TorchEstimator(
         make_line, mse, torch.optim.Adam, labelCol="y", epochs=3, outputCol="found",

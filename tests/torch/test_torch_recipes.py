@@ -6,8 +6,10 @@ import importlib
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark import cloudpickle
 
+pytestmark = pytest.mark.long
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "torch"
 sys.path.insert(0, str(EXAMPLES))
 
@@ -68,7 +70,11 @@ def test_jpeg_files_tune_the_last_layer_of_a_frozen_trunk(spark, tmp_path):
 
 def test_adapters_of_a_sharded_transformer_learn_and_the_rest_stays(spark, tmp_path):
     recipe = program("lora")
-    found = recipe.run(spark, recipe.parse(["--report", str(tmp_path / "report.json")]))
+    given = ["--report", str(tmp_path / "report.json"), "--no-peft"]
+    given += ["--checkpoints", str(tmp_path / "checkpoints")]
+    found = recipe.run(spark, recipe.parse(given))
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["checkpoint-000002-step-2", "checkpoint-000003-step-3"]
     assert found["loss"] < 0.3  # it begins at 2.5
     assert len(found["changed"]) == 18 and all("lora_" in name for name in found["changed"])
     assert found["trained"] < found["all"] / 5

@@ -7,6 +7,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from hearth.cluster.node_process import executor_pid
 from hearth.torch import TorchCluster
 
@@ -47,6 +49,7 @@ def counts_rows(folder, ctx):
         torch.save([ctx.restart_count, began, model.weight.detach()], Path(folder, "end.pt"))
 
 
+@pytest.mark.long
 def test_a_ddp_program_goes_on_from_its_checkpoint_and_has_seen_every_row(spark, tmp_path):
     import torch
 

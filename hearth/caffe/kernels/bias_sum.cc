@@ -1,13 +1,13 @@
 #include "hearth/caffe/kernels/bias_sum.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <array>
 #include <numeric>
 #include <vector>
 
 #include "hearth/base/for_each_cpu.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -23,12 +23,12 @@ HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size,
 }
 
 void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sums) {
-  const int64_t threads = at::get_num_threads();
+  const int64_t threads = ThreadCount();
   thread_local std::vector<float> of_threads;
   of_threads.assign(static_cast<size_t>(threads * size), 0.f);
   float* parts = of_threads.data();
-  at::parallel_for(0, count, kMinBiasValues / size + 1, [&](int64_t begin, int64_t end) {
-    AddRows(rows + begin * size, end - begin, size, parts + at::get_thread_num() * size);
+  ParallelFor(0, count, kMinBiasValues / size + 1, [&](int64_t begin, int64_t end) {
+    AddRows(rows + begin * size, end - begin, size, parts + ThreadNumber() * size);
   });
   AddRows(parts, threads, size, sums);
 }

@@ -1,11 +1,10 @@
 #include "hearth/caffe/kernels/channels_last_convolution.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -40,14 +39,14 @@ ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
 template <typename Function>
 void ChannelsLastConvolution::ForEachChunk(Function f) {
   const int64_t most = std::min(spec_.batch, PicturesPerChunk(places_ * window_));
-  const int64_t threads = at::get_num_threads();
+  const int64_t threads = ThreadCount();
   if (!columns_.defined() || columns_.size(0) < threads) {
     columns_ = at::empty({threads, most * places_, window_}, at::kFloat);
     sums_ = at::empty({threads, spec_.outputs, window_}, at::kFloat);
   }
-  at::parallel_for(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      f(i * most, std::min(most, spec_.batch - i * most), at::get_thread_num());
+      f(i * most, std::min(most, spec_.batch - i * most), ThreadNumber());
     }
   });
 }
@@ -108,7 +107,7 @@ void ChannelsLastConvolution::BackwardWeights(const at::Tensor& x, const at::Ten
   const float* pictures = x.data_ptr<float>();
   const float* gradients = dy.data_ptr<float>();
   const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
-  std::vector<char> used(at::get_num_threads());
+  std::vector<char> used(ThreadCount());
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
     at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
     for (int64_t n = 0; n < count; ++n) {

@@ -1,7 +1,6 @@
 #include "hearth/caffe/kernels/matrix_product.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <array>
 #include <map>
@@ -12,6 +11,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/onednn_engine.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -92,7 +92,7 @@ const Prepared& PreparedFor(const Kind& kind) {
 bool RunOnednn(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                const at::Tensor& c, bool adds) {
   if (!c.device().is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
-  const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int threads = InParallelRegion() ? 1 : ThreadCount();
   const Prepared& prepared =
       PreparedFor({Kind::Of(a), Kind::Of(b), Kind::Of(c), bias.defined(), adds, threads});
   if (!prepared.is_fast()) return false;

@@ -1,12 +1,13 @@
 #include "hearth/caffe/kernels/matrix_product.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <thread>
 #include <tuple>
+
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -79,7 +80,7 @@ TEST(MatrixProducts, MayBeComputedBySeveralThreads) {
   const at::Tensor a = at::randn({kParts * 8, 64}), b = at::randn({64, 96});
   const at::Tensor c = at::zeros({kParts * 8, 96});
   Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));  // the same kind by all threads together
-  at::parallel_for(0, kParts, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, kParts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Multiply(a.narrow(0, 8 * i, 8), b, {}, c.narrow(0, 8 * i, 8));
     }

@@ -1,7 +1,6 @@
 // BatchNorm: every channel to mean 0 and variance 1. Scale and shift are the Scale layer's
 // business.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cmath>
 #include <tuple>
@@ -10,6 +9,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/join_normalization.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -213,7 +213,7 @@ class BatchNormLayer : public Layer, public Normalization {
 
   template <typename Function>
   void ForEachChannel(Function f) {
-    at::parallel_for(0, channels_, 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, channels_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) f(c);
     });
   }

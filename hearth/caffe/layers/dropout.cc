@@ -1,9 +1,9 @@
 // Dropout: in training, zeroes a random part of the values and scales up the rest.
-#include <ATen/Parallel.h>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -63,7 +63,7 @@ class DropoutLayer : public NeuronLayer {
   void Mask(const at::Tensor& in, at::Tensor& out) const {
     const float* from = in.const_data_ptr<float>();
     float* to = out.data_ptr<float>();
-    at::parallel_for(0, in.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, in.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
         const bool keep = Mix(key_, static_cast<uint32_t>(i)) >= threshold_;

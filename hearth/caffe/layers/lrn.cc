@@ -1,6 +1,5 @@
 // Local response normalization: y = x * s^-beta, s = k + alpha / n * (sum of squares around x).
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cmath>
 
@@ -8,6 +7,7 @@
 #include "hearth/base/for_each_cpu.h"
 #include "hearth/caffe/kernels/neighbour_sum.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -53,7 +53,7 @@ class LrnLayer : public Layer {
     scale_.ReshapeLike(*bottom[0]);
     channels_last_ = bottom[0]->layout() == Layout::kChannelsLast;
     picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
-    scratch_.resize(at::get_num_threads() * kScratchPictures * picture_.size());
+    scratch_.resize(ThreadCount() * kScratchPictures * picture_.size());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
@@ -127,8 +127,8 @@ class LrnLayer : public Layer {
   // f(offset of the picture, scratch memory), on several threads.
   template <typename Function>
   void ForEachPicture(int64_t count, Function f) {
-    at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      float* scratch = &scratch_[at::get_thread_num() * kScratchPictures * picture_.size()];
+    ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {
+      float* scratch = &scratch_[ThreadNumber() * kScratchPictures * picture_.size()];
       for (int64_t n = begin; n < end; ++n) f(n * picture_.size(), scratch);
     });
   }

@@ -1,11 +1,11 @@
 // MVN: each row or channel less its mean, divided by its standard deviation.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -54,7 +54,7 @@ class MvnLayer : public Layer {
 
   template <typename Function>
   void ForEachRow(Function f) const {
-    at::parallel_for(0, rows_, 16384 / (size_ + 1) + 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, rows_, 16384 / (size_ + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) f(row);
     });
   }

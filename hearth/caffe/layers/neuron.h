@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "hearth/caffe/net/layer.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 
@@ -16,7 +16,7 @@ template <typename Function, typename... Inputs>
 void Map(const at::Tensor& out, Function f, const Inputs&... inputs) {
   float* to = out.data_ptr<float>();
   const auto loop = [&](const auto*... from) {
-    at::parallel_for(0, out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]...);
     });

@@ -1,5 +1,4 @@
 // Pooling: the largest value, the average or a random one of each window.
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -11,6 +10,7 @@
 #include "hearth/caffe/kernels/pooling_windows.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -91,7 +91,7 @@ class PoolingLayer : public Layer {
  private:
   void ForwardPlaces(int64_t pictures, const float* x, float* y) {
     const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    at::parallel_for(0, pictures, 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
           places_.Max(x + n * in, y + n * out, &chosen_[n * out]);
@@ -104,7 +104,7 @@ class PoolingLayer : public Layer {
 
   void BackwardPlaces(int64_t pictures, const float* dy, float* dx) {
     const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    at::parallel_for(0, pictures, 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
           places_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
@@ -118,7 +118,7 @@ class PoolingLayer : public Layer {
   void ForwardPlanes(const float* x, float* y, float* mask) {
     const bool draws = pool() == PoolingParameter::STOCHASTIC && context().phase == TRAIN;
     if (draws) DrawThresholds();
-    at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const float* from = x + p * in_size();
         float* to = y + p * out_size();
@@ -139,7 +139,7 @@ class PoolingLayer : public Layer {
   }
 
   void BackwardPlanes(const float* dy, float* dx) {
-    at::parallel_for(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, planes_, kPlaneGrain, [&](int64_t begin, int64_t end) {
       std::fill(dx + begin * in_size(), dx + end * in_size(), 0.f);
       for (int64_t p = begin; p < end; ++p) {
         const float* from = dy + p * out_size();

@@ -1,11 +1,10 @@
 #include "hearth/caffe/layers/recurrent.h"
 
-#include <ATen/Parallel.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -142,7 +141,7 @@ void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
 }
 
 void RecurrentLayer::ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const {
-  at::parallel_for(0, rows_, kRowGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, rows_, kRowGrain, [&](int64_t begin, int64_t end) {
     const at::AutoDispatchBelowADInplaceOrView guard;  // no autograd here: calls skip its dispatch
     f(begin, end);
   });

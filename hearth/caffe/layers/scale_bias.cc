@@ -1,12 +1,12 @@
 // Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom and
 // is repeated over the axes before and behind its own.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/filler.h"
 #include "hearth/caffe/net/join_normalization.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -42,18 +42,17 @@ struct Broadcast {
   // f(first index, last index, index into the smaller blob) for every run of one value.
   template <typename Function>
   void ForEachRun(Function f) const {
-    at::parallel_for(0, outer * size, 1 + 16384 / std::max<int64_t>(1, inner),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t r = begin; r < end; ++r)
-                         f(r * inner, (r + 1) * inner, r % size);
-                     });
+    ParallelFor(0, outer * size, 1 + 16384 / std::max<int64_t>(1, inner),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t r = begin; r < end; ++r) f(r * inner, (r + 1) * inner, r % size);
+                });
   }
 };
 
 // sums[s] += the sum of f(i) over all positions i that share value s of the smaller blob.
 template <typename Function>
 void AddSums(const Broadcast& shape, float* sums, Function f) {
-  at::parallel_for(0, shape.size, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, shape.size, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       double sum = 0;
       for (int64_t o = 0; o < shape.outer; ++o) {

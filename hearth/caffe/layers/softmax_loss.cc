@@ -1,6 +1,5 @@
 // SoftmaxWithLoss: the mean of -log(softmax of the true class).
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cfloat>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -62,7 +62,7 @@ class SoftmaxLossLayer : public Layer {
     const float* labels = bottom[1]->data_ptr();
     float* dx = bottom[0]->diff_ptr();
     const int64_t row = layout_.classes * layout_.inner;
-    at::parallel_for(0, layout_.outer, 16384 / row + 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(0, layout_.outer, 16384 / row + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin * row; i < end * row; ++i) dx[i] = scale * p[i];
       for (int64_t i = begin * layout_.inner; i < end * layout_.inner; ++i) {
         const auto label = static_cast<int64_t>(labels[i]);

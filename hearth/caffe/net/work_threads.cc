@@ -1,10 +1,11 @@
 #include "hearth/caffe/net/work_threads.h"
 
-#include <ATen/Parallel.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <limits>
+
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -43,7 +44,7 @@ int64_t WorkOf(const NetLayer& layer) {
 WorkThreads::WorkThreads(const NetLayer& layer) {
   if (WorkOf(layer) >= kLeastForThreads) return;
   // ATen's own question: at a thread's first one it sets the number.
-  const int threads = at::get_num_threads();
+  const int threads = ThreadCount();
   if (threads == 1) return;
   before_ = threads;
   omp_set_num_threads(1);

@@ -1,12 +1,12 @@
 #include "hearth/caffe/net/work_threads.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <string>
 
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 // Four threads, whatever the machine has.
 class WorkThreadsTest : public testing::Test {
  protected:
-  WorkThreadsTest() { at::set_num_threads(4); }
-  ~WorkThreadsTest() override { at::set_num_threads(before_); }
+  WorkThreadsTest() { SetThreadCount(4); }
+  ~WorkThreadsTest() override { SetThreadCount(before_); }
 
   // The threads that each layer's Forward sees, by its name.
   static std::map<std::string, int> ThreadsIn(const std::string& text) {
@@ -23,13 +23,13 @@ class WorkThreadsTest : public testing::Test {
     std::map<std::string, int> threads;
     for (const NetLayer& layer : net.layers()) {
       const WorkThreads scope(layer);
-      threads[layer.layer->name()] = at::get_num_threads();
+      threads[layer.layer->name()] = ThreadCount();
     }
     return threads;
   }
 
  private:
-  const int before_ = at::get_num_threads();
+  const int before_ = ThreadCount();
 };
 
 std::string Input(const std::string& dims) {
@@ -48,7 +48,7 @@ TEST_F(WorkThreadsTest, SmallLayersHaveOneThread) {
   auto threads = ThreadsIn(Input("dim: 10 dim: 4") + ProductNet(2, false));
   EXPECT_EQ(threads["ip"], 1);
   EXPECT_EQ(threads["relu"], 1);
-  EXPECT_EQ(at::get_num_threads(), 4);
+  EXPECT_EQ(ThreadCount(), 4);
 }
 
 TEST_F(WorkThreadsTest, LargeProductsHaveAll) {

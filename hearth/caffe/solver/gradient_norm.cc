@@ -1,11 +1,12 @@
 #include "hearth/caffe/solver/gradient_norm.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 
@@ -13,7 +14,7 @@ double SumOfSquares(const float* values, int64_t count) {
   constexpr int64_t kBlock = 1 << 16;
   const int64_t blocks = (count + kBlock - 1) / kBlock;
   std::vector<double> sums(static_cast<size_t>(blocks));
-  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t last = std::min(count, (block + 1) * kBlock);
       double lanes[8] = {};  // independent sums, which vectorise

@@ -1,9 +1,10 @@
 #include "hearth/caffe/solver/gradient_norm.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
 namespace {
@@ -18,12 +19,12 @@ TEST(SumOfSquares, CountsEveryValue) {
 TEST(SumOfSquares, DoesNotDependOnTheNumberOfThreads) {
   std::vector<float> values(1'000'003);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f / static_cast<float>(i + 1);
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
+  const int threads = ThreadCount();
+  SetThreadCount(1);
   const double alone = SumOfSquares(values.data(), static_cast<int64_t>(values.size()));
-  at::set_num_threads(5);
+  SetThreadCount(5);
   EXPECT_EQ(SumOfSquares(values.data(), static_cast<int64_t>(values.size())), alone);
-  at::set_num_threads(threads);
+  SetThreadCount(threads);
 }
 
 }  // namespace

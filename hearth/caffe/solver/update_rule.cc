@@ -1,11 +1,11 @@
 #include "hearth/caffe/solver/update_rule.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/proto/nearest.h"
 
 namespace hearth::caffe {
@@ -18,7 +18,7 @@ constexpr int64_t kMinUpdateValues = 65536;
 // outside of the loops, so that they vectorise.
 template <typename Step>
 void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
-  at::parallel_for(0, u.count, kMinUpdateValues, [&](int64_t begin, int64_t end) {
+  ParallelFor(0, u.count, kMinUpdateValues, [&](int64_t begin, int64_t end) {
     const Step step = step_of_all;  // a copy, which stores to the arrays cannot alias
     const float *diff = u.diff, *data = u.data;
     const float scale = u.gradient_scale, decay = u.decay;

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from hearth.checkpoints.seal import MOST_SEAL_BYTES, SEAL, Damaged, Part, Seal, SealedFile
 from hearth.checkpoints.stores import Output, Store, refusal, store_of
@@ -155,13 +155,9 @@ class CheckpointFolder:
                 draft.discard()
                 raise
 
-    def add_file(self, uri: str, path: str) -> SealedFile:
-        """Copies a local file to `uri`, in a draft that another rank has begun."""
-        with (
-            self._refusals("shards cannot be written to"),
-            open(path, "rb") as source,
-            new_file(self._store, uri) as writer,
-        ):
+    def add_file(self, uri: str, source: IO[bytes]) -> SealedFile:
+        """Copies a file to `uri`, in a draft that another rank has begun."""
+        with self._refusals("shards cannot be written to"), new_file(self._store, uri) as writer:
             while block := source.read(_BLOCK_BYTES):
                 writer.write(block)
         return writer.sealed()

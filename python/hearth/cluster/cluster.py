@@ -23,8 +23,9 @@ from hearth.cluster.restart import Restarts
 from hearth.cluster.split_plans import SplitPlans
 from hearth.cluster.start import ClusterStart, Key
 from hearth.spark.access import spark_access
+from hearth.spark.dynamic_allocation import ask_for_slots
 from hearth.spark.ports import FEED, NODE, ports_of
-from hearth.spark.slots import slots_now
+from hearth.spark.slots import await_executors, slots_now
 
 logger = logging.getLogger(__name__)
 
@@ -181,9 +182,10 @@ class Cluster(Reporting):
         """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
         if self.plan.options.background:
             self.spark.check_nodes()
-        if self.plan.least_workers:
-            self.fit_workers()
         try:
+            if least := self.plan.least_workers:
+                await_executors(self.spark.session, least, self._most_workers, logger.warning)
+                self.fit_workers()
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
         except BaseException:
@@ -195,18 +197,19 @@ class Cluster(Reporting):
         least, most = self.plan.least_workers, self._most_workers
         slots = slots_now(self.spark.session)
         count = most if slots is None else min(most, max(least, slots))
-        template = roles.template_of({"worker": count})
-        self.plan = replace(self.plan, template=template)
-        self.meta |= {"cluster_template": template, "num_executors": count}
+        self.plan = replace(self.plan, template=roles.template_of({"worker": count}))
+        self.meta |= {"cluster_template": self.plan.template, "num_executors": count}
         self.node_ids = list(range(count))
         self.node_tasks = self.spark.nodes(self.node_ids)
 
     def _grow(self) -> None:
         """After a checkpoint: starts again where slots for more workers have come."""
         count = len(self.node_ids)
-        slots = slots_now(self.spark.session) or 0
-        if count < min(slots, self._most_workers) and self.restarts is not None:
-            self.running.grow(f"there are {slots} slots, for more workers than {count}")
+        slots = min(slots_now(self.spark.session) or 0, self._most_workers)
+        if count < slots and self.restarts is not None:
+            self.running.grow(f"there are slots for {slots} workers instead of {count}")
+        elif count < self._most_workers:
+            ask_for_slots(self.spark.session, self._most_workers)
 
     def launch(self) -> None:
         """Starts all nodes, for the first time or again; raises what run() does."""
@@ -368,6 +371,7 @@ class Cluster(Reporting):
         if self._files_thread is not None:
             self._files_thread.join(_FILES_END_S)
         self.server.stop()
+        self.spark.release()
         self.reports.note_params(self.datasets.described())
         self.reports.close(self._error or sys.exception())
 

@@ -159,7 +159,9 @@ class NodeContext:
             map (Callable): map(batch), or map(batch, seeds) with one seed for each row, which
                 follows from the loader's seed, the epoch and the row; makes the batch.
             workers (int): threads that transform and map; 0: one that also reads.
-            prefetch (int): batches made ahead, 2.
+            map_in (str): "threads", or "processes": map runs in so many processes as `workers`
+                says, for which it is pickled.
+            prefetch (int): batches made ahead, 2, or as many as there are workers.
 
         Raises:
             ValueError: there is no such dataset, or an argument is not one of the above.

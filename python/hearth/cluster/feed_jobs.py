@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.errors import NodeError, told_to_driver
-from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never, partition_id
+from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never
 from hearth.cluster.feed_task import feed, infer, infer_rows
 from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
@@ -18,6 +18,7 @@ from hearth.rows.column_results import result_columns
 from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 from hearth.spark.arrow_map import map_in_arrow
+from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -51,6 +51,10 @@ class Session:
             self._channel.close()
             raise
 
+    def beat(self) -> None:
+        """Sends the task a sign of life."""
+        _tell(self._channel, {"op": "alive"})
+
     def end(self) -> None:
         """The program is over, so nobody reads any more."""
         self._channel.end()
@@ -146,6 +150,11 @@ class FeedServer:
         except Exception as error:  # of memory, threads or descriptors; the task hears of the end
             print(f"hearth: a feed's connection could not be accepted: {error}", file=sys.stderr)
             sock.close()
+
+    def beat(self) -> None:
+        """Shows the feed tasks that the program goes on; see FeedSpec.beat_s."""
+        for session in list(self._sessions):
+            session.beat()
 
     def forget(self, session: Session) -> None:
         """Its connection is over."""

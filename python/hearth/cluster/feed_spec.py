@@ -27,6 +27,9 @@ class FeedSpec:
     safe: frozenset[int] = frozenset()  # partitions that were brought before
     # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
     fenced: bool = False
+    # The node calls FeedServer.beat() more often than this; a task takes it for hung after so long
+    # without a message. 0: it does not.
+    beat_s: float = 0.0
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"FeedSpec(queue={self.queue}, mode={self.mode})"
@@ -54,11 +57,3 @@ def feed_spec(
 def feed_timeout_or_never(seconds: float) -> float:
     """-1 means no limit, as in the API."""
     return 1e9 if seconds < 0 else float(seconds)
-
-
-def partition_id() -> int:
-    """The partition of the Spark task that runs this; 0 outside of Spark."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0

@@ -42,11 +42,14 @@ class Connection:
         self.token = spec.token
         self.from_afar = is_remote(node)
         self.where = name_of(node)
-        self.ring = RingWriter(relay.RING_BYTES)
-        self.results = RingReader(relay.RING_BYTES)
+        size = relay.REMOTE_RING_BYTES if self.from_afar else relay.RING_BYTES
+        self.ring = RingWriter(size)
+        self.results = RingReader(size)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # what ended the partition
         self.over = False
+        # The node's program may take long to begin.
+        self._spec, self._silence_s = spec, 10 * spec.beat_s or None
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
         if "error" in answer:
@@ -74,10 +77,16 @@ class Connection:
         """Passes on what the node says; where it ends the partition, ends waits on the rings."""
         try:
             while True:
-                message, _ = self._channel.receive()
+                message, _ = self._channel.receive(self._silence_s)
+                if message.get("op") == "alive":
+                    self._silence_s = self._spec.beat_s
+                    continue
                 if message.get("op") not in _KEEPING:
                     self._end_waits(message)
                 self._inbox.put(message)
+        except TimeoutError:
+            message = {"error": self._hung()}
+            self._end_waits(message)
         except (EOFError, OSError):
             message = {"lost": True}  # the rings see it, too, after what is in them
         except Exception as error:
@@ -140,9 +149,21 @@ class Connection:
     def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
         """The error to raise; the driver hears of it at once, before Spark's retries."""
         text = took_none(self.where, "rows", spec.timeout_s)
+        self._tell_driver(spec, text)
+        return FeedTimeoutError(text)
+
+    def _hung(self) -> str:
+        """Why no more is awaited of the node, of which the driver hears, too."""
+        text = (
+            f"{self.where} has sent nothing for {self._silence_s:g} s: its program is stopped or "
+            "hangs, or its host is gone; the next call starts another node"
+        )
+        self._tell_driver(self._spec, text)
+        return text
+
+    def _tell_driver(self, spec: FeedSpec, text: str) -> None:
         with suppress(NodeError):
             self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
-        return FeedTimeoutError(text)
 
     def reason(self, spec: FeedSpec) -> str:
         """Why the node went away, as its supervisor knows."""

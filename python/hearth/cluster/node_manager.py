@@ -56,6 +56,10 @@ class NodeManager:
         """Reports to the driver that the program has made a checkpoint in this life."""
         self._server.note_commit()
 
+    def beat(self) -> None:
+        """Shows the tasks that feed this node that its program goes on; see FeedSpec.beat_s."""
+        self._server.beat()
+
     def warn(self, text: str) -> None:
         """Has the driver log a warning of this node."""
         self._server.report({"event": "warning", "text": text})

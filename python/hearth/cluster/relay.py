@@ -3,6 +3,10 @@
 Feed tasks and nodes know rings and a unix socket only. Between two hosts each side has a relay at
 the other end of its rings; the two relays speak over one TCP connection, which the feed listener
 has authenticated: frames of the channel, and rows as Arrow IPC streams of one batch.
+
+A node may have hundreds of these connections, so its rings share a limit of memory: the more there
+are, the smaller the rings of new ones. A batch on its way, of at most a quarter of the task's ring
+unless a single row is larger, comes on top for each connection.
 """
 
 from __future__ import annotations
@@ -18,10 +22,38 @@ from hearth.cluster.channel import Channel
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Of a feed task: for a node of its host, and of another one, which holds a part of it in memory.
 RING_BYTES = 16 << 20
+REMOTE_RING_BYTES = 4 << 20
+# Of a node's relays: in all, as far as these suffice. Rows are divided to fit into a ring; a piece
+# of results (rows.pickles) has to fit as it is.
+_NODE_BYTES = 128 << 20
+_LEAST_ROWS_BYTES, _LEAST_RESULTS_BYTES = 256 << 10, 3 << 20
 # A batch is larger than a ring where one of its rows is; the core sends no larger one.
 _MAX_ROWS_BYTES = (4 << 30) + RING_BYTES
 _FOREVER_S = 1e9
+
+
+class RingMemory:
+    """Sizes of rings that share a limit. Any thread may use it."""
+
+    def __init__(self, limit: int):
+        self._lock = threading.Lock()
+        self._free = limit
+
+    def take(self, least: int) -> int:
+        """The size of a new ring: a part of what is free, but at least `least`."""
+        with self._lock:
+            size = min(RING_BYTES, max(least, self._free // 16))
+            self._free -= size
+            return size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._free += size
+
+
+_rows_memory, _results_memory = RingMemory(_NODE_BYTES), RingMemory(_NODE_BYTES)
 
 
 def at_task(far: Channel) -> Channel:
@@ -40,8 +72,19 @@ def at_node(sock: socket.socket) -> socket.socket:
     """Starts a node's relay for a connection from another host; returns one as from this host."""
     from hearth.native._core import RingReader, RingWriter
 
+    taken: list[tuple[RingMemory, int]] = []
+
+    def take(memory: RingMemory, least: int) -> int:
+        taken.append((memory, memory.take(least)))
+        return taken[-1][1]
+
+    def give_back() -> None:
+        for memory, size in taken:
+            memory.give_back(size)
+
     def rings(near: Channel) -> tuple[Any, Any]:
-        results, rows = RingReader(RING_BYTES), RingWriter(RING_BYTES)
+        results = RingReader(take(_results_memory, _LEAST_RESULTS_BYTES))
+        rows = RingWriter(take(_rows_memory, _LEAST_ROWS_BYTES))
         near.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
         rows.close_child_fds()
         results.close_child_fds()
@@ -49,7 +92,8 @@ def at_node(sock: socket.socket) -> socket.socket:
 
     far = Channel(sock)
     near, node = _pair()
-    return socket.socket(fileno=_start(_Relay(far, near, rings, to_task=far), node).detach())
+    relay = _Relay(far, near, rings, to_task=far, at_end=give_back)
+    return socket.socket(fileno=_start(relay, node).detach())
 
 
 def _pair() -> tuple[Channel, Channel]:
@@ -75,11 +119,13 @@ class _Relay:
         near: Channel,
         rings: Callable[[Channel], tuple[Any, Any]],
         to_task: Channel,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._far = far
         self._near = near
         self._rings = rings
         self._to_task = to_task
+        self._at_end = at_end
         self._opened: tuple[Any, ...] = ()
 
     def run(self) -> None:
@@ -98,6 +144,8 @@ class _Relay:
                 thread.join()
             self._far.close()
             self._near.close()
+            self._opened = ()
+            self._at_end()
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

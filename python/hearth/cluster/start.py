@@ -173,7 +173,8 @@ class ClusterStart:
                 job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
-        self._spark.release()
+        if not wait_for_nodes:  # else the next start is to find the executors
+            self._spark.release()
         self._replace_silent(is_gone=wait_for_nodes)
 
 

@@ -145,6 +145,11 @@ class ClusterWatch:
         with self._changed:
             self._changed.wait_for(lambda: self._done >= left, timeout_s)
 
+    @property
+    def lost_feeds(self) -> bool:
+        """Whether a feed job has failed at some node."""
+        return bool(self._feed_errors)
+
     def feed_error(self, feed: str | None) -> ClusterError | None:
         """What ends that feed without the cluster having failed: a timeout, a node that is done."""
         return None if feed is None else self._feed_errors.get(feed)

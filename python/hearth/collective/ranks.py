@@ -64,8 +64,16 @@ class Ranks:
         description: what they talk over, in words.
     """
 
-    def __init__(self, meeting: Meeting, rank: int, world: int, timeout_s: float):
-        """Returns once all ranks have come. An operation may take `timeout_s` from its start.
+    def __init__(
+        self,
+        meeting: Meeting,
+        rank: int,
+        world: int,
+        timeout_s: float,
+        connect_timeout_s: float = 0,
+    ):
+        """Returns once all ranks have come, within `connect_timeout_s` (0: `timeout_s`). An
+        operation may take `timeout_s` from its start.
 
         Raises:
             TimeoutError: not all came; names those that are missing.
@@ -73,9 +81,10 @@ class Ranks:
             HearthError: one failed.
         """
         self.rank, self.world, self.timeout_s = rank, world, timeout_s
+        limit = connect_timeout_s or timeout_s
         self._coordinator: Any = None
         if rank == 0:
-            self._coordinator, key = _open(meeting, world, timeout_s)
+            self._coordinator, key = _open(meeting, world, limit)
             host, port = self._coordinator.host(), self._coordinator.port()
         else:
             host, port, key = _found(meeting)
@@ -88,12 +97,12 @@ class Ranks:
                 rank=rank,
                 world=world,
                 host_name=socket.gethostname(),
-                connect_timeout_s=timeout_s,
+                connect_timeout_s=limit,
             )
             self._member.reserve("{}")
             if rank == 0:
                 meeting.withdraw()
-            self._group = _core.Group.connect(self._member, listen_host=own, timeout_s=timeout_s)
+            self._group = _core.Group.connect(self._member, listen_host=own, timeout_s=limit)
         except BaseException:
             self._close_coordinator()
             raise

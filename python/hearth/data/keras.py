@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,11 @@ _IN_ORDER = (
 class KerasDataset(keras.utils.PyDataset):
     """The batches of a loader as (x, y) or (x, y, sample_weight), for fit(dataset, shuffle=False).
 
-    One thread uses it. Sample weights are those of uneven="weight". A state_dict() counts batches
-    that fit() has trained on where callback() is among its callbacks, else those that it has taken,
-    of which some may be prefetched. An epoch of Keras has len() steps; where it begins in the midst
-    of one of the loader, as after load_state_dict(), the loader's next epoch follows within it.
+    One fit() at a time uses it; its threads may take batches ahead. Sample weights are those of
+    uneven="weight". A state_dict() counts batches that fit() has trained on where callback() is
+    among its callbacks, else those that it has taken, of which some may be prefetched. An epoch of
+    Keras has len() steps; where it begins in the midst of one of the loader, as after
+    load_state_dict(), the loader's next epoch follows within it.
     """
 
     def __init__(self, loader: Loader, x: str | Sequence[str], y: str | Sequence[str] | None):
@@ -38,6 +40,11 @@ class KerasDataset(keras.utils.PyDataset):
         self._next = 0  # the batch that fit() is to ask for
         self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
         self._has_trained = False  # in this epoch
+        self._counted = False  # callback() counts the batches of this epoch
+        self._counts_next = False  # and is to count those of the next one
+        self._announced = False  # Keras has said that an epoch begins
+        self._peeked = False  # the batches were taken before it said so
+        self._lock = threading.RLock()  # fit() may look at batches while an older thread takes one
         self._seek(None)
 
     def __len__(self) -> int:
@@ -45,22 +52,38 @@ class KerasDataset(keras.utils.PyDataset):
             self._length = len(self._loader)
         return self._length
 
+    def on_epoch_begin(self) -> None:
+        """Keras is about to take the batches of an epoch."""
+        self._announced = True
+
+    def on_epoch_end(self) -> None:
+        """Keras has taken them, or is about to begin."""
+        self._announced = False
+
     def __getitem__(self, index: int) -> Any:
-        if index == 0 and self._next > 0:
-            self._begin_epoch()
-        elif index != self._next:
-            raise ValueError(_IN_ORDER.format(index, self._next - 1))
-        batch = self._chosen(next(self._batches))
-        self._states.append(self._loader.state_dict())
-        self._next = index + 1
-        return batch
+        with self._lock:
+            if index == 0:
+                self._begin_epoch()
+            elif index != self._next:
+                raise ValueError(_IN_ORDER.format(index, self._next - 1))
+            batch = self._chosen(next(self._batches))
+            self._states.append(self._loader.state_dict())
+            self._next = index + 1
+            return batch
 
     def _begin_epoch(self) -> None:
-        """Before its first epoch Keras takes some batches to see their types, and then begins with
-        them again; so it does where a fit() follows one that was interrupted."""
-        if self._next < len(self):
+        """Goes back to the first batch that was not trained on.
+
+        Before its first epoch fit() takes one or two batches to see their types, and then begins
+        with them again; an epoch that was interrupted leaves batches that were only taken.
+        """
+        untrained = bool(self._states) if self._counted else self._next < len(self)
+        if self._next > 0 and (self._peeked or untrained):
             self._seek(self._trained if self._has_trained else self._begin)
         self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+        self._peeked, self._announced = not self._announced, False
+        if not self._peeked:
+            self._counted, self._counts_next = self._counts_next, False
 
     def _seek(self, state: Mapping[str, Any] | None) -> None:
         if state is not None:
@@ -68,6 +91,7 @@ class KerasDataset(keras.utils.PyDataset):
         self._states.clear()
         self._batches = self._stream()
         self._begin, self._next, self._has_trained = self._loader.state_dict(), 0, False
+        self._peeked = False
 
     def _stream(self) -> Iterator[Any]:
         while len(self):
@@ -79,12 +103,21 @@ class KerasDataset(keras.utils.PyDataset):
 
     def state_dict(self) -> dict[str, Any]:
         """See Loader.state_dict()."""
-        return self._loader.state_dict() if self._trained is None else self._trained
+        if self._trained is not None:
+            return self._trained
+        return self._begin if self._peeked else self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See Loader.load_state_dict(); before fit()."""
-        self._seek(state)
-        self._trained = None
+        """See Loader.load_state_dict(); before fit(), or in a callback's on_train_begin()."""
+        with self._lock:
+            self._seek(state)
+            self._trained = None
+
+    def steps_left(self, end: int) -> int:
+        """Steps of fit() from state_dict() on until the loader's epoch `end` begins."""
+        state = self.state_dict()
+        whole = max(0, end - state["epoch"] - 1) * len(self)
+        return whole + self._loader.steps_left(state) if state["epoch"] < end else 0
 
     def _note_trained(self, batches: int) -> None:
         self._has_trained = True
@@ -110,6 +143,7 @@ class _Counter(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._trained = 0
+        self._dataset._counts_next = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # The last batch of several, where the model was compiled with steps_per_execution.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import numpy as np
 
 from hearth.data.arrays import batch_arrays
 from hearth.data.given import note_given
-from hearth.data.options import WEIGHT, LoaderOptions
+from hearth.data.map_processes import MapProcesses
+from hearth.data.options import WEIGHT, LoaderOptions, making
 from hearth.data.position import (
     VERSION,
     Pass,
@@ -76,10 +76,22 @@ class Loader:
         invalid_rows: rows, so far, that a transform could not decode, and that were replaced.
     """
 
-    def __init__(self, dataset: Dataset, options: LoaderOptions):
+    def __init__(
+        self,
+        dataset: Dataset,
+        options: LoaderOptions,
+        collate: Callable[[Any], Any] | None = None,
+    ):
+        """`collate`: applied to each batch before options.map, where that is.
+
+        Raises:
+            ValueError: an option has nothing to apply to.
+        """
         self._dataset = dataset
         self._options = options
-        self._map = None if options.map is None else _mapping(options.map)
+        self._making = making(collate, options.map)
+        if options.map_in == "processes" and self._making is None:
+            raise ValueError("map_in is 'processes', but there is no map to run in them: give one")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration begins where the position says
         self.repeated_rows = 0
@@ -160,13 +172,23 @@ class Loader:
             ClusterError: the cluster failed.
         """
         self._check_state(state)
+        self._position, self._fresh = self._position_of(state), True
+
+    def steps_left(self, state: Mapping[str, Any]) -> int:
+        """Steps that these ranks take of an epoch from a state_dict() on; waits as len() does."""
+        position = self._position_of(state)
+        _, counts = self._open(position)
+        return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
+
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
+        """Where these ranks go on from the state."""
         position = Position.of_state(dict(state))
         owners = self._dataset.plan.owners
         if position.passes[-1].owners != owners:
             if all(done.taken == 0 for done in position.passes):
                 position.passes.clear()
             position.passes.append(Pass(owners))
-        self._position, self._fresh = position, True
+        return position
 
     def _check_state(self, state: Mapping[str, Any]) -> None:
         name, options = self._dataset.name, self._options
@@ -198,10 +220,11 @@ class Loader:
         if not self._fresh:  # an iteration was left before its end
             self._begin_epoch(self._position.epoch + 1)
         self._fresh = False
-        options, position = self._options, self._position
+        options, position, make = self._options, self._position, self._make
         steps = self._guarded(self._epoch_batches(position))
-        finish = partial(self._finish, position)
-        for made in prefetched(steps, finish, options.workers, options.prefetch):
+        finish = partial(self._finish, position, make)
+        depth = max(options.prefetch, options.workers)
+        for made in prefetched(steps, finish, options.workers, depth):
             if position is self._position:  # else the loader has gone on to another epoch
                 position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
@@ -289,7 +312,9 @@ class Loader:
         size = self._options.batch_size
         return rows // size if self._options.drop_last else -(-rows // size)
 
-    def _finish(self, position: Position, batch: _Step) -> _Made:
+    def _finish(
+        self, position: Position, make: Callable[[Any, Any], Any] | None, batch: _Step
+    ) -> _Made:
         """A batch of the iteration that `position` belongs to. Any thread."""
         options, rows = self._options, batch.rows
         spare = self._spare(position, batch.last)
@@ -301,9 +326,25 @@ class Loader:
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
         made = self._convert(values, options.columns is not None)
-        if self._map is not None:
-            made = self._map(made, rows)
+        if make is not None:
+            try:
+                made = make(made, rows.ids())
+            except Exception as error:
+                first, epoch = batch.last - rows.count, position.epoch
+                error.add_note(
+                    f"in the map of dataset {self._dataset.name!r}, called on rows {first} to "
+                    f"{batch.last - 1} of epoch {epoch} of this rank"
+                )
+                raise
+        made = self._finished(made)
         return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
+
+    @cached_property
+    def _make(self) -> Callable[[Any, Any], Any] | None:
+        """What makes the program's batch of (batch, seeds of its rows); starts its processes."""
+        if self._making is None or self._options.map_in == "threads":
+            return self._making
+        return MapProcesses(self._making, self._options.workers, self._dataset.name).call
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
         """The rows behind a batch, up to a limit. Takes none before it is asked for them."""
@@ -338,10 +379,6 @@ class Loader:
         """The batch in the framework's own types."""
         return tuple(values.values()) if as_tuple else values
 
-
-def _mapping(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """function(batch), or function(batch, seeds) where it takes two arguments: one seed per row,
-    which follows from the loader's seed, the epoch and the row."""
-    if len(inspect.signature(function).parameters) < 2:
-        return lambda batch, _: function(batch)
-    return lambda batch, rows: function(batch, rows.ids())
+    def _finished(self, batch: Any) -> Any:
+        """The batch as the program gets it, of what the map has made."""
+        return batch

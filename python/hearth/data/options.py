@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
+MAP_IN = ("threads", "processes")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class LoaderOptions:
     transforms: Mapping[str, Any] = field(default_factory=dict)
     map: Callable[..., Any] | None = None
     workers: int = 0
+    map_in: str = "threads"
     prefetch: int = 2
 
     def __post_init__(self) -> None:
@@ -39,6 +42,12 @@ class LoaderOptions:
             raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.uneven not in UNEVEN:
             raise ValueError(f"uneven is {self.uneven!r}: it must be one of {', '.join(UNEVEN)}")
+        if self.map_in not in MAP_IN:
+            raise ValueError(f"map_in is {self.map_in!r}: it must be one of {', '.join(MAP_IN)}")
+        if self.map_in == "processes" and self.workers < 1:
+            raise ValueError(
+                f"map_in is 'processes' and workers is {self.workers}: give the number of processes"
+            )
         if self.shuffle not in (True, False, "full"):
             raise ValueError(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
 
@@ -57,3 +66,22 @@ def _whole(name: str, value: Any) -> int:
     if not hasattr(type(value), "__index__") or abs(value) > _MOST:
         raise ValueError(f"{name} is {value!r}: it must be a whole number of at most 63 bits")
     return operator.index(value)
+
+
+def making(
+    collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
+) -> Callable[[Any, Any], Any] | None:
+    """What makes a batch of (batch, seeds): first `collate`, then function(batch), or
+    function(batch, seeds) where it takes two arguments. None where neither is given."""
+    if collate is None and function is None:
+        return None
+    takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1
+
+    def make(batch: Any, seeds: Any) -> Any:
+        if collate is not None:
+            batch = collate(batch)
+        if function is None:
+            return batch
+        return function(batch, seeds) if takes_seeds else function(batch)
+
+    return make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -24,39 +24,63 @@ def prefetched(
         depth: how many.
     """
     ready: queue.Queue[Future[Any] | None] = queue.Queue(max(1, depth))
-    stopped = threading.Event()
-    pool = ThreadPoolExecutor(workers, "hearth-map") if workers else None
-    arguments = (items, finish, pool, ready, stopped)
-    threading.Thread(target=_produce, args=arguments, name="hearth-loader", daemon=True).start()
+    makers = _Makers(finish, workers)
+    _start(_produce, items, makers, ready)
     try:
         while (future := ready.get()) is not None:
             yield future.result()
     finally:
-        stopped.set()
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+        makers.stop()
 
 
-def _produce(
-    items: Iterator[Any],
-    finish: Callable[[Any], Any],
-    pool: ThreadPoolExecutor | None,
-    ready: queue.Queue[Future[Any] | None],
-    stopped: threading.Event,
-) -> None:
+class _Makers:
+    """Threads that call finish(). Those of an executor would hold up the end of the program, until
+    a call that has begun is over."""
+
+    def __init__(self, finish: Callable[[Any], Any], workers: int):
+        self._finish, self._workers = finish, workers
+        self._work: queue.SimpleQueue[tuple[Any, Future[Any]] | None] = queue.SimpleQueue()
+        self.stopped = threading.Event()
+        for _ in range(workers):
+            _start(self._run)
+
+    def make(self, item: Any) -> Future[Any]:
+        """finish(item), by one of the threads, or at once where there are none."""
+        future: Future[Any] = Future()
+        if self._workers:
+            self._work.put((item, future))
+        else:
+            self._call(item, future)
+        return future
+
+    def stop(self) -> None:
+        """The threads end; what has not begun is left out."""
+        self.stopped.set()
+        for _ in range(self._workers):
+            self._work.put(None)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None and not self.stopped.is_set():
+            self._call(*work)
+
+    def _call(self, item: Any, future: Future[Any]) -> None:
+        try:
+            future.set_result(self._finish(item))
+        except BaseException as error:  # raised again in the consumer
+            future.set_exception(error)
+
+
+def _produce(items: Iterator[Any], makers: _Makers, ready: queue.Queue[Future[Any] | None]) -> None:
     def put(future: Future[Any] | None) -> None:
-        while not stopped.is_set():
+        while not makers.stopped.is_set():
             with suppress(queue.Full):
                 ready.put(future, timeout=_LOOK_S)
                 return
 
     try:
         for item in items:
-            if pool is not None:
-                put(pool.submit(finish, item))
-            else:
-                put(_done(finish(item)))
-            if stopped.is_set():
+            put(makers.make(item))
+            if makers.stopped.is_set():
                 return
     except BaseException as error:  # raised again in the consumer
         failed: Future[Any] = Future()
@@ -65,7 +89,5 @@ def _produce(
     put(None)
 
 
-def _done(value: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
+def _start(function: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=function, args=arguments, name="hearth-loader", daemon=True).start()

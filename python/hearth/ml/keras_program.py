@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import pickle
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line, loader_map
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
 KEPT = 2  # checkpoints
 # The rendezvous carries at most a megabyte at once.
@@ -73,10 +68,9 @@ def _summary(trainer: Any) -> dict[str, Any]:
 
 
 def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None:
+    report_epoch(ctx, trainer.spec, trainer.run["step"], row)
     if kept is not None:
         kept.save()
-    if trainer.spec.verbose and ctx.share()[0] == 0:
-        ctx.mgr.warn(epoch_line(row, trainer.spec.epochs))
 
 
 class _Checkpoints:
@@ -161,58 +155,18 @@ def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any
         )
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """A trained model, as it travels to the tasks.
+def predictor_of(
+    backend: str, archive: bytes, objects: bytes, inputs: Sequence[str]
+) -> Callable[..., tuple[Any, ...]]:
+    """A trained model as a function of arrays, which gives all outputs in order.
 
-    `key` tells models apart; `objects`: pickled classes of the user's, or b""; `inputs`: names for
-    messages; `read`: the columns with their values.
+    `objects`: pickled classes of the user's, or b""; `inputs`: names for messages.
     """
-
-    key: str
-    backend: str
-    archive: bytes
-    objects: bytes
-    inputs: tuple[str, ...]
-    read: tuple[str, ...]
-    keep: tuple[str, ...]
-    outputs: tuple[str, ...]
-    batch_size: int
-
-
-_loaded: dict[str, Any] = {}  # by the model's key
-
-
-def _model(spec: Prediction) -> Any:
-    """The model, kept by this worker; another one takes its place."""
-    if spec.key not in _loaded:
-        _loaded.clear()
-        objects = pickle.load(io.BytesIO(spec.objects)) if spec.objects else None
-        _loaded[spec.key] = load_archive(spec.archive, objects, bool(spec.objects))
-    return _loaded[spec.key]
-
-
-def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of transform(): a minibatch never crosses an Arrow batch."""
-    use_backend(spec.backend)
+    use_backend(backend)
     import keras
-    import numpy as np
-    import pyarrow as pa
 
-    from hearth.ml.keras_training import as_array
-    from hearth.rows.dense_arrays import dense_array
-    from hearth.rows.results import to_arrow
+    from hearth.ml.keras_predictor import KerasPredictor
 
-    model = _model(spec)
-    for batch in batches:
-        for start in range(0, batch.num_rows, spec.batch_size):
-            rows = batch.slice(start, spec.batch_size)
-            values = {
-                name: dense_array(rows.column(read), name)
-                for name, read in zip(spec.inputs, spec.read, strict=True)
-            }
-            x = tuple(as_array(values, name) for name in spec.inputs)
-            found = keras.tree.flatten(model.predict_on_batch(x[0] if len(x) == 1 else x))
-            added = [to_arrow(np.asarray(value)) for value in found]
-            arrays = [*(rows.column(name) for name in spec.keep), *added]
-            yield pa.RecordBatch.from_arrays(arrays, names=[*spec.keep, *spec.outputs])
+    known = pickle.loads(objects) if objects else None
+    call = KerasPredictor(load_archive(archive, known, bool(objects)), inputs)
+    return lambda *arrays: tuple(keras.tree.flatten(call(*arrays)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ from hearth.ml.saved_stages import StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
 from hearth.rows.results import spark_type
-from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
 _ARCHIVE = "model.keras"
@@ -169,21 +167,7 @@ class KerasModel(TrainedModel, HasBackend):
     def _transform(self, dataset: Any) -> Any:
         from hearth.ml import keras_program
 
-        inputs, outputs = self._inputs(dataset), self._outputs()
-        table = stage_columns.stage_frame("KerasModel", dataset, inputs)
-        schema = self._output_schema(dataset, table, self.getOrDefault(self.outputType))
         objects = b"" if self._distrusted else self._code
-        digest = hashlib.sha256(self.getBackend().encode() + objects + self._archive)
-        spec = keras_program.Prediction(
-            digest.hexdigest(),
-            self.getBackend(),
-            self._archive,
-            objects,
-            tuple(inputs),
-            table.read,
-            table.kept,
-            tuple(outputs),
-            self.getBatchSize(),
-        )
-        found = table.frame.mapInArrow(partial(keras_program.predict, spec), schema)
-        return found.toDF(*dataset.columns, *outputs)
+        given = (self.getBackend(), self._archive, objects, tuple(self._inputs(dataset)))
+        make_model = partial(keras_program.predictor_of, *given)
+        return self._with_outputs(dataset, make_model, self.getOrDefault(self.outputType))

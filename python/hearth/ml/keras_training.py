@@ -20,6 +20,7 @@ from hearth.data.options import WEIGHT
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
 from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.rows.dense_arrays import byte_rows
 from hearth.tensorflow.optimizer_methods import innermost
 
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
@@ -286,14 +287,7 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
         )
     values = batch[name]
     if not isinstance(values, np.ndarray):
-        lengths = {len(v) if isinstance(v, bytes) else -1 for v in values}
-        if len(lengths) == 1 and min(lengths) >= 0:
-            return np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
-        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
-        raise ValueError(
-            f"column {name!r} has values of type {kinds}, which make no array of one shape: take "
-            "columns of numbers, arrays, vectors, or bytes of one length"
-        )
+        return byte_rows(values, name)
     if values.dtype != np.float64:
         return values
     with np.errstate(over="ignore"):

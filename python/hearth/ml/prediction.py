@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.ml import predictors
 from hearth.ml.predict_tasks import Prediction, arrow_schema, predicted
-from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
+from hearth.spark.stage_columns import check_new, stage_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,18 +64,9 @@ def predict(
     made = _checked(names, outputs, batch_size, devices)
     if precision not in predictors.PRECISIONS:
         raise ValueError(f"predict's precision is {precision!r}: give 'bf16', or none")
-    table = stage_frame(_STAGE, frame, names)
-    check_new(_STAGE, frame, made.names)
     flags = {"compile": compile, "precision": precision}
     program = predictors.program_of(make_predict, prepare, names, made.names, **flags)
-    spec = Prediction(program, table.read, table.kept, batch_size)
-    if devices:
-        from hearth.ml import serving
-
-        task = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
-    else:
-        task = partial(predicted, spec, arrow_schema(made))
-    return _with_columns(frame, table, task, made)
+    return with_outputs(_STAGE, frame, program, made, batch_size, devices)
 
 
 def release_devices() -> None:
@@ -104,8 +95,29 @@ def _checked(names: list[str], outputs: str, batch_size: int, devices: int) -> S
     return made
 
 
-def _with_columns(frame: Any, table: StageFrame, task: Any, made: StructType) -> DataFrame:
+def with_outputs(
+    stage: str,
+    frame: Any,
+    program: predictors.Program,
+    made: StructType,
+    batch_size: int,
+    devices: int = 0,
+) -> DataFrame:
+    """The frame with the columns `made` that a program makes of each row; see predict().
+
+    Raises:
+        ValueError: a column is missing, or there already; messages call what adds it `stage`.
+    """
     from pyspark.sql.types import StructType
 
+    table = stage_frame(stage, frame, program.inputs)
+    check_new(stage, frame, made.names)
+    spec = Prediction(program, table.read, table.kept, batch_size)
+    if devices:
+        from hearth.ml import serving
+
+        task = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
+    else:
+        task = partial(predicted, spec, arrow_schema(made))
     schema = StructType([*table.kept_fields(), *made.fields])
     return table.frame.mapInArrow(task, schema).toDF(*frame.columns, *made.names)

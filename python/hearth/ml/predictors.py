@@ -7,11 +7,12 @@ import inspect
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hearth.rows.dense_arrays import fitted
+from hearth.rows.model_thread import kept
 from hearth.rows.results import as_array
 
 PRECISIONS = ("", "bf16")
@@ -54,26 +55,14 @@ def program_of(
     return Program(key, model, prepared, *columns, **flags)
 
 
-_loaded: dict[tuple[str, str], Any] = {}  # by what it is and the program's key
-
-
-def _kept(kind: str, program: Program, make: Callable[[Program], Any]) -> Any:
-    """What `make` gives, kept by this process; another program's takes its place."""
-    if (kind, program.key) not in _loaded:
-        for other in [known for known in _loaded if known[0] == kind]:
-            del _loaded[other]
-        _loaded[kind, program.key] = make(program)
-    return _loaded[kind, program.key]
-
-
 def predictor_of(program: Program) -> Predictor:
     """The model's function. Loads the model where this process does not have it."""
-    return _kept("model", program, Predictor)
+    return kept("model", program.key, partial(Predictor, program))
 
 
 def preparer_of(program: Program) -> Preparer:
     """The function before the model's."""
-    return _kept("prepare", program, Preparer)
+    return kept("prepare", program.key, partial(Preparer, program))
 
 
 class Preparer:
@@ -129,7 +118,11 @@ class Predictor:
                 "compile and precision are for PyTorch modules, but make_predict() returned a "
                 f"{type(made).__name__}: return the module, or compile it in make_predict()"
             )
-        return _KerasPredictor(made) if _is_keras(made) else made
+        if not _is_keras(made):
+            return made
+        from hearth.ml.keras_predictor import KerasPredictor
+
+        return KerasPredictor(made, program.inputs)
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs in their order, first dimension rows.
@@ -163,23 +156,6 @@ class Predictor:
                 f"({', '.join(wanted)}): name a column for each array"
             )
         return [as_array(value) for value in values]
-
-
-class _KerasPredictor:
-    """A Keras model as a function of arrays in the order of its inputs."""
-
-    def __init__(self, model: Any):
-        self._model = model
-        self._kinds = [str(value.dtype) for value in getattr(model, "inputs", None) or []]
-
-    def __call__(self, *arrays: np.ndarray) -> Any:
-        if len(self._kinds) == len(arrays):
-            arrays = tuple(
-                array if kind in ("string", "bfloat16") else fitted(array, kind, f"input {i}")
-                for i, (array, kind) in enumerate(zip(arrays, self._kinds, strict=True))
-            )
-        found = self._model.predict_on_batch(arrays[0] if len(arrays) == 1 else list(arrays))
-        return tuple(found) if isinstance(found, list) else found
 
 
 def takes_dict(function: Callable[..., Any], names: Sequence[str]) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import atexit
 import queue
 import threading
+import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,15 +21,19 @@ from typing import TYPE_CHECKING, Any, cast
 from hearth.cluster import roles
 from hearth.cluster.cluster import Cluster, Plan
 from hearth.cluster.errors import told_to_driver
-from hearth.cluster.feed_spec import FeedSpec, feed_spec, partition_id
+from hearth.cluster.feed_spec import FeedSpec, feed_spec
 from hearth.cluster.feed_task import infer
 from hearth.cluster.node_job import NodeOptions, NodeProgram
 from hearth.ml import predictors
-from hearth.ml.predict_rows import WaitingRows
-from hearth.ml.predict_tasks import Prediction, of_rows, prepared
+from hearth.ml.predict_tasks import Prediction
+from hearth.rows.applied import of_rows, prepared
 from hearth.rows.column_results import ColumnResults, wire_column
+from hearth.rows.model_thread import in_model_thread, start_in_model_thread
+from hearth.rows.predict_rows import WaitingRows
+from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from hearth.cluster.context import NodeContext
@@ -36,8 +42,10 @@ _FEED = "predict"
 # Tasks that a node serves at the same time; further ones wait for one of them to end.
 _TASKS = 64
 # A task may wait so long for results: for other tasks, and for rows that Spark is slow to compute.
-# The end of a node is noticed at once.
+# The end of a node is noticed at once, and a program that hangs after _HUNG_S without a sign of
+# life; a model that does not return after _CALL_S, but in its first call, which may compile it.
 _TIMEOUT_S = 3600.0
+_BEAT_S, _HUNG_S, _CALL_S = 5.0, 60.0, 600.0
 
 _lock = threading.Lock()
 _clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, rows of a batch and devices
@@ -51,7 +59,9 @@ def task_of(session: Any, spec: Prediction, devices: int, made: pa.Schema) -> An
     """
     with _lock:
         cluster = _running(session, spec, devices)
-    nodes = feed_spec(cluster.nodes, _FEED, _TIMEOUT_S, mode="inference", format="arrow")
+    nodes = feed_spec(
+        cluster.nodes, _FEED, _TIMEOUT_S, mode="inference", format="arrow", beat_s=_HUNG_S
+    )
     without_model = replace(spec, program=replace(spec.program, model=b""))
     return partial(served, nodes, without_model, made)
 
@@ -71,7 +81,8 @@ def _running(session: Any, spec: Prediction, devices: int) -> Cluster:
     where = session.sparkContext.applicationId if hasattr(session, "_jsc") else id(session.client)
     key = (where, spec.program.key, spec.batch_size, devices)
     for known, cluster in list(_clusters.items()):
-        ended = cluster.running is None or cluster.running.watch.failure is not None
+        running = cluster.running
+        ended = running is None or running.watch.failure is not None or running.watch.lost_feeds
         if known[0] != where or ended:  # of a session before this one, or a node has failed
             cluster.end()
             del _clusters[known]
@@ -109,14 +120,24 @@ def serve(args: tuple[predictors.Program, int], ctx: NodeContext) -> None:
     of them at a time.
     """
     program, batch_size = args
-    server = _Server(predictors.predictor_of(program), program.outputs, batch_size)
+    loading = start_in_model_thread(partial(predictors.predictor_of, program))
+    while not wait([loading], timeout=_BEAT_S).done:
+        ctx.mgr.beat()
+    server = _Server(loading.result(), program.outputs, batch_size)
     for number in range(_TASKS):
         name = f"hearth-predict-{number}"
         threading.Thread(target=server.run, args=(ctx,), name=name, daemon=True).start()
-    for _ in range(_TASKS):
-        error = server.ended.get()
+    left = _TASKS
+    while left:
+        try:
+            error = server.ended.get(timeout=_BEAT_S)
+        except queue.Empty:
+            server.check()
+            ctx.mgr.beat()
+            continue
         if error is not None:
             raise error
+        left -= 1
 
 
 class _Server:
@@ -124,7 +145,8 @@ class _Server:
         self._predictor = predictor
         self._outputs = outputs
         self._batch_size = batch_size
-        self._device = threading.Lock()
+        self._began: float | None = None  # the call that the model is in
+        self._limit_s = _TIMEOUT_S
         self.ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def run(self, ctx: NodeContext) -> None:
@@ -139,11 +161,26 @@ class _Server:
         except BaseException as error:
             self.ended.put(error)
 
+    def check(self) -> None:
+        """Raises TimeoutError where the model hangs."""
+        began = self._began
+        if began is not None and time.monotonic() - began > self._limit_s:
+            raise TimeoutError(
+                f"the model has not returned from a call for {self._limit_s:g} s, so this node is "
+                "considered hung: make batch_size smaller if a call takes so long"
+            )
+
+    def _call(self, arrays: dict[str, Any]) -> list[np.ndarray]:
+        self._began = time.monotonic()
+        try:
+            return self._predictor(arrays)
+        finally:
+            self._began, self._limit_s = None, _CALL_S
+
     def _results(self, arrays: dict[str, Any]) -> ColumnResults | None:
         """The outputs; where the values are wrong, what the task is to raise."""
         try:
-            with self._device:
-                found = self._predictor(arrays)
+            found = in_model_thread(partial(self._call, arrays))
             return ColumnResults.of(dict(zip(self._outputs, found, strict=True)))
         except (TypeError, ValueError) as error:
             return ColumnResults.error(str(error), len(next(iter(arrays.values()))))
@@ -179,6 +216,7 @@ def _sent(
 ) -> Generator[pa.RecordBatch, None, None]:
     import pyarrow as pa
 
-    for inputs, _ in prepared(spec, partition, batches):
+    prepare = partial(predictors.preparer_of, spec.program)
+    for inputs, _ in prepared(spec.columns(), partition, batches, prepare):
         columns = {name: wire_column(array) for name, array in inputs.items()}
         yield pa.RecordBatch.from_pydict(columns)

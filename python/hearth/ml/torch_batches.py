@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from hearth.data.options import WEIGHT
+from hearth.rows.dense_arrays import byte_rows
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,7 @@ def as_tensor(values: Any, name: str) -> torch.Tensor:
     """A tensor of a column: bytes of one length as uint8 [rows, length]. Raises ValueError."""
     if isinstance(values, torch.Tensor):
         return values
-    lengths = {len(v) if isinstance(v, bytes | bytearray | memoryview) else -1 for v in values}
-    if len(lengths) == 1 and min(lengths) >= 0:
-        flat = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
-        return torch.from_numpy(flat.copy())
-    if -1 in lengths:
-        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
-        raise ValueError(
-            f"column {name!r} has values of type {kinds}, which make no tensor: take columns of "
-            "numbers, arrays, vectors or bytes (StringIndexer makes numbers of strings)"
-        )
-    raise ValueError(
-        f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which make no "
-        "tensor: decode or pad them in Spark"
-    )
+    return torch.from_numpy(byte_rows(values, name))
 
 
 def float_kind(model: Any) -> Any:
@@ -92,9 +79,10 @@ def placed(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Ten
     found = tensor.to(device, kind)
     lost = found.isinf().to(tensor.device) & tensor.isfinite()
     if lost.any():
+        dtype = str(kind).removeprefix("torch.")
         raise ValueError(
-            f"the column {name!r} has the value {tensor[lost][0].item()}, which the model's "
-            f"{kind} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
+            f"the column {name!r} has the value {tensor[lost][0].item()}, which "
+            f"{dtype} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
             "scale the column"
         )
     return found

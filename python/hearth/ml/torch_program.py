@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, epoch_line, loader_map
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
 KEPT = 2  # checkpoints
 
@@ -63,13 +58,9 @@ def _keep(ctx: Any, trainer: Any, loader: Any) -> None:
 
 
 def _after_epoch(ctx: Any, trainer: Any, keep: Any, row: dict[str, Any]) -> None:
-    """Makes a checkpoint, and tells the driver of the epoch."""
-    spec = trainer.spec
-    numbers = {name: value for name, value in row.items() if isinstance(value, float)}
-    ctx.report(step=trainer.run["step"], **numbers)
+    """Reports the epoch to the driver, and makes a checkpoint."""
+    report_epoch(ctx, trainer.spec, trainer.run["step"], row)
     keep()
-    if spec.verbose and ctx.rank == 0:
-        ctx.mgr.warn(epoch_line(row, spec.epochs))
 
 
 def _device(name: str, ctx: Any) -> Any:
@@ -85,72 +76,11 @@ def _device(name: str, ctx: Any) -> Any:
     return device
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """A trained model, as it travels to the tasks.
-
-    `key` tells models apart; `program`: pickled code and arguments of the model; `inputs`: names
-    for messages; `read`: the columns with their values.
-    """
-
-    key: str
-    program: bytes
-    state: bytes
-    inputs: tuple[str, ...]
-    read: tuple[str, ...]
-    keep: tuple[str, ...]
-    outputs: tuple[str, ...]
-    batch_size: int
-
-
-_loaded: dict[str, Any] = {}  # by the model's key
-
-
-def _model(spec: Prediction) -> Any:
-    """The model, kept by this worker; another one takes its place."""
+def module_of(program: bytes, state: bytes) -> Any:
+    """A trained module. `program`: pickled, what makes it and the arguments for that."""
     from hearth.torch import returned
 
-    if spec.key not in _loaded:
-        _loaded.clear()
-        make_model, arguments = pickle.loads(spec.program)
-        model = make_model(**arguments)
-        model.load_state_dict(returned.loaded(spec.state))
-        _loaded[spec.key] = model.eval()
-    return _loaded[spec.key]
-
-
-def predict(spec: Prediction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of transform(): a minibatch never crosses an Arrow batch."""
-    import pyarrow as pa
-    import torch
-
-    from hearth.ml.torch_batches import as_tensor, float_kind, outputs_of, placed
-    from hearth.rows.dense_arrays import dense_array
-    from hearth.rows.results import to_arrow
-    from hearth.torch import datasets
-
-    model = _model(spec)
-    cpu, kind = torch.device("cpu"), float_kind(model)
-    for batch in batches:
-        for start in range(0, batch.num_rows, spec.batch_size):
-            rows = batch.slice(start, spec.batch_size)
-            inputs = []
-            for name, read in zip(spec.inputs, spec.read, strict=True):
-                values = datasets.as_tensor(dense_array(rows.column(read), name), name)
-                inputs.append(placed(as_tensor(values, name), cpu, kind, name))
-            with torch.inference_mode():
-                found = outputs_of(model(*inputs), rows.num_rows)
-            _check_count(spec, found)
-            # numpy has no bfloat16.
-            found = [x.float() if x.dtype == torch.bfloat16 else x for x in found]
-            added = [to_arrow(x.numpy()) for x in found]
-            arrays = [*(rows.column(name) for name in spec.keep), *added]
-            yield pa.RecordBatch.from_arrays(arrays, names=[*spec.keep, *spec.outputs])
-
-
-def _check_count(spec: Prediction, found: list[Any]) -> None:
-    if len(found) != len(spec.outputs):
-        raise ValueError(
-            f"the model gives {len(found)} outputs for the columns {', '.join(spec.outputs)}: set "
-            "outputCols to one name for each"
-        )
+    make_model, arguments = pickle.loads(program)
+    module = make_model(**arguments)
+    module.load_state_dict(returned.loaded(state))
+    return module

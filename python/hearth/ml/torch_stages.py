@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +13,6 @@ from hearth.ml.saved_stages import WEIGHTS, StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
 from hearth.rows.results import spark_type
-from hearth.spark import stage_columns
 
 _NEEDED = ("model", "loss", "optimizer")
 
@@ -183,19 +181,6 @@ class TorchModel(TrainedModel):
 
         from hearth.ml import torch_program
 
-        inputs, outputs = self._inputs(dataset), self._outputs()
-        table = stage_columns.stage_frame("TorchModel", dataset, inputs)
-        schema = self._output_schema(dataset, table, self.getOrDefault(self.outputType))
         program = cloudpickle.dumps((self._kept(), self.getOrDefault(self.modelArgs)))
-        spec = torch_program.Prediction(
-            hashlib.sha256(program + self._state).hexdigest(),
-            program,
-            self._state,
-            tuple(inputs),
-            table.read,
-            table.kept,
-            tuple(outputs),
-            self.getBatchSize(),
-        )
-        found = table.frame.mapInArrow(partial(torch_program.predict, spec), schema)
-        return found.toDF(*dataset.columns, *outputs)
+        make_model = partial(torch_program.module_of, program, self._state)
+        return self._with_outputs(dataset, make_model, self.getOrDefault(self.outputType))

@@ -159,7 +159,7 @@ _TrainingParams: Any = all_of(
     param("schedulerInterval", "what the scheduler follows: epoch or step", _TEXT),
     param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
     param("checkpointSteps", "steps of the optimizer between checkpoints in an epoch", _INT),
-    param("verbose", "whether each epoch is logged", _FLAG),
+    param("verbose", "whether a line of each epoch is shown", _FLAG),
 )
 
 

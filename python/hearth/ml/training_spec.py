@@ -71,10 +71,13 @@ class TrainingCode:
     objects: Mapping[str, Any] | None = None
 
 
-def epoch_line(row: Mapping[str, Any], epochs: int) -> str:
-    """What a training of so many epochs reports of one."""
-    figures = (f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "rows"))
-    return f"epoch {row['epoch'] + 1} of {epochs}: {', '.join(figures)}"
+def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]) -> None:
+    """Sends an epoch's figures to the driver's progress line and history; if the training is
+    verbose, rank 0 also prints them, and its output comes to the driver."""
+    ctx.report({key: value for key, value in row.items() if isinstance(value, float)}, step=step)
+    if spec.verbose and ctx.share()[0] == 0:
+        figures = (f"{key} {row[key]:.4g}" for key in row if key not in ("epoch", "rows"))
+        print(f"epoch {row['epoch'] + 1} of {spec.epochs}: {', '.join(figures)}", flush=True)
 
 
 def loader_map(transformation: Callable[..., Any] | None) -> Callable[..., Any] | None:

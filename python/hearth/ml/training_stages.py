@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from pyspark.ml import Estimator, Model
 
+from hearth.ml.prediction import with_outputs
+from hearth.ml.predictors import program_of
 from hearth.ml.saved_stages import CodeStage
 from hearth.ml.summary import TrainingSummary
 from hearth.ml.training_params import HasNetColumns, HasTraining
@@ -144,22 +146,24 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         """The figures of each epoch: loss, metrics, val_loss, lr, seconds, rows."""
         return self.summary.history
 
-    def _output_schema(self, dataset: Any, table: Any, types: str) -> Any:
-        """The columns of a stage_frame() with those that transform() adds. Raises ValueError."""
+    def _with_outputs(self, dataset: Any, make_model: Any, types: str) -> Any:
+        """The rows with the outputs of a model, of types joined by ";". Raises ValueError."""
         from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
         outputs, kinds = self._outputs(), types.split(";")
-        stage_columns.check_new(type(self).__name__, dataset, outputs)
         if len(kinds) != len(outputs):
             raise ValueError(
                 f"the model gives {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
                 "outputCols to one name for each"
             )
-        added = [
-            StructField(name, _parse_datatype_string(kind), True)
-            for name, kind in zip(outputs, kinds, strict=True)
-        ]
-        return StructType([*table.kept_fields(), *added])
+        made = StructType(
+            [
+                StructField(name, _parse_datatype_string(kind), True)
+                for name, kind in zip(outputs, kinds, strict=True)
+            ]
+        )
+        program = program_of(make_model, None, self._inputs(dataset), outputs)
+        return with_outputs(type(self).__name__, dataset, program, made, self.getBatchSize())
 
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         self._summary = TrainingSummary(**found["summary"])

@@ -30,6 +30,31 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
     return column_to_numpy(column, name)
 
 
+def byte_rows(values: Any, name: str) -> np.ndarray:
+    """Bytes of one length in the column `name` as uint8 [rows, length].
+
+    Raises:
+        ValueError: the values are something else, or of several lengths.
+    """
+    import numpy as np
+
+    lengths = {len(v) if isinstance(v, bytes | bytearray | memoryview) else -1 for v in values}
+    if -1 in lengths:
+        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise ValueError(
+            f"column {name!r} has values of type {kinds}, which make no array of one shape: take "
+            "columns of numbers, arrays, vectors, or bytes of one length (StringIndexer makes "
+            "numbers of strings)"
+        )
+    if len(lengths) > 1:
+        raise ValueError(
+            f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which make "
+            "no array: decode or pad them in Spark"
+        )
+    # A copy, as bytes cannot be written to.
+    return np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1).copy()
+
+
 def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
     """The values of the column `name` in the type `kind`.
 

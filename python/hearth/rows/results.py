@@ -39,6 +39,18 @@ def spark_type(kind: str, depth: int) -> str:
     return "array<" * depth + scalar + ">" * depth
 
 
+def arrow_type(kind: str, depth: int) -> pa.DataType:
+    """Arrow's type of such a column; raises as spark_type() does."""
+    import pyarrow as pa
+
+    names = {"float": "float32", "double": "float64", "int": "int32", "bigint": "int64"}
+    scalar = spark_type(kind, 0)
+    found = pa.type_for_alias(names.get(scalar, scalar))
+    for _ in range(depth):
+        found = pa.list_(found)
+    return found
+
+
 def to_arrow(values: np.ndarray) -> pa.Array:
     """Numbers or bytes of any shape, in the type that spark_type() says; raises as that does."""
     import numpy as np

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
 from hearth.spark.time_setting import time_setting_s
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class SlotWait:
             raise self._too_few(slots, f"{late} ({WAIT_SETTING})")
         if slots != self._told[0] or now - self._told[1] >= _TELL_S:
             self._told = slots, now
+            ask_for_slots(self._session, self._tasks)
             waited = f"{now - self._since:.0f} of {self._limit_s:.0f} s"
             self._tell(f"waiting for executors: {slots} of {self._tasks} slots ({waited})")
         return False
@@ -100,6 +102,15 @@ class SlotWait:
             "lower the number of ranks (-clusterSize, num_executors), or give Spark more executors "
             "(or cores, or fewer spark.task.cpus)"
         )
+
+
+def await_executors(
+    session: SparkSession, least: int, most: int, tell: Callable[[str], None]
+) -> None:
+    """Where Spark starts executors by demand: waits for slots for `most` tasks, and once the limit
+    is over for the least. Raises as SlotWait.look()."""
+    if is_on(session.conf.get):
+        SlotWait(session, most, tell, least=least).wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:
@@ -129,8 +140,11 @@ def most_slots(session: SparkSession) -> int | None:
     master, cpus = session.conf.get("spark.master", ""), _task_cpus(session)
     if not master.startswith("yarn"):
         return local_slots(master, cpus)
-    executors = int(session.conf.get("spark.executor.instances", "2"))
-    return executors * (int(session.conf.get("spark.executor.cores", "1")) // cpus)
+    if is_on(session.conf.get):
+        executors = most_executors(session.conf.get)
+    else:
+        executors = int(session.conf.get("spark.executor.instances", "2"))
+    return executors and executors * (int(session.conf.get("spark.executor.cores", "1")) // cpus)
 
 
 def local_slots(master: str, task_cpus: int) -> int | None:

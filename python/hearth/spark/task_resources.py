@@ -1,4 +1,4 @@
-"""What Spark granted the task that runs here."""
+"""The task that runs here, and what Spark granted it."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def task_gpus() -> list[str]:
     context = TaskContext.get()
     resources = context.resources() if context is not None else {}
     return list(resources["gpu"].addresses) if "gpu" in resources else []
+
+
+def partition_id() -> int:
+    """The partition of the Spark task that runs this; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0

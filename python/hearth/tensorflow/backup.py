@@ -37,10 +37,9 @@ class BackupAndRestore(keras.callbacks.Callback):
 
     A checkpoint has the weights and the optimizer's state, as model.save_weights() writes them, the
     states of its layers' random numbers, and the position of the rows. With restart=True a fit that
-    was interrupted, and begins again with the same arguments, does the steps that are left, on the
-    rows that are left: `epochs` times len(rows) in all. Rank 0 writes, under another name first,
-    and reads for all ranks. All ranks have this callback; it counts the steps that rows.callback()
-    would.
+    was interrupted, and begins again with the same arguments, trains on the rows that are left of
+    `epochs` epochs, with other nodes, too. Rank 0 writes, under another name first, and reads for
+    all ranks. All ranks have this callback; it counts the steps that rows.callback() would.
     """
 
     def __init__(
@@ -72,17 +71,29 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._counter = rows.callback()
         self._step = self._saved = 0  # of all epochs
         self._batch = 0  # of the epoch
+        self._first = 0  # the rows' epoch with which the fit began, before it was interrupted
+        self._last_step = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the newest checkpoint."""
-        self._step = self._saved = self._restored()
-        self.model._initial_epoch = self._step // len(self._rows)
+        found = self._restored()
+        epochs, rows = int(self.params["epochs"]), self._rows
+        if found:
+            self._step = int(found["step"])
+            self._first = found.get("first", 0)
+            left = rows.steps_left(self._first + epochs)
+        else:
+            self._step, left = 0, epochs * len(rows)
+            epoch = rows.state_dict()["epoch"]
+            self._first = epoch if rows.steps_left(epoch + 1) else epoch + 1
+        self._saved, self._last_step = self._step, self._step + left
+        self.model._initial_epoch = max(0, epochs - -(-left // len(rows)))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Begins to count the epoch's steps."""
         self._counter.on_epoch_begin(epoch, logs)
         self._batch = 0
-        if self._step >= self._last_step():  # it was done before it was interrupted
+        if self._step >= self._last_step:  # it was done before it was interrupted
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -94,7 +105,7 @@ class BackupAndRestore(keras.callbacks.Callback):
         if self._every and self._step >= self._saved + self._every:
             self._save()
         # An epoch of Keras that began in the midst of one of the rows is longer than what is left.
-        if self._step >= self._last_step():
+        if self._step >= self._last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -106,9 +117,6 @@ class BackupAndRestore(keras.callbacks.Callback):
         """Saves what was done since the last checkpoint."""
         if self._step > self._saved:
             self._save()
-
-    def _last_step(self) -> int:
-        return int(self.params["epochs"]) * len(self._rows)
 
     def _save(self) -> None:
         state = self._rows.state_dict()
@@ -128,7 +136,7 @@ class BackupAndRestore(keras.callbacks.Callback):
                     shutil.copyfileobj(source, file)
             with draft.file(_DATA) as file:
                 seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
-                told = {"step": self._step, "state": state, "seeds": seeds}
+                told = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
                 file.write(json.dumps(told).encode())
             parts = {
                 "model": Part(self._step, (_WEIGHTS,)),
@@ -136,16 +144,20 @@ class BackupAndRestore(keras.callbacks.Callback):
             }
             return str(draft.seal(parts, group.size()).number)
 
-    def _restored(self) -> int:
-        """The step of the checkpoint that model and rows now have; 0 where there is none."""
+    def _restored(self) -> dict[str, Any]:
+        """What the checkpoint tells that model and rows now have; nothing where there is none."""
+        if not self.model.built:
+            raise invalid(
+                f"the model {self.model.name!r} has no weights yet: begin it with keras.Input, or "
+                "call its build(), before fit()"
+            )
         if not self.model.optimizer.built:
             self.model.optimizer.build(self.model.trainable_variables)
-        found = json.loads(_on_rank_0(self._read))
-        if not found:
-            return 0
-        broadcast_variables([*self.model.variables, *self.model.optimizer.variables])
-        self._rows.load_state_dict(found["state"])
-        return int(found["step"])
+        found: dict[str, Any] = json.loads(_on_rank_0(self._read))
+        if found:
+            broadcast_variables([*self.model.variables, *self.model.optimizer.variables])
+            self._rows.load_state_dict(found["state"])
+        return found
 
     def _read(self) -> str:
         """Gives the model its weights; step and state of the rows, as JSON."""

@@ -12,8 +12,9 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.cluster.context import NodeContext
 from hearth.cluster.errors import told_to_driver
-from hearth.cluster.feed_spec import feed_spec, partition_id
+from hearth.cluster.feed_spec import feed_spec
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
+from hearth.spark.task_resources import partition_id
 from hearth.tensorflow.filesystems import register_when_imported
 from hearth.tensorflowonspark import TFNode
 

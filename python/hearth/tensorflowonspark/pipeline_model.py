@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.uri import local_path
 from hearth.rows import results
-from hearth.rows.dense_arrays import dense_array, fitted
+from hearth.rows.applied import ModelColumns, applied
+from hearth.rows.dense_arrays import fitted
+from hearth.rows.model_thread import in_model_thread, kept
 from hearth.spark.own_python import use_own_python
 from hearth.tensorflowonspark import model_files, tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
@@ -16,6 +19,9 @@ from hearth.tensorflowonspark.tensor_names import TensorNames
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+
+_TEXTS = {str: "string", bytes: "binary"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class LoadedModel:
 
     def __init__(self, spec: ModelSpec):
         """Loads it. Raises ValueError for a signature or tensor that it does not have."""
+        self.path = spec.path
         if spec.path.endswith(".keras"):
             names = self._load_keras(spec)
         else:
@@ -99,18 +106,31 @@ class LoadedModel:
         self._call = call
         return tensor_names.names_of(model) or TensorNames()
 
-    def array(self, rows: pa.RecordBatch, column: str, read: str) -> np.ndarray:
-        """A column of a minibatch as its tensor takes it: flat ones in the tensor's shape.
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs in the order of `columns`, for columns of a minibatch.
 
         Raises:
-            ValueError: a null, or a value or shape that the tensor cannot have.
+            ValueError: a value or shape that a tensor cannot have, or no output for each row.
         """
+        rows = len(next(iter(arrays.values())))
+        tensors = {self.inputs[name]: self._array(array, name) for name, array in arrays.items()}
+        found = self.predict(tensors)
+        for tensor, _ in self.columns:
+            if found[tensor].ndim == 0 or len(found[tensor]) != rows:
+                raise ValueError(
+                    f"output '{tensor}' of the model at {self.path} has shape "
+                    f"{found[tensor].shape} for {rows} rows: its first dimension must be the rows"
+                )
+        return [found[tensor] for tensor, _ in self.columns]
+
+    def _array(self, array: np.ndarray, column: str) -> np.ndarray:
+        """A column of a minibatch as its tensor takes it: flat ones in the tensor's shape."""
         shape, kind = self.shapes[self.inputs[column]]
-        values = rows.column(read)
-        array = dense_array(values, column)
         if (array.dtype == object) != (kind.name == "string"):
+            first = next(iter(array.flat), None)
+            has = array.dtype if array.dtype != object else _TEXTS.get(type(first), "object")
             raise ValueError(
-                f"the column {column!r} ({values.type}) cannot be the input "
+                f"the column {column!r} ({has}) cannot be the input "
                 f"'{self.inputs[column]}' of type {kind.name}: cast the column in Spark"
             )
         if array.dtype != object:
@@ -126,7 +146,7 @@ class LoadedModel:
             ) from None
 
     def predict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for a minibatch: first dimension rows."""
+        """The outputs for a minibatch, by tensor: first dimension rows."""
         import tensorflow as tf
 
         tensors = {
@@ -145,31 +165,28 @@ def _find(
     return found
 
 
-_loaded: dict[str, LoadedModel] = {}  # by the spec's text
-
-
 def _model(spec: ModelSpec) -> LoadedModel:
-    """The model, kept by this worker; another one takes its place.
+    """The model, kept by this process for the content of its files.
 
     Raises:
         ValueError: its files are others than those that transform() found.
     """
-    found = model_files.digest(spec.path)
-    if spec.digest and spec.digest != found:
+    digest = spec.digest or model_files.digest(spec.path)
+    # Columns that are kept make no other model.
+    key = repr(replace(spec, digest=digest, kept=(), read={}, batch_size=0))
+    return kept("tensorflow", key, lambda: _loaded(spec, digest))
+
+
+def _loaded(spec: ModelSpec, digest: str) -> LoadedModel:
+    if model_files.digest(spec.path) != digest:
         raise ValueError(
             f"the model at {spec.path} is not the one that transform() found: it was replaced, "
             "or hosts have different files. Call transform() again"
         )
-    key = repr(replace(spec, digest=found))
-    if key not in _loaded:
-        _loaded.clear()
-        model = LoadedModel(spec)
-        if model_files.digest(spec.path) != found:
-            raise ValueError(
-                f"the model at {spec.path} was replaced while it was loaded: try again"
-            )
-        _loaded[key] = model
-    return _loaded[key]
+    model = LoadedModel(spec)
+    if model_files.digest(spec.path) != digest:
+        raise ValueError(f"the model at {spec.path} was replaced while it was loaded: try again")
+    return model
 
 
 # An output's column, its type, and the files' digest; or what is wrong.
@@ -203,8 +220,8 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
         schema = pa.schema([(name, pa.string()) for name in _DESCRIBED])
         for _ in batches:
             try:
-                model = _model(spec)
                 digest = model_files.digest(spec.path)
+                model = in_model_thread(partial(_model, replace(spec, digest=digest)))
                 found = [
                     {"name": name, "type": _spark_type(model.outputs[tensor]), "digest": digest}
                     for tensor, name in model.columns
@@ -219,42 +236,25 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
 
 def _spark_type(output: Any) -> str:
     """A scalar for one value per row, else arrays in each other, also for shape (rows, 1)."""
+    return results.spark_type(*_kind_of(output))
+
+
+def _kind_of(output: Any) -> tuple[str, int]:
     kind = output.dtype.name if hasattr(output.dtype, "name") else str(output.dtype)
-    return results.spark_type(kind, max(0, (output.shape.rank or 0) - 1))
+    return kind, max(0, (output.shape.rank or 0) - 1)
 
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of transform(): a minibatch never crosses an Arrow batch."""
-    model = _model(spec)
-    for batch in batches:
-        for start in range(0, batch.num_rows, spec.batch_size):
-            rows = batch.slice(start, spec.batch_size)
-            arrays = {
-                tensor: model.array(rows, column, spec.read.get(column, column))
-                for column, tensor in model.inputs.items()
-            }
-            yield _result(rows, spec, model, model.predict(arrays))
-
-
-def _result(
-    rows: pa.RecordBatch, spec: ModelSpec, model: LoadedModel, found: Mapping[str, np.ndarray]
-) -> pa.RecordBatch:
-    """The columns that are kept, then those of the outputs.
-
-    Raises:
-        ValueError: an output has not one value for each row.
-    """
+    """The body of transform()."""
     import pyarrow as pa
 
-    names = list(spec.kept)
-    arrays = [rows.column(name) for name in names]
-    for tensor, name in model.columns:
-        values = found[tensor]
-        if values.ndim == 0 or len(values) != rows.num_rows:
-            raise ValueError(
-                f"output '{tensor}' of the model at {spec.path} has shape {values.shape} for "
-                f"{rows.num_rows} rows: its first dimension must be the rows"
-            )
-        arrays.append(results.to_arrow(values))
-        names.append(name)
-    return pa.RecordBatch.from_arrays(arrays, names=names)
+    load = partial(_model, spec)
+    model = in_model_thread(load)
+    made = pa.schema(
+        (name, results.arrow_type(*_kind_of(model.outputs[tensor])))
+        for tensor, name in model.columns
+    )
+    inputs = tuple(spec.inputs)
+    read = tuple(spec.read.get(name, name) for name in inputs)
+    columns = ModelColumns(inputs, read, spec.kept, spec.batch_size)
+    return applied(columns, made, batches, load)

@@ -10,7 +10,6 @@ init_process_group("cpu:hearth,cuda:nccl").
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,8 +20,7 @@ from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
 from hearth.collective.ranks import Meeting, Ranks
-from hearth.spark.addresses import address_towards
-from hearth.torch import ddp_steps, stores
+from hearth.torch import ddp_steps, meetings, stores
 from hearth.torch.exchange import (
     FOLDED,
     Finish,
@@ -47,25 +45,14 @@ _STORE_KEY = "hearth"
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
 
 
-# What a Hearth cluster knows of its nodes; elsewhere the store's word is all there is.
-_key = ""
-
-
 def register(key: str = "") -> None:
     """Makes the backend known to torch.distributed. Idempotent.
 
     `key`: a secret that all ranks know; without one rank 0 leaves a key in the store.
     """
-    global _key
-    _key = key or _key
+    meetings.use_key(key)
     if NAME.upper() not in dist.Backend._plugins:
         dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
-
-
-def _host() -> str:
-    """This process's address on the interface towards rank 0's; empty where that is not known."""
-    master = os.environ.get("MASTER_ADDR")
-    return address_towards(master, int(os.environ.get("MASTER_PORT", "1"))) if master else ""
 
 
 def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
@@ -108,12 +95,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._lanes = Lanes(rank, self._meeting, self._ranks.failure, timeout_s)
 
     def _meeting(self, key: str) -> Meeting:
-        return Meeting(
+        return meetings.meeting(
             publish=lambda text: self._store.set(key, text),
             read=lambda: stores.read(self._store, key, self._timeout_s),
             withdraw=lambda: self._store.delete_key(key),
-            host=_host(),
-            key=_key,
         )
 
     def getBackendName(self) -> str:

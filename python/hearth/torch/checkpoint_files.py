@@ -7,7 +7,7 @@ import json
 import os
 import pickle
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import IO, Any, cast
@@ -26,7 +26,7 @@ from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 from hearth.torch import part_states
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import METADATA, ShardedParts, written
+from hearth.torch.sharded_states import METADATA, HeldShards, ShardedParts, written
 
 # The part that holds the random numbers of all ranks.
 RANDOM = "random"
@@ -46,7 +46,7 @@ def write(
     there: CheckpointFolder,
     step: int,
     states: Mapping[str, Any],
-    sharded: ShardedParts,
+    sharded: ShardedParts | HeldShards,
 ) -> int:
     """Writes and seals a checkpoint; its number, on rank 0."""
     if not sharded.names:
@@ -99,21 +99,36 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
 
 
 def _write_shards(
-    peers: Peers, there: CheckpointFolder, sharded: ShardedParts, uri: str
+    peers: Peers, there: CheckpointFolder, sharded: ShardedParts | HeldShards, uri: str
 ) -> dict[str, SealedFile]:
-    """Each rank writes its own: to a local folder that all see, else beside it first."""
+    """Each rank writes its own. What is not in main memory is written to a local folder that all
+    ranks see; where `uri` is none, to one of this host first."""
+    if isinstance(sharded, HeldShards):
+        return _gathered(peers, lambda: _copied(there, uri, sharded.files))
     path = local_path(uri)
     with ExitStack() as ends:
         own = path or ends.enter_context(_local_folder())
         peers.together(lambda: sharded.save(own))
 
-        def sums() -> dict[str, Any]:
-            if path is None:
-                return {n: asdict(there.add_file(f"{uri}/{n}", f"{own}/{n}")) for n in written(own)}
-            return {n: asdict(_file_there(f"{path}/{n}")) for n in names[peers.rank :: peers.world]}
-
+        if path is None:
+            files = {n: ends.enter_context(open(f"{own}/{n}", "rb")) for n in written(own)}
+            return _gathered(peers, lambda: _copied(there, uri, files))
         names = json.loads(peers.share(json.dumps(sharded.files(own) if peers.rank == 0 else [])))
-        told = peers.tell(json.dumps(peers.together(sums)))
+        return _gathered(
+            peers, lambda: {n: _file_there(f"{path}/{n}") for n in names[peers.rank :: peers.world]}
+        )
+
+
+def _copied(
+    there: CheckpointFolder, uri: str, files: Mapping[str, IO[bytes]]
+) -> dict[str, SealedFile]:
+    return {name: there.add_file(f"{uri}/{name}", file) for name, file in files.items()}
+
+
+def _gathered(peers: Peers, files: Callable[[], dict[str, SealedFile]]) -> dict[str, SealedFile]:
+    """Those of all ranks."""
+    own = {name: asdict(file) for name, file in peers.together(files).items()}
+    told = peers.tell(json.dumps(own))
     return {name: SealedFile(**file) for text in told for name, file in json.loads(text).items()}
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
 from hearth.data.loader import Loader
 from hearth.files.uri import is_far, scheme
 from hearth.torch import checkpoint_files, part_states
+from hearth.torch.background import in_background, on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import ShardedParts, Shards
+from hearth.torch.sharded_states import HeldShards, ShardedParts, Shards
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,14 @@ class Own:
     position: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What a rank writes."""
+
+    states: dict[str, Any]
+    shards: ShardedParts | HeldShards
+
+
 class Checkpoints:
     """Those of one program. Its methods are collective calls, made by one thread of each rank."""
 
@@ -44,7 +53,7 @@ class Checkpoints:
         # Step and data's position of the last one.
         self._last: tuple[int, Mapping[str, str]] | None = None
         self._behind: int | None = None  # the step of one that is written in the background
-        self._writing: Future[None] | None = None  # on rank 0
+        self._writing: Future[None] | None = None  # on the ranks that write
 
     def save(
         self, step: int, parts: Mapping[str, Any], folder: str, keep: int, background: bool
@@ -59,28 +68,31 @@ class Checkpoints:
         if own.position is not None:
             self._last = step, own.position
         states = {**own.states, RANDOM: checkpoint_files.random_states(peers)}
-        if background and not own.sharded.names:
-            self._begin(peers, there, step, states, keep)
+        own = replace(own, states=states)
+        if background:
+            self._begin(peers, there, step, own, keep)
             return
-        number = checkpoint_files.write(peers, there, step, states, own.sharded)
+        _write(peers, there, step, Saved(states, own.sharded), keep)
         self._note_commit()
-        if peers.rank == 0:
-            there.remove_older(keep, number)
 
-    def _begin(
-        self, peers: Peers, there: CheckpointFolder, step: int, states: dict[str, Any], keep: int
-    ) -> None:
-        """Has rank 0 write the states as they are now, while the program goes on."""
-        own = peers.together(lambda: part_states.copied(states) if peers.rank == 0 else None)
+    def _begin(self, peers: Peers, there: CheckpointFolder, step: int, own: Own, keep: int) -> None:
+        """Has threads write the states as they are now, while the program goes on."""
+
+        def copy() -> Saved:
+            shards = own.sharded.held() if own.sharded.names else own.sharded
+            return Saved(part_states.copied(own.states) if peers.rank == 0 else {}, shards)
+
+        kept = peers.together(copy)
         self._behind = step
-        if own is None:
-            return
-
-        def write() -> None:
-            number = checkpoint_files.write_whole(there, step, own, peers.world)
-            there.remove_older(keep, number)
-
-        self._writing = in_background(write)
+        if own.sharded.names:
+            write = partial(_write, there=there, step=step, saved=kept, keep=keep)
+            self._writing = on_all_ranks(peers, write)
+        elif peers.rank == 0:
+            self._writing = in_background(
+                lambda: there.remove_older(
+                    keep, checkpoint_files.write_whole(there, step, kept.states, peers.world)
+                )
+            )
 
     def _settle(self, peers: Peers) -> None:
         """Waits until the one in the background is written; where it failed, all ranks raise."""
@@ -209,20 +221,10 @@ class Checkpoints:
             self._ctx.mgr.warn(line)
 
 
-def in_background(act: Callable[[], None]) -> Future[None]:
-    """Runs it in a thread that does not keep the process, and whose end can be waited for."""
-    done: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            act()
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    threading.Thread(target=run, name="hearth-checkpoint", daemon=True).start()
-    return done
+def _write(peers: Peers, there: CheckpointFolder, step: int, saved: Saved, keep: int) -> None:
+    number = checkpoint_files.write(peers, there, step, saved.states, saved.shards)
+    if peers.rank == 0:
+        there.remove_older(keep, number)
 
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:

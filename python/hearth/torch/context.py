@@ -144,9 +144,9 @@ class TorchContext(NodeContext):
             step: how many steps the model has done.
             folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
             keep: older checkpoints than the newest `keep` are removed.
-            background: go on once the state is copied: rank 0 writes the copy, in main memory, in a
-                thread. The next checkpoint() or restore(), or main_fun's end, waits for it, and
-                raises what it failed with. Shards are written before this returns all the same.
+            background: go on once the state is copied to main memory, each rank's shards on that
+                rank: threads write the copies. The next checkpoint() or restore(), or main_fun's
+                end, waits for them, and raises what they failed with.
             parts: model, optimizer, data, and any others: objects with state_dict() and
                 load_state_dict(), or dicts; None: left out.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from hearth.torch.sharding import check_whole
 _IN_WORKER = (
     "the rows of a dataset are in the node's own process, and the worker processes of a DataLoader "
     "cannot take them: use the loader itself, or DataLoader(loader, batch_size=None, "
-    "num_workers=0); map= and workers= of ctx.dataset() prepare batches in threads"
+    "num_workers=0); map=, workers= and map_in='processes' of ctx.dataset() prepare batches"
 )
 
 
@@ -36,9 +37,8 @@ class TensorLoader(Loader, IterableDataset):
         collate_fn: Callable[[list[Any]], Any] | None = None,
     ):
         """`pin_memory`, `collate_fn`: as of torch.utils.data.DataLoader."""
-        super().__init__(dataset, options)
+        super().__init__(dataset, options, collate_fn and partial(_collated, collate_fn))
         self._pin_memory = pin_memory and torch.cuda.is_available()
-        self._collate_fn = collate_fn
         self._process = os.getpid()
 
     def __reduce__(self) -> Any:
@@ -63,8 +63,10 @@ class TensorLoader(Loader, IterableDataset):
 
     def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
         tensors = {name: self._tensor(value, name) for name, value in values.items()}
-        batch = tuple(tensors.values()) if as_tuple else tensors
-        return batch if self._collate_fn is None else self._collate_fn(_rows(batch))
+        return tuple(tensors.values()) if as_tuple else tensors
+
+    def _finished(self, batch: Any) -> Any:
+        return _pinned(batch) if self._pin_memory else batch
 
     def _tensor(self, value: Any, name: str) -> Any:
         if isinstance(value, list):
@@ -73,7 +75,7 @@ class TensorLoader(Loader, IterableDataset):
         transform = self._options.transforms.get(name)
         if transform is not None and transform.to == "bfloat16":  # NumPy has no such type
             tensor = tensor.view(torch.bfloat16)
-        return tensor.pin_memory() if self._pin_memory and torch.is_tensor(tensor) else tensor
+        return tensor
 
 
 class _Sized:
@@ -84,6 +86,21 @@ class _Sized:
 
     def __len__(self) -> int:
         return sum(self._loader._row_counts())
+
+
+def _collated(collate_fn: Callable[[list[Any]], Any], batch: Any) -> Any:
+    return collate_fn(_rows(batch))
+
+
+def _pinned(batch: Any) -> Any:
+    """The batch with all its tensors in page-locked memory, as a DataLoader's."""
+    if type(batch) is dict:
+        return {key: _pinned(value) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(_pinned, batch))
+    if type(batch) in (list, tuple):
+        return type(batch)(map(_pinned, batch))
+    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
 
 
 def _rows(batch: Any) -> list[Any]:

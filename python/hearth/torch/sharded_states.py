@@ -57,6 +57,14 @@ class Shards:
     uri: str
 
 
+@dataclass(frozen=True)
+class HeldShards:
+    """One rank's shards in main memory: files by their names, and the names of their parts."""
+
+    names: set[str]
+    files: dict[str, io.BytesIO]
+
+
 def written(path: str) -> list[str]:
     """The names of the files that save() has left in a folder of this rank's own."""
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
@@ -83,6 +91,14 @@ class ShardedParts:
         metadata, too. Raises on all ranks where one fails."""
         writer = FileSystemWriter(path, single_file_per_rank=True, sync_files=True)
         dcp.save(self._states(), storage_writer=writer)
+
+    def held(self) -> HeldShards:
+        """What save() would write, as it is now."""
+        writer = FileSystemWriter("", single_file_per_rank=True, sync_files=False)
+        memory = _Memory()
+        writer.fs, writer.path = memory, ""
+        dcp.save(self._states(), storage_writer=writer)
+        return HeldShards(self.names, memory.files)
 
     def files(self, path: str) -> list[str]:
         """The names of the files that save() has written, of all ranks; on rank 0."""
@@ -139,6 +155,37 @@ class _Files(FileSystem):
 
     def concat_path(self, path: Any, suffix: str) -> str:
         return f"{path}/{suffix}"
+
+
+class _Memory(FileSystem):
+    """What a writer asks of a folder's files, in main memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: dict[str, io.BytesIO] = {}
+
+    @contextmanager
+    def create_stream(self, path: Any, mode: str) -> Iterator[Any]:
+        self.files[str(path)] = file = _Kept()
+        yield file
+        file.seek(0)
+
+    def concat_path(self, path: Any, suffix: str) -> str:
+        return suffix
+
+    def mkdir(self, path: Any) -> None:
+        """There is one folder."""
+
+    def exists(self, path: Any) -> bool:
+        return str(path) in self.files
+
+    def rename(self, path: Any, new_path: Any) -> None:
+        self.files[str(new_path)] = self.files.pop(str(path))
+
+
+class _Kept(io.BytesIO):
+    def close(self) -> None:
+        """Its content is read later."""
 
 
 class _Reader(FileSystemReader):

@@ -27,6 +27,8 @@ PROGRAMS = (
     "lightning_program.py",
     "lightning_feed_program.py",
     "lightning_dataset_program.py",
+    "torchmetrics_program.py",
+    "lora_program.py",
     "trainer_program.py",
     "trainer_dataset_program.py",
 )

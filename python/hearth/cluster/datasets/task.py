@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import NodeError, told_to_driver
-from hearth.cluster.feed_spec import partition_id
 from hearth.cluster.node_connection import connect, name_of
+from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa

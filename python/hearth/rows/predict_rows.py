@@ -128,9 +128,9 @@ class WaitingRows:
     a small model does.
     """
 
-    def __init__(self, kept: Sequence[str], made: pa.Schema, partition: int, least: int = 0):
+    def __init__(self, kept: Sequence[str], made: pa.Schema, partition: int, least: int):
         """`kept`, `made`: columns that stay, and the results'; `least`: with fewer rows
-        wait_for_room() never waits; 0: it never does."""
+        wait_for_room() never waits."""
         self._kept = list(kept)
         self._partition = partition
         self._made = made
@@ -157,7 +157,7 @@ class WaitingRows:
 
     def _has_room(self) -> bool:
         few = self._rows < self._least or self._bytes < MOST_WAITING_BYTES
-        return few or self._closed or not self._least
+        return few or self._closed
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Notes rows that are on their way to the model."""

@@ -1,0 +1,68 @@
+// Parallel loops of the engine, on OpenMP's threads. The number of threads is the process's; a
+// thread takes it over the first time it asks. Any thread may call these.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+namespace hearth::caffe {
+
+// Threads that a loop of the calling thread may use: what SetThreadCount() set, else OpenMP's
+// default (OMP_NUM_THREADS, or the cores that the process may use).
+int ThreadCount();
+// For the calling thread, and for threads that first ask after it.
+void SetThreadCount(int count);
+
+// Whether the caller is inside a loop that runs on several threads: loops in it run on one.
+inline bool InParallelRegion() { return omp_in_parallel() != 0; }
+// The calling thread's number in its innermost loop, from 0 to below the loop's ThreadCount().
+int ThreadNumber();
+
+// Sets ThreadNumber() while it lives.
+class ThreadNumberScope {
+ public:
+  explicit ThreadNumberScope(int number);
+  ~ThreadNumberScope();
+  ThreadNumberScope(const ThreadNumberScope&) = delete;
+  ThreadNumberScope& operator=(const ThreadNumberScope&) = delete;
+
+ private:
+  const int before_;
+};
+
+// f(first, last) for ranges that make up [begin, end), of at least `grain` items each, one per
+// thread. The ranges follow from the arguments and ThreadCount() alone. An exception of `f` reaches
+// the caller after all threads have returned; of several, one does.
+template <typename Function>
+void ParallelFor(int64_t begin, int64_t end, int64_t grain, const Function& f) {
+  if (begin >= end) return;
+  const int64_t count = end - begin;
+  if (count == 1 || count <= grain || InParallelRegion() || ThreadCount() == 1) {
+    const ThreadNumberScope scope(0);
+    f(begin, end);
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel
+  {
+    int64_t threads = omp_get_num_threads();
+    if (grain > 0) threads = std::min(threads, (count + grain - 1) / grain);
+    const int64_t number = omp_get_thread_num(), size = (count + threads - 1) / threads;
+    const int64_t first = begin + number * size;
+    if (first < end) {
+      try {
+        const ThreadNumberScope scope(static_cast<int>(number));
+        f(first, std::min(end, first + size));
+      } catch (...) {
+#pragma omp critical(hearth_parallel_failure)
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace hearth::caffe

@@ -1,0 +1,104 @@
+"""A worker process of a loader: calls the program's map function on the batches that it gets.
+
+It ends when the loader is dropped, or when the program ends, however it does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from hearth.data.shared_values import load, store
+from hearth.native._core import MessageChannel
+
+
+def main() -> None:
+    """Serves one loader; arguments: descriptor of the channel to it, process id of the program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the program, which ends this
+    with suppress(AttributeError):  # lines are to be seen as they are written
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    channel = MessageChannel(int(sys.argv[1]), "the program")
+    arguments = channel.fileno(), int(sys.argv[2])
+    threading.Thread(target=_end_with_program, args=arguments, daemon=True).start()
+    with suppress(OSError):  # the program is gone
+        message, _ = channel.receive(None) or ({"bytes": 0}, [])
+        function = _loaded(channel.receive_data(message["bytes"]))
+        while (received := channel.receive(None)) is not None:
+            message, (fd,) = received
+            _answer(channel, function, fd, message["sizes"])
+
+
+def _answer(
+    channel: MessageChannel, function: Callable[[Any, Any], Any], fd: int, sizes: list[int]
+) -> None:
+    try:
+        batch, seeds = load(fd, sizes)
+        _seed_global_numbers(int(seeds[0]))
+        failed, (fd, sizes) = False, store(function(batch, seeds))
+    except BaseException as error:
+        failed, (fd, sizes) = True, store(_carried(error))
+    try:
+        channel.send({"failed": failed, "sizes": sizes}, [fd], b"")
+    finally:
+        os.close(fd)
+
+
+def _loaded(pickled: bytes) -> Callable[[Any, Any], Any]:
+    """The function; where it cannot be loaded, one that raises why."""
+    try:
+        return pickle.loads(pickled)
+    except Exception as error:
+        failure = error
+
+    def fails(batch: Any, seeds: Any) -> Any:
+        raise failure
+
+    return fails
+
+
+def _seed_global_numbers(seed: int) -> None:
+    """Random numbers that the function draws from global generators follow from the rows, too."""
+    random.seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(seed)
+
+
+def _carried(error: BaseException) -> tuple[bytes, str]:
+    """(the error pickled, its traceback); a RuntimeError where its class cannot be carried."""
+    text = "".join(traceback.format_exception(error))
+    from pyspark import cloudpickle
+
+    try:
+        pickled = cloudpickle.dumps(error.with_traceback(None))
+        pickle.loads(pickled)
+    except Exception:
+        pickled = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return pickled, text
+
+
+def _end_with_program(connection: int, program: int) -> None:
+    """Ends this process once the connection is closed, or the program has ended: processes that
+    it has forked may hold its end of the connection open."""
+    ends = select.poll()
+    ends.register(connection, select.POLLRDHUP)
+    with suppress(OSError):
+        ends.register(os.pidfd_open(program), select.POLLIN)
+        if os.getppid() == program:
+            ends.poll()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

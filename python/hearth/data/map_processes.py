@@ -1,0 +1,148 @@
+"""Worker processes that call a program's map function on a loader's batches."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any
+
+from hearth.data.shared_values import load, store
+
+_END_S = 2.0
+
+
+class MapProcesses:
+    """Fresh Python processes, which end with this object or this process. Any thread calls them."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], count: int, dataset: str):
+        """Starts them, and does not wait for them.
+
+        Args:
+            function: function(batch, seeds); pickled by value where they cannot import it.
+            count: how many.
+            dataset: its name, for errors.
+
+        Raises:
+            ValueError: the function cannot be pickled.
+        """
+        from pyspark import cloudpickle
+
+        try:
+            pickled = cloudpickle.dumps(function)
+        except Exception as error:
+            raise ValueError(
+                f"the map of dataset {dataset!r} cannot be sent to processes, as what it refers to "
+                f"cannot be pickled: {error}; use map_in='threads', or make that within the map"
+            ) from None
+        self._dataset = dataset
+        processes = [_Process(number, pickled) for number in range(count)]
+        self._idle: SimpleQueue[_Process] = SimpleQueue()
+        for process in processes:
+            self._idle.put(process)
+        weakref.finalize(self, _end, processes, os.getpid())
+
+    def call(self, batch: Any, seeds: Any) -> Any:
+        """function(batch, seeds) in a process that is idle; waits for one.
+
+        Raises:
+            HearthError: the process was killed, or ended.
+            Exception: what the function raised, with a note that has the traceback.
+        """
+        from hearth import HearthError
+
+        process = self._idle.get()
+        try:
+            return process.call(batch, seeds)
+        except EOFError:
+            raise HearthError(
+                f"worker process {process.number} of dataset {self._dataset!r} (process id "
+                f"{process.pid}), which runs its map, {process.how_it_ended()}"
+            ) from None
+        finally:
+            self._idle.put(process)
+
+
+class _Process:
+    def __init__(self, number: int, function: bytes):
+        from hearth.native._core import MessageChannel
+
+        self.number = number
+        self._function = function
+        ours, theirs = socket.socketpair()
+        self._channel = MessageChannel(ours.detach(), f"worker process {number}")
+        path = os.pathsep.join(filter(None, sys.path))
+        arguments = str(theirs.fileno()), str(os.getpid())
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "hearth.data.map_process", *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # Processes share the cores: one thread each, as a DataLoader's have.
+                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            )
+        self.pid = self._process.pid
+
+    def call(self, batch: Any, seeds: Any) -> Any:
+        """Raises EOFError where the process is gone, and what the function raises."""
+        fd, sizes = store((batch, seeds))
+        try:
+            if self._function:
+                self._channel.send({"bytes": len(self._function)}, [], self._function)
+                self._function = b""
+            self._channel.send({"sizes": sizes}, [fd], b"")
+        except OSError:
+            raise EOFError from None
+        finally:
+            os.close(fd)
+        failed, value = self._receive()
+        if failed:
+            raise self._error(*value)
+        return value
+
+    def _receive(self) -> tuple[bool, Any]:
+        try:
+            received = self._channel.receive(None)
+        except OSError:
+            received = None
+        if received is None:
+            raise EOFError
+        message, (fd,) = received
+        return message["failed"], load(fd, message["sizes"])
+
+    def _error(self, pickled: bytes, text: str) -> BaseException:
+        error = pickle.loads(pickled)
+        error.add_note(f"raised in worker process {self.number} (process id {self.pid}):\n{text}")
+        return error
+
+    def how_it_ended(self) -> str:
+        """In words, for an error."""
+        status = self._process.wait()
+        if status == -signal.SIGKILL:
+            return "was killed by SIGKILL (as the kernel does when memory runs out)"
+        if status < 0:
+            return f"was killed by {signal.Signals(-status).name}"
+        return f"ended with status {status}: see its output above"
+
+    def end(self) -> None:
+        self._channel.end()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:  # native code holds it up
+            self._process.kill()
+            self._process.wait()
+
+
+def _end(processes: Sequence[_Process], owner: int) -> None:
+    if os.getpid() != owner:  # a process that the program has forked
+        return
+    for process in processes:
+        with suppress(OSError):
+            process.end()

@@ -1,0 +1,80 @@
+"""Items from one thread to another, so that the two work at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MOST_BYTES = 16 << 20
+
+
+class Pipe(Generic[T]):
+    """Items in order, of MOST_BYTES in all, or a single larger one. One thread puts, one takes."""
+
+    def __init__(self, size_of: Callable[[T], int]):
+        self._size_of = size_of
+        self._changed = threading.Condition()  # guards all below
+        self._items: deque[tuple[T, int]] = deque()
+        self._bytes = 0
+        self._error: BaseException | None = None
+        self._ended = self._closed = False
+
+    def fill(self, source: Iterable[T]) -> None:
+        """Puts all items, then the end; an exception of the source is raised where items are taken.
+
+        Waits for room. Returns early after close().
+        """
+        error = None
+        try:
+            for item in source:
+                if not self._put(item):
+                    break
+        except BaseException as caught:
+            error = caught
+        with self._changed:
+            self._error, self._ended = error, True
+            self._changed.notify_all()
+
+    def fill_in_thread(self, source: Iterable[T], name: str) -> None:
+        """fill() in a thread that ends with it."""
+        threading.Thread(target=self.fill, args=(source,), name=name, daemon=True).start()
+
+    def _put(self, item: T) -> bool:
+        size = self._size_of(item)
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_room(size))
+            if not self._closed:
+                self._items.append((item, size))
+                self._bytes += size
+                self._changed.notify_all()
+            return not self._closed
+
+    def _has_room(self, size: int) -> bool:
+        return self._closed or not self._items or self._bytes + size <= MOST_BYTES
+
+    def __iter__(self) -> Iterator[T]:
+        """The items until the end, or close(). Raises what the source raised."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._items or self._ended or self._closed)
+                if self._closed:
+                    return
+                if not self._items:
+                    if self._error is not None:
+                        raise self._error
+                    return
+                item, size = self._items.popleft()
+                self._bytes -= size
+                self._changed.notify_all()
+            yield item
+
+    def close(self) -> None:
+        """Ends all waits: no more items are wanted."""
+        with self._changed:
+            self._closed = True
+            self._items.clear()
+            self._changed.notify_all()

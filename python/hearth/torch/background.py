@@ -1,0 +1,84 @@
+"""Work in a thread of each rank while the program goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TYPE_CHECKING, Any
+
+from hearth.torch.peers import Peers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# How much later than the first rank the last one may come to an exchange: writing takes long.
+_TIMEOUT_S = 3600.0
+_CONNECT_TIMEOUT_S = 120.0
+
+
+class ThreadPeers(Peers):
+    """The same ranks over dedicated connections: what a thread exchanges cannot meet operations of
+    the program, and goes on after destroy_process_group(). One thread uses it."""
+
+    def __init__(self, ranks: Any):
+        """`ranks`: a hearth.collective Ranks."""
+        self.rank, self.world = ranks.rank, ranks.world
+        self._ranks = ranks
+
+    def _gather(self, data: bytes, size: int) -> list[Tensor]:
+        import torch
+
+        from hearth.torch.exchange import request
+
+        own = torch.frombuffer(bytearray(data.ljust(size, b"\0")), dtype=torch.uint8)
+        every = torch.empty(self.world * size, dtype=torch.uint8)
+        self._ranks.submit(request("all_gather", every, own))(_TIMEOUT_S)
+        return list(every.split(size))
+
+
+def in_background(act: Callable[[], None]) -> Future[None]:
+    """Runs it in a thread that does not keep the process, and whose end can be waited for."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            act()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name="hearth-checkpoint", daemon=True).start()
+    return done
+
+
+def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
+    """Runs it in a thread of each rank, with peers for that thread. A collective call, which
+    returns before the threads are connected; where they cannot be, each future fails."""
+    if peers.world == 1:
+        return in_background(lambda: act(peers))
+    shown: Future[str] = Future()
+    running: Future[None] | None = None
+    if peers.rank == 0:
+        running = in_background(lambda: _connected(peers, shown, act))
+        either: list[Future[Any]] = [shown, running]
+        wait(either, return_when=FIRST_COMPLETED)
+    address = peers.share(shown.result() if shown.done() else "")
+    if running is None:
+        shown.set_result(address)
+        running = in_background(lambda: _connected(peers, shown, act))
+    return running
+
+
+def _connected(peers: Peers, shown: Future[str], act: Callable[[Peers], None]) -> None:
+    """`shown`: what rank 0 publishes."""
+    from hearth.collective.ranks import Ranks
+    from hearth.torch.meetings import meeting
+
+    meets = meeting(shown.set_result, shown.result, lambda: None)
+    ranks = Ranks(meets, peers.rank, peers.world, _TIMEOUT_S, _CONNECT_TIMEOUT_S)
+    try:
+        act(ThreadPeers(ranks))
+    finally:
+        ranks.close()

@@ -1,0 +1,204 @@
+"""Rows of a loader by way of Keras: each one trained on once per epoch, whatever interrupts fit().
+
+The state that a checkpoint keeps is held against the rows that were trained on until then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from dataset_ranks import loaders, partitions_of
+
+from hearth import HearthError
+
+keras = pytest.importorskip("keras")
+POINTS = ("before", "given", "trained", "counted", "saved")
+
+
+def datasets(counts, world, batch_size=8):
+    """The KerasDataset of each rank."""
+    rows = partitions_of(*counts, x=lambda i: [float(i)], y=float)
+    made = loaders(rows, world, batch_size, uneven="weight", seed=5)
+    return [one.as_keras_dataset("x", "y") for one in made]
+
+
+class Model(keras.Model):
+    """Notes the rows of its steps, those of weight 0 left out."""
+
+    def __init__(self, taken):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+        self.note = lambda x, w: taken.append(x[w > 0].astype(int).tolist())
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, data):
+        self.note(np.asarray(data[0])[:, 0], np.asarray(data[2]))
+        return super().train_step(data)
+
+
+class StopAfter(keras.callbacks.Callback):
+    def __init__(self, steps):
+        super().__init__()
+        self.left = steps
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        self.model.stop_training = self.left == 0
+
+
+def fit(dataset, epochs, *callbacks):
+    """The rows of each step."""
+    taken = []
+    model = Model(taken)
+    model.build((None, 1))
+    model.compile("sgd", "mse", run_eagerly=True)
+    model.fit(dataset, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks))
+    return taken
+
+
+def flat(steps):
+    return [i for ids in steps for i in ids]
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+@pytest.mark.parametrize("counts_steps", [True, False])
+def test_fit_looks_at_batches_and_trains_on_all_of_them(steps, counts_steps):
+    (dataset,) = datasets((4, 8 * steps - 5), 1)
+    for fits in (1, 2):
+        callbacks = [dataset.callback()] if counts_steps else []
+        taken = fit(dataset, 2, *callbacks)
+        for epoch in (taken[:steps], taken[steps:]):
+            assert sorted(flat(epoch)) == list(range(8 * steps - 1))
+        assert dataset.state_dict()["epoch"] == dataset._loader.epoch == 2 * fits - 1
+
+
+@pytest.mark.parametrize("stop", [1, 4])
+def test_batches_that_were_taken_when_fit_was_stopped_are_trained_on_by_the_next(stop):
+    (dataset,) = datasets((20, 20), 1)
+    taken = fit(dataset, 1, dataset.callback(), StopAfter(stop))
+    assert len(taken) == stop and dataset.state_dict()["passes"][0]["taken"] == 8 * stop
+    taken += fit(dataset, 1, dataset.callback())
+    assert sorted(flat(taken[:5])) == list(range(40))
+
+
+def test_a_backup_of_two_nodes_is_gone_on_with_by_one_that_trains_on_what_is_left(tmp_path):
+    import hearth.tensorflow as hvt
+
+    hvt.init()
+    ctx = SimpleNamespace(checkpoint_dir=f"file:{tmp_path}", mgr=None)
+
+    def trained(rows, epochs, *more):
+        return fit(rows, epochs, hvt.BackupAndRestore(ctx, rows, every=100), *more)
+
+    counts, epochs = (30, 31, 29, 32), 2
+    first, second = datasets(counts, 2)
+    taken = flat(trained(first, epochs, StopAfter(11)))
+    other = second._stream()
+    taken += [int(i) for _ in range(11) for i in real(next(other))]
+    (one,) = datasets(counts, 1)
+    taken += flat(trained(one, epochs, StopAfter(9)))
+    (again,) = datasets(counts, 1)
+    taken += flat(trained(again, epochs))
+    assert Counter(taken) == Counter(list(range(sum(counts))) * epochs)
+    (more,) = datasets(counts, 1)
+    assert trained(more, epochs) == []
+    assert Counter(flat(trained(more, epochs + 1))) == Counter(range(sum(counts)))
+
+
+def test_a_model_without_weights_is_refused(tmp_path):
+    import hearth.tensorflow as hvt
+
+    hvt.init()
+    (rows,) = datasets((9,), 1)
+    backup = hvt.BackupAndRestore(SimpleNamespace(), rows, folder=f"file:{tmp_path}")
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(HearthError, match=r"has no weights yet: begin it with keras\.Input"):
+        model.fit(rows, shuffle=False, verbose=0, callbacks=[backup])
+
+
+def real(batch):
+    return batch["id"][batch["row_weight"] > 0]
+
+
+class Run:
+    """Ranks in step, each of which takes batches ahead as fit() does; ends at a point of a step."""
+
+    def __init__(self, world, kept, chance):
+        self.kept, self.chance = kept, chance
+        self.ranks = datasets((23, 31, 17, 29, 11), world, 4)
+        self.batches = [[] for _ in self.ranks]
+        self.counters = [rank.callback() for rank in self.ranks]
+        for rank, batches in zip(self.ranks, self.batches, strict=True):
+            rank._chosen = note_of(batches)
+            _ = [rank[index] for index in (0, 1)]  # to see their types
+            batches.clear()
+            if kept.state:
+                rank.load_state_dict(kept.state)
+
+    def epoch(self, steps, point):
+        """Steps until `steps` of them are kept, and then to the point; whether it came to that."""
+        for rank, counter in zip(self.ranks, self.counters, strict=True):
+            counter.on_epoch_begin(0)
+            rank.on_epoch_begin()
+        ahead = [0] * len(self.ranks)
+        for step in range(len(self.ranks[0])):
+            at = POINTS.index(point) if steps == step else len(POINTS)
+            for index, rank in enumerate(self.ranks):
+                last = min(step + self.chance.randrange(1, 5), len(rank))
+                while at > 0 and ahead[index] < last:
+                    rank[ahead[index]]
+                    ahead[index] += 1
+            if at > 2:
+                for counter in self.counters:
+                    counter.on_train_batch_end(step)
+            if at > 3:
+                self.kept.keep(self.ranks, [batches.pop(0) for batches in self.batches])
+            if at < len(POINTS):
+                return True
+        for rank in self.ranks:
+            rank.on_epoch_end()
+        return False
+
+
+class Kept:
+    """A checkpoint: the position, and the rows that the model of it has learned from."""
+
+    def __init__(self):
+        self.state, self.learned = None, Counter()
+
+    def keep(self, ranks, ids):
+        self.state = ranks[0].state_dict()
+        assert all(rank.state_dict() == self.state for rank in ranks)
+        self.learned.update((self.state["epoch"], i) for some in ids for i in some)
+
+
+def note_of(batches):
+    def chosen(batch):
+        batches.append(real(batch).tolist())
+        return batch
+
+    return chosen
+
+
+@pytest.mark.parametrize("draw", range(8))
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_anywhere_in_a_step_loses_no_row_whatever_ranks_go_on(point, draw):
+    chance, kept = random.Random(f"{point} {draw}"), Kept()
+    while kept.state is None or kept.state["epoch"] < 3:
+        run = Run(chance.choice((1, 2, 3)), kept, chance)
+        for _ in range(chance.randrange(1, 3)):
+            if run.epoch(chance.randrange(1, 25), point):
+                break
+    for epoch in range(3):
+        learned = {i: n for (of, i), n in kept.learned.items() if of == epoch}
+        assert learned == dict.fromkeys(range(111), 1)
