@@ -21,7 +21,7 @@ def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
 
 
 TOLD = {
-    0: "rank 0 has ended before the others: .* give all ranks the same number of steps",
+    0: "^rank 0 has ended before the others: .* give all ranks the same number of steps",
     1: "all-reduce of 16 bytes .* rank 1 on host .* left the group",
 }
 

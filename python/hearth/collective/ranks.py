@@ -198,7 +198,7 @@ class Ranks:
         while not (coordinator.finished() or coordinator.failure() or time.monotonic() > limit):
             time.sleep(_POLL_S)
         if not coordinator.finished():
-            coordinator.fail(0, socket.gethostname(), _ENDED_FIRST)
+            coordinator.fail(-1, "", _ENDED_FIRST)
         coordinator.close()
 
 
