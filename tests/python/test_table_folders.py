@@ -73,3 +73,19 @@ def test_other_folders_are_read(tmp_path):
         uri = str(tmp_path / folder)
         assert sum(batch.num_rows for batch in read_rows(uri, (), 0, 1)) == len(TABLE)
         assert data.parquet(f"local://{uri}").pin(object()).splits()
+
+
+@pytest.mark.parametrize("error", [ConnectionError, TimeoutError])
+def test_a_file_system_that_does_not_answer_is_asked_once(error):
+    """The core repeats each question for a while; who reads the files says why it failed."""
+    asked = []
+
+    class Down:
+        def exists(self, uri):
+            asked.append(uri)
+            raise error(uri)
+
+        names = exists
+
+    assert find_table("hdfs://down/rows/day=1", Down()) is None
+    assert asked == ["hdfs://down/rows/day=1/_delta_log"]

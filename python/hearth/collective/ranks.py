@@ -28,6 +28,10 @@ from hearth.spark.addresses import address_towards
 # How long rank 0 waits at its end for the others', whose last operation may not be over yet.
 _LAST_WAIT_S = 2.0
 _POLL_S = 0.01
+_ENDED_FIRST = (
+    "rank 0 has ended before the others: unless it failed, give all ranks the same number of steps "
+    "(in_step() does, with uneven rows)"
+)
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,8 @@ class Ranks:
         limit = time.monotonic() + _LAST_WAIT_S
         while not (coordinator.finished() or coordinator.failure() or time.monotonic() > limit):
             time.sleep(_POLL_S)
+        if not coordinator.finished():
+            coordinator.fail(-1, "", _ENDED_FIRST)
         coordinator.close()
 
 

@@ -64,7 +64,12 @@ def find_table(uri: str, files: Listing | None = None) -> Table | None:
 
     `files` serves the URI; None: the core does.
     """
-    files = files or CoreListing()
+    with suppress(ConnectionError, TimeoutError):
+        return _find(uri, files or CoreListing())
+    return None  # each question takes long to fail, and the files themselves fail, too
+
+
+def _find(uri: str, files: Listing) -> Table | None:
     for root in _possible_roots(uri):
         for mark, name in _MARKS.items():
             if _answer(files.exists, f"{root}/{mark}"):
@@ -86,9 +91,12 @@ def _answer(ask: Callable[[str], object], uri: str) -> object:
     """None where there is no answer: then whoever reads the files says why."""
     from hearth import HearthError
 
-    with suppress(OSError, ValueError, HearthError):
+    try:
         return ask(uri)
-    return None
+    except (ConnectionError, TimeoutError):
+        raise
+    except (OSError, ValueError, HearthError):
+        return None
 
 
 def _possible_roots(uri: str) -> Iterator[str]:

@@ -1,0 +1,39 @@
+"""Ranks of a group that end at different steps."""
+
+from __future__ import annotations
+
+import queue
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from hearth import HearthError
+from hearth.collective.ranks import Meeting, Ranks
+from hearth.native import _core
+
+
+def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
+    published: queue.SimpleQueue[str] = queue.SimpleQueue()
+    meeting = Meeting(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
+    opened = [pool.submit(Ranks, meeting, rank, 2, 60.0) for rank in range(2)]
+    return [each.result() for each in opened]
+
+
+TOLD = {
+    0: "^rank 0 has ended before the others: .* give all ranks the same number of steps",
+    1: "all-reduce of 16 bytes .* rank 1 on host .* left the group",
+}
+
+
+@pytest.mark.parametrize("first", TOLD)
+def test_a_rank_with_more_steps_is_told_that_the_other_has_ended(first: int) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        ranks = two_ranks(pool)
+        waits = ranks[1 - first].submit(_core.Request("all_reduce", np.zeros(4, np.float32)))
+        closed = pool.submit(ranks[first].close)
+        with pytest.raises((ConnectionError, HearthError)) as failed:
+            waits(60)
+        assert failed.match(TOLD[first])
+        ranks[1 - first].close()
+        closed.result()
